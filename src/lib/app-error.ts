@@ -1,0 +1,72 @@
+/** One refused field of a body or query, for the person who reads the answer. It never carries the refused value. */
+export interface Detail {
+  field: string
+  code: string
+  message: string
+}
+
+const statuses = {
+  invalid_request: 400,
+  invalid_token: 401,
+  forbidden: 403,
+  insufficient_scope: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  validation_failed: 422,
+  rate_limited: 429,
+  server_error: 500,
+  temporarily_unavailable: 503,
+} as const
+
+export type AppErrorCode = keyof typeof statuses
+
+interface AppErrorOptions {
+  details?: Detail[]
+  headers?: Record<string, string>
+  /** For the log alone, never for the answer. */
+  cause?: unknown
+}
+
+/** The closed set of refusals outside the OAuth endpoints; one boundary per family of routes turns them into HTTP. */
+export class AppError extends Error {
+  readonly code: AppErrorCode
+  readonly status: number
+  readonly details: Detail[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(code: AppErrorCode, description: string, options: AppErrorOptions = {}) {
+    super(description, { cause: options.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.status = statuses[code]
+    this.details = options.details
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** 404, the same for unknown and foreign ids (decisions.md section 2). */
+export const notFound = (what = 'The resource'): AppError =>
+  new AppError('not_found', `${what} does not exist.`)
+
+export const conflict = (description: string): AppError => new AppError('conflict', description)
+
+export const forbidden = (description: string): AppError => new AppError('forbidden', description)
+
+/** 422 with one detail per refused field. */
+export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
+  new AppError(
+    'validation_failed',
+    `${details.length === 1 ? 'A field is' : `${details.length} fields are`} not valid.`,
+    { details },
+  )
+
+/** 429 or 503 with `Retry-After` in whole seconds. */
+export const retryLater = (
+  code: 'rate_limited' | 'temporarily_unavailable',
+  description: string,
+  ms: number,
+): AppError =>
+  new AppError(code, description, { headers: { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))) } })

@@ -1,0 +1,13 @@
+const units = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+export const SECOND = 1_000
+export const MINUTE = units.m
+export const HOUR = units.h
+export const DAY = units.d
+
+/** `12h`, `7d`: a whole number and `m`, `h`, `d` or `w`, in milliseconds; undefined when it is none. */
+export const parseDuration = (text: string): number | undefined => {
+  const match = /^([1-9]\d{0,6})([mhdw])$/.exec(text)
+  if (!match) return undefined
+  return Number(match[1]) * units[match[2] as keyof typeof units]
+}

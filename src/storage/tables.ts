@@ -1,0 +1,418 @@
+import type {
+  EventId,
+  GroupId,
+  KeyId,
+  LoginId,
+  OrganizationId,
+  RoleId,
+  SessionId,
+  UserId,
+} from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Kit } from './kit.ts'
+
+/**
+ * The whole data model, once for both engines. Columns have the wire names of the specification. Rows belong to an
+ * organization, and every query that reads by id carries it. Secrets are stored as their SHA-256 (`*_hash`).
+ * Counts (`user_count`, `member_count`, `counters`) are kept by triggers; the search index too.
+ */
+export const tables = (kit: Kit) => {
+  const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
+  const id = <T extends string>(name: string) => text(name).$type<T>()
+  const organization_id = () => id<OrganizationId>('organization_id').notNull()
+  const created_at = () => ms('created_at').notNull()
+  const updated_at = () => ms('updated_at').notNull()
+
+  /** Of the server: master-key check, settings changed by the API, and the like. */
+  const settings = table('settings', {
+    name: text('name').primaryKey(),
+    value: json('value').notNull(),
+    updated_at: updated_at(),
+  })
+
+  /** `private_key` is PKCS #8, sealed under the master key. Signing begins at `active_at` and ends at `retired_at`; published until `expires_at`. */
+  const signing_keys = table('signing_keys', {
+    id: id<KeyId>('id').primaryKey(),
+    alg: text('alg').notNull(),
+    public_jwk: json('public_jwk').$type<Record<string, string>>().notNull(),
+    private_key: bytes('private_key').notNull(),
+    created_at: created_at(),
+    active_at: ms('active_at').notNull(),
+    retired_at: ms('retired_at'),
+    expires_at: ms('expires_at'),
+  })
+
+  const organizations = table(
+    'organizations',
+    {
+      id: id<OrganizationId>('id').primaryKey(),
+      name: text('name').notNull(),
+      slug: text('slug').notNull(),
+      display_name: text('display_name').notNull(),
+      settings: json('settings').$type<Record<string, unknown>>().notNull(),
+      user_count: int('user_count').notNull().default(0),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [uniqueIndex('organizations_slug').on(t.slug)],
+  )
+
+  const roles = table(
+    'roles',
+    {
+      id: id<RoleId>('id').primaryKey(),
+      organization_id: organization_id(),
+      name: text('name').notNull(),
+      description: text('description').notNull().default(''),
+      built_in: bool('built_in').notNull().default(false),
+      permissions: json('permissions').$type<string[]>().notNull(),
+      user_count: int('user_count').notNull().default(0),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [uniqueIndex('roles_name').on(t.organization_id, t.name)],
+  )
+
+  const users = table(
+    'users',
+    {
+      id: id<UserId>('id').primaryKey(),
+      organization_id: organization_id(),
+      username: text('username').notNull(),
+      username_fold: text('username_fold').notNull(),
+      email: text('email').notNull(),
+      email_fold: text('email_fold').notNull(),
+      first_name: text('first_name').notNull(),
+      last_name: text('last_name').notNull(),
+      enabled: bool('enabled').notNull().default(true),
+      email_verified: bool('email_verified').notNull().default(false),
+      attributes: json('attributes').$type<Record<string, unknown>>().notNull(),
+      /** A PHC string; null for a user without a password. */
+      password_hash: text('password_hash'),
+      password_temporary: bool('password_temporary').notNull().default(false),
+      password_changed_at: ms('password_changed_at').notNull(),
+      created_at: created_at(),
+      updated_at: updated_at(),
+      last_login: ms('last_login'),
+    },
+    t => [
+      uniqueIndex('users_username').on(t.organization_id, t.username_fold),
+      uniqueIndex('users_email').on(t.organization_id, t.email_fold),
+      index('users_created').on(t.organization_id, t.created_at, t.id),
+      index('users_last_login').on(t.organization_id, t.last_login, t.id),
+      index('users_all_created').on(t.created_at, t.id),
+      index('users_all_username').on(t.username_fold, t.id),
+      index('users_all_email').on(t.email_fold, t.id),
+      index('users_all_last_login').on(t.last_login, t.id),
+    ],
+  )
+
+  const user_roles = table(
+    'user_roles',
+    { user_id: id<UserId>('user_id').notNull(), role_id: id<RoleId>('role_id').notNull() },
+    t => [primaryKey({ columns: [t.user_id, t.role_id] }), index('user_roles_role').on(t.role_id, t.user_id)],
+  )
+
+  const groups = table(
+    'groups',
+    {
+      id: id<GroupId>('id').primaryKey(),
+      organization_id: organization_id(),
+      name: text('name').notNull(),
+      description: text('description').notNull().default(''),
+      member_count: int('member_count').notNull().default(0),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [uniqueIndex('groups_name').on(t.organization_id, t.name)],
+  )
+
+  const group_roles = table(
+    'group_roles',
+    { group_id: id<GroupId>('group_id').notNull(), role_id: id<RoleId>('role_id').notNull() },
+    t => [primaryKey({ columns: [t.group_id, t.role_id] }), index('group_roles_role').on(t.role_id)],
+  )
+
+  const group_members = table(
+    'group_members',
+    { group_id: id<GroupId>('group_id').notNull(), user_id: id<UserId>('user_id').notNull() },
+    t => [primaryKey({ columns: [t.group_id, t.user_id] }), index('group_members_user').on(t.user_id)],
+  )
+
+  const clients = table(
+    'clients',
+    {
+      client_id: text('client_id').primaryKey(),
+      organization_id: organization_id(),
+      secret_hash: text('secret_hash').$type<SecretHash>(),
+      name: text('name').notNull(),
+      description: text('description').notNull().default(''),
+      type: text('type').$type<'confidential' | 'public'>().notNull(),
+      redirect_uris: json('redirect_uris').$type<string[]>().notNull(),
+      post_logout_redirect_uris: json('post_logout_redirect_uris').$type<string[]>().notNull(),
+      web_origins: json('web_origins').$type<string[]>().notNull(),
+      grant_types: json('grant_types').$type<string[]>().notNull(),
+      scopes: json('scopes').$type<string[]>().notNull(),
+      token_endpoint_auth_method: text('token_endpoint_auth_method')
+        .$type<'client_secret_basic' | 'client_secret_post' | 'none'>()
+        .notNull(),
+      access_token_ttl: int('access_token_ttl').notNull(),
+      refresh_token_ttl: int('refresh_token_ttl').notNull(),
+      capabilities: json('capabilities').$type<string[]>().notNull(),
+      consent_required: bool('consent_required').notNull(),
+      id_token_signed_response_alg: text('id_token_signed_response_alg'),
+      access_token_signed_response_alg: text('access_token_signed_response_alg'),
+      access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
+      refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [
+      index('clients_organization').on(t.organization_id, t.client_id),
+      index('clients_created').on(t.created_at, t.client_id),
+    ],
+  )
+
+  /** One authenticated browser. Several logins may share a cookie (the account picker): `browser_hash` is the cookie's. */
+  const logins = table(
+    'logins',
+    {
+      id: id<LoginId>('id').primaryKey(),
+      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+      user_id: id<UserId>('user_id').notNull(),
+      organization_id: organization_id(),
+      auth_time: ms('auth_time').notNull(),
+      acr: text('acr').notNull(),
+      amr: json('amr').$type<string[]>().notNull(),
+      ip_address: text('ip_address').notNull(),
+      user_agent: text('user_agent').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [
+      index('logins_browser').on(t.browser_hash),
+      index('logins_user').on(t.user_id),
+      index('logins_expires').on(t.expires_at),
+    ],
+  )
+
+  /**
+   * One user at one client: what a code exchange makes, the family of its refresh tokens. Active while `ended_at` is
+   * null and `expires_at` lies ahead. `tokens_valid_until` is null or the moment from which this server refuses its access
+   * tokens: revocation sets it, `/oauth/revoke` and the deletion of the client do not.
+   */
+  const sessions = table(
+    'sessions',
+    {
+      id: id<SessionId>('id').primaryKey(),
+      user_id: id<UserId>('user_id').notNull(),
+      client_id: text('client_id').notNull(),
+      organization_id: organization_id(),
+      login_id: id<LoginId>('login_id').notNull(),
+      scope: text('scope').notNull(),
+      ip_address: text('ip_address').notNull(),
+      user_agent: text('user_agent').notNull(),
+      location: text('location').notNull().default(''),
+      started_at: ms('started_at').notNull(),
+      last_active_at: ms('last_active_at').notNull(),
+      expires_at: ms('expires_at').notNull(),
+      /** The hard end that sliding never passes: start + the organization's `session_ttl`; null without one. */
+      ends_by: ms('ends_by'),
+      ended_at: ms('ended_at'),
+      tokens_valid_until: ms('tokens_valid_until'),
+    },
+    t => [
+      index('sessions_user').on(t.user_id, t.id),
+      index('sessions_client').on(t.client_id, t.id),
+      index('sessions_organization').on(t.organization_id, t.id),
+      index('sessions_login').on(t.login_id),
+      index('sessions_expires').on(t.ended_at, t.expires_at),
+    ],
+  )
+
+  const refresh_tokens = table(
+    'refresh_tokens',
+    {
+      token_hash: text('token_hash').$type<SecretHash>().primaryKey(),
+      session_id: id<SessionId>('session_id').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+      used_at: ms('used_at'),
+    },
+    t => [index('refresh_tokens_session').on(t.session_id), index('refresh_tokens_expires').on(t.expires_at)],
+  )
+
+  const authorization_codes = table(
+    'authorization_codes',
+    {
+      code_hash: text('code_hash').$type<SecretHash>().primaryKey(),
+      client_id: text('client_id').notNull(),
+      user_id: id<UserId>('user_id').notNull(),
+      organization_id: organization_id(),
+      login_id: id<LoginId>('login_id').notNull(),
+      redirect_uri: text('redirect_uri').notNull(),
+      scope: text('scope').notNull(),
+      nonce: text('nonce').notNull(),
+      code_challenge: text('code_challenge').notNull(),
+      auth_time: ms('auth_time').notNull(),
+      acr: text('acr').notNull(),
+      amr: json('amr').$type<string[]>().notNull(),
+      ip_address: text('ip_address').notNull(),
+      user_agent: text('user_agent').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+      consumed_at: ms('consumed_at'),
+      /** The session that the first use made: a second use revokes it. */
+      session_id: id<SessionId>('session_id'),
+    },
+    t => [
+      index('authorization_codes_user').on(t.user_id),
+      index('authorization_codes_expires').on(t.expires_at),
+    ],
+  )
+
+  /** A pending authorization, stored only once a person has to act; `client_id` is empty for a login that ends on /account. */
+  const authorization_requests = table(
+    'authorization_requests',
+    {
+      request_hash: text('request_hash').$type<SecretHash>().primaryKey(),
+      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+      client_id: text('client_id').notNull(),
+      organization_id: organization_id(),
+      request: json('request').$type<Record<string, unknown>>().notNull(),
+      login_id: id<LoginId>('login_id'),
+      selected: bool('selected').notNull().default(false),
+      consented: bool('consented').notNull().default(false),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [
+      index('authorization_requests_browser').on(t.browser_hash),
+      index('authorization_requests_expires').on(t.expires_at),
+    ],
+  )
+
+  /** What a cross-site POST brought, until our own GET picks it up (decisions.md section 3). */
+  const parked_requests = table(
+    'parked_requests',
+    {
+      handle_hash: text('handle_hash').$type<SecretHash>().primaryKey(),
+      kind: text('kind').notNull(),
+      body: text('body').notNull(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('parked_requests_expires').on(t.expires_at)],
+  )
+
+  const consents = table(
+    'consents',
+    {
+      user_id: id<UserId>('user_id').notNull(),
+      client_id: text('client_id').notNull(),
+      organization_id: organization_id(),
+      scopes: json('scopes').$type<string[]>().notNull(),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [primaryKey({ columns: [t.user_id, t.client_id] }), index('consents_client').on(t.client_id)],
+  )
+
+  /** Single-use links: first-admin set-up (no user yet) and sign-in links made on the machine. */
+  const links = table(
+    'links',
+    {
+      link_hash: text('link_hash').$type<SecretHash>().primaryKey(),
+      kind: text('kind').$type<'set_up' | 'sign_in'>().notNull(),
+      user_id: id<UserId>('user_id'),
+      organization_id: organization_id(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('links_user').on(t.user_id), index('links_expires').on(t.expires_at)],
+  )
+
+  /** Failures in a row or in a window, by account and by address: kept over restarts. */
+  const throttles = table(
+    'throttles',
+    {
+      key: text('key').primaryKey(),
+      failures: int('failures').notNull(),
+      window_started_at: ms('window_started_at').notNull(),
+      blocked_until: ms('blocked_until').notNull(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('throttles_expires').on(t.expires_at)],
+  )
+
+  /** The audit log. A trigger refuses UPDATE. `subject_id` is the user whom the event names anywhere: it goes with that user. */
+  const events = table(
+    'events',
+    {
+      /** Order of writing; times may repeat, or step back with the clock. */
+      seq: kit.serial('seq'),
+      id: id<EventId>('id').notNull(),
+      type: text('type').notNull(),
+      actor_id: text('actor_id'),
+      actor_email: text('actor_email'),
+      target_id: text('target_id').notNull(),
+      target_type: text('target_type').notNull(),
+      organization_id: organization_id(),
+      ip_address: text('ip_address').notNull(),
+      user_agent: text('user_agent').notNull(),
+      timestamp: ms('timestamp').notNull(),
+      metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
+      subject_id: id<UserId>('subject_id'),
+    },
+    t => [
+      uniqueIndex('events_id').on(t.id),
+      index('events_timestamp').on(t.timestamp, t.seq),
+      index('events_organization').on(t.organization_id, t.timestamp, t.seq),
+      index('events_type').on(t.type, t.timestamp, t.seq),
+      index('events_actor').on(t.actor_id, t.timestamp, t.seq),
+      index('events_target').on(t.target_id, t.timestamp, t.seq),
+      index('events_address').on(t.ip_address, t.timestamp, t.seq),
+      index('events_subject').on(t.subject_id),
+    ],
+  )
+
+  /** Deleted users and organizations whose rows are still being removed in batches: hidden from every read at once. */
+  const purges = table('purges', {
+    id: text('id').primaryKey(),
+    kind: text('kind').$type<'user' | 'organization'>().notNull(),
+    created_at: created_at(),
+  })
+
+  /** Totals by kind of row and organization, kept by triggers: an unfiltered total costs no scan. */
+  const counters = table(
+    'counters',
+    { kind: text('kind').notNull(), organization_id: organization_id(), total: int('total').notNull() },
+    t => [primaryKey({ columns: [t.kind, t.organization_id] })],
+  )
+
+  return {
+    settings,
+    signing_keys,
+    organizations,
+    roles,
+    users,
+    user_roles,
+    groups,
+    group_roles,
+    group_members,
+    clients,
+    logins,
+    sessions,
+    refresh_tokens,
+    authorization_codes,
+    authorization_requests,
+    parked_requests,
+    consents,
+    links,
+    throttles,
+    events,
+    purges,
+    counters,
+  }
+}
+
+export type Tables = ReturnType<typeof tables>
