@@ -3,15 +3,20 @@ import type { Tables } from './tables.ts'
 
 /**
  * What a query is written against, on both engines: drizzle's builder, always awaited, always yielding arrays
- * (`.get()`, `.all()` and `.run()` exist on one engine only).
+ * (`.get()`, `.all()` and `.run()` exist on one engine only), with the tables of this engine beside it, so that a
+ * store's functions are plain functions of `q`.
  */
 export type Queries = Pick<
   BaseSQLiteDatabase<'async', unknown>,
   'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'
->
+> & { readonly tables: Tables }
+
+/** What caches hold: a write names the topics that it touches, and caches of them are dropped after its commit. */
+export type Topic = 'organizations' | 'roles' | 'clients' | 'keys' | 'settings' | 'identity_providers'
+
+export type Transaction = Queries & { changed(topic: Topic): void }
 
 export interface Store {
-  readonly tables: Tables
   readonly engine: 'sqlite' | 'postgres'
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
@@ -20,9 +25,9 @@ export interface Store {
    * record something is returned from the body and thrown after the commit. Rejects with AppError
    * `temporarily_unavailable` when the store cannot write.
    */
-  write<T>(body: (tx: Queries) => Promise<T>): Promise<T>
-  /** Calls `listener` after another process has committed: caches are dropped then. */
-  onForeignCommit(listener: () => void): void
+  write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
+  /** Calls `listener` after each commit that named topics, before its writer is answered; without topics after another process has committed: then anything may have changed. */
+  onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /** Whether reads and writes work at present, for /readyz. */
   ready(): Promise<boolean>
   close(): Promise<void>
@@ -33,13 +38,16 @@ export interface Store {
  * running a prepared one does. `build` uses `sql.placeholder(name)` for its parameters.
  */
 export const prepared = <P extends Record<string, unknown>, R>(
-  build: (q: Queries) => { prepare(): { execute(params?: Record<string, unknown>): Promise<R> } },
+  build: (
+    q: Queries,
+    tables: Tables,
+  ) => { prepare(): { execute(params?: Record<string, unknown>): Promise<R> } },
 ): ((q: Queries, params: P) => Promise<R>) => {
   const statements = new WeakMap<Queries, { execute(params?: Record<string, unknown>): Promise<R> }>()
   return (q, params) => {
     let statement = statements.get(q)
     if (!statement) {
-      statement = build(q).prepare()
+      statement = build(q, q.tables).prepare()
       statements.set(q, statement)
     }
     return statement.execute(params)

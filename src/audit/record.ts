@@ -1,0 +1,62 @@
+import { sql } from 'drizzle-orm'
+import type { Context } from '#src/context.ts'
+import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { prepared, type Transaction } from '#src/storage/store.ts'
+import type { EventType, TargetType } from './types.ts'
+
+/** Who did it: a user or a client; null for failed logins and for the server itself. */
+export interface Actor {
+  id: string | null
+  email: string | null
+}
+
+export const nobody: Actor = { id: null, email: null }
+
+export interface NewEvent {
+  type: EventType
+  actor: Actor
+  target_id: string
+  target_type: TargetType
+  organization_id: OrganizationId
+  origin: Origin
+  metadata?: Record<string, unknown>
+  /** The user whom the event names as actor, target, owner of a session or in its metadata: it goes when the user is deleted. */
+  subject_id?: UserId | null
+}
+
+const insert = prepared((q, { events }) =>
+  q.insert(events).values({
+    id: sql.placeholder('id'),
+    type: sql.placeholder('type'),
+    actor_id: sql.placeholder('actor_id'),
+    actor_email: sql.placeholder('actor_email'),
+    target_id: sql.placeholder('target_id'),
+    target_type: sql.placeholder('target_type'),
+    organization_id: sql.placeholder('organization_id'),
+    ip_address: sql.placeholder('ip_address'),
+    user_agent: sql.placeholder('user_agent'),
+    timestamp: sql.placeholder('timestamp'),
+    metadata: sql.placeholder('metadata'),
+    subject_id: sql.placeholder('subject_id'),
+  }),
+)
+
+/** Writes an event in the transaction of what it records: neither exists without the other. */
+export const record = async (context: Context, tx: Transaction, event: NewEvent): Promise<void> => {
+  const now = context.clock.now()
+  await insert(tx, {
+    id: newId('evt', now),
+    type: event.type,
+    actor_id: event.actor.id,
+    actor_email: event.actor.email,
+    target_id: event.target_id,
+    target_type: event.target_type,
+    organization_id: event.organization_id,
+    ip_address: event.origin.ip_address,
+    user_agent: event.origin.user_agent,
+    timestamp: now,
+    metadata: event.metadata ?? {},
+    subject_id: event.subject_id ?? null,
+  })
+}

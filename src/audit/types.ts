@@ -1,0 +1,52 @@
+/** The event types of the specification, and those that decisions.md adds. */
+export const eventTypes = [
+  'user.created',
+  'user.updated',
+  'user.deleted',
+  'user.enabled',
+  'user.disabled',
+  'user.password_changed',
+  'user.password_reset',
+  'user.login',
+  'user.login_failed',
+  'user.logout',
+  'user.mfa_enabled',
+  'user.mfa_disabled',
+  'token.issued',
+  'token.refreshed',
+  'token.revoked',
+  'token.introspected',
+  'session.created',
+  'session.revoked',
+  'session.expired',
+  'client.created',
+  'client.updated',
+  'client.deleted',
+  'client.secret_regenerated',
+  'role.created',
+  'role.updated',
+  'role.deleted',
+  'group.created',
+  'group.updated',
+  'group.deleted',
+  'identity_provider.created',
+  'identity_provider.updated',
+  'identity_provider.deleted',
+  'organization.created',
+  'organization.updated',
+  'organization.deleted',
+  'admin.settings_changed',
+] as const
+
+export type EventType = (typeof eventTypes)[number]
+
+/** `user.created` is about a `user`: the target type is the first word, but for tokens. */
+export type TargetType =
+  | 'user'
+  | 'session'
+  | 'client'
+  | 'role'
+  | 'group'
+  | 'organization'
+  | 'identity_provider'
+  | 'settings'

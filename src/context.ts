@@ -1,0 +1,61 @@
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import type { OrganizationId } from './lib/ids.ts'
+import type { MasterKey } from './lib/master-key.ts'
+import type { Permission } from './lib/permission.ts'
+import type { Store } from './storage/store.ts'
+
+/** Milliseconds since the epoch. Tests and dev mode move it; nothing else reads the time. */
+export interface Clock {
+  now(): number
+}
+
+/** Whoever calls the admin API, with the rights of this very moment (decisions.md section 2). */
+export interface Caller {
+  kind: 'client' | 'user'
+  /** `usr_…` or the client_id: the `actor_id` of events. */
+  id: string
+  email: string | null
+  organization_id: OrganizationId
+  /** A caller of the default organization acts on the whole instance, any other on its own organization alone. */
+  instance: boolean
+  permissions: ReadonlySet<Permission>
+  /** The scope of the token: tells `insufficient_scope` from `forbidden`. */
+  scopes: readonly string[]
+  /** Permissions that the person or client would have but for the token's scopes. */
+  withheld: ReadonlySet<Permission>
+}
+
+/** An algorithm of the key set: RFC 7518 section 3.1. */
+export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
+
+export interface PublishedKeys {
+  body: string
+  etag: string
+}
+
+/** What app.ts fills, so that no import runs up the order of rooms. */
+export interface Ports {
+  /** The signing keys in memory. `sign` returns a compact JWS over the claims. */
+  keys: {
+    sign(claims: Record<string, unknown>, alg: SigningAlg, typ: string): string | Promise<string>
+    published(): PublishedKeys
+  }
+  /** Who calls the admin API; throws 401 `invalid_token`. */
+  authenticate(request: Request): Promise<Caller>
+  /** Whether some client registers this origin (for the preflight), or this client does (for the answer). */
+  origins: {
+    any(origin: string): Promise<boolean>
+    of(client_id: string, origin: string): Promise<boolean>
+  }
+}
+
+export interface Context {
+  readonly config: Config
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly fetch: typeof fetch
+  readonly master: MasterKey
+  readonly ports: Ports
+}

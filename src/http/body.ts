@@ -1,0 +1,55 @@
+import { AppError } from '#src/lib/app-error.ts'
+
+export const OAUTH_BODY = 64 * 1024
+export const SAML_BODY = 256 * 1024
+export const ADMIN_BODY = 1024 * 1024
+
+const tooLarge = (limit: number): AppError =>
+  new AppError('payload_too_large', `The request body is larger than the ${limit / 1024} KiB allowed here.`)
+
+/** The body as bytes, or 413 as soon as more than `limit` bytes are announced or have arrived. */
+const readBytes = async (request: Request, limit: number): Promise<Uint8Array> => {
+  const announced = request.headers.get('content-length')
+  if (announced !== null) {
+    if (Number(announced) > limit) throw tooLarge(limit)
+    return new Uint8Array(await request.arrayBuffer())
+  }
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length
+    if (size > limit) throw tooLarge(limit)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+const mediaType = (request: Request): string =>
+  (request.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+
+const readText = async (request: Request, limit: number, type: string): Promise<string> => {
+  const bytes = await readBytes(request, limit)
+  if (mediaType(request) !== type)
+    throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new AppError('invalid_request', 'The request body is not valid UTF-8.')
+  }
+}
+
+/** A form body as the raw text that protocol/oauth/parameters parses. 413, 415, 400. */
+export const readForm = (request: Request, limit: number = OAUTH_BODY): Promise<string> =>
+  readText(request, limit, 'application/x-www-form-urlencoded')
+
+/** A JSON body of the admin API: 413, 415, 400 `invalid_request`. */
+export const readJson = async (request: Request, limit: number = ADMIN_BODY): Promise<unknown> => {
+  const text = await readText(request, limit, 'application/json')
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new AppError('invalid_request', 'The request body is not valid JSON.')
+  }
+}

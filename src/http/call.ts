@@ -1,0 +1,52 @@
+import type { Server } from 'bun'
+import type { Config } from '#src/config.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { clientAddress } from './client-address.ts'
+
+type RequestIP = Pick<Server<unknown>, 'requestIP'>
+
+/** One request on its way through: its id, and who asks. Address and agent are read only when something records them. */
+export interface Call extends Origin {
+  readonly request: Request
+  readonly request_id: string
+  /** Path without query, as asked for. */
+  readonly path: string
+}
+
+const calls = new WeakMap<Request, Call>()
+
+const MAX_USER_AGENT = 512
+
+export const openCall = (config: Config, request: Request, server: RequestIP | undefined): Call => {
+  let ip_address: string | undefined
+  const call: Call = {
+    request,
+    request_id: Bun.randomUUIDv7(),
+    path: pathOf(request.url),
+    get ip_address() {
+      ip_address ??= clientAddress(
+        server?.requestIP(request)?.address ?? '',
+        request.headers.get('x-forwarded-for'),
+        config.trusted_proxies,
+      )
+      return ip_address
+    },
+    get user_agent() {
+      return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
+    },
+  }
+  calls.set(request, call)
+  return call
+}
+
+export const callOf = (request: Request): Call => {
+  const call = calls.get(request)
+  if (!call) throw new Error('a request that did not come through openCall')
+  return call
+}
+
+const pathOf = (url: string): string => {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}

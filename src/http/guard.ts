@@ -1,0 +1,139 @@
+import { z } from 'zod'
+import type { Caller, Context } from '#src/context.ts'
+import { AppError, type Detail } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Permission } from '#src/lib/permission.ts'
+import { asAppError, empty, errorAnswer, json } from './answer.ts'
+import { readJson } from './body.ts'
+import { callOf } from './call.ts'
+
+type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { [K in Name | keyof Params<`/${Rest}`>]: string }
+  : Path extends `${string}:${infer Name}`
+    ? { [K in Name]: string }
+    : Record<never, string>
+
+/**
+ * A route of the admin API: permission, schemas and handler side by side. The guard, the OpenAPI document and the
+ * tests of the permission table all read this one object, so none of them can miss a route.
+ */
+export interface AdminRoute {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  path: string
+  permission: Permission
+  summary: string
+  /** Refuses callers of a tenant's organization with 403 (decisions.md section 2, "Foreign organization"). */
+  instance_only?: boolean
+  query?: z.ZodType
+  body?: z.ZodType
+  status: 200 | 201 | 204
+  answer?: z.ZodType
+  /** Further error statuses beside those that every route has (400, 401, 403, 413, 415, 422 as they apply). */
+  errors?: (404 | 409)[]
+  handle(input: RouteInput): Promise<unknown>
+}
+
+export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown> {
+  caller: Caller
+  params: P
+  query: Q
+  body: B
+  origin: Origin
+}
+
+/** Types `handle` by its path and schemas. */
+export const route = <
+  const Path extends string,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  definition: Omit<AdminRoute, 'path' | 'query' | 'body' | 'handle'> & {
+    path: Path
+    query?: Q
+    body?: B
+    handle(input: RouteInput<Params<Path>, z.output<Q>, z.output<B>>): Promise<unknown>
+  },
+): AdminRoute => definition as unknown as AdminRoute
+
+interface Matched {
+  request: Request
+  params: Record<string, string>
+}
+
+/** The order of decisions.md section 2: 401, 403, 413 / 415 / 400, 422, and only then the handler's own refusals. */
+export const serve =
+  (context: Context, route: AdminRoute) =>
+  async ({ request, params }: Matched): Promise<Response> => {
+    const call = callOf(request)
+    try {
+      const caller = await context.ports.authenticate(request)
+      permit(caller, route)
+      const body = route.body ? await readJson(request) : undefined
+      const problems: Detail[] = []
+      const input = {
+        caller,
+        params,
+        query: parse(route.query ?? nothing, queryOf(request), problems),
+        body: route.body && parse(route.body, body, problems),
+        origin: call,
+      }
+      if (problems.length > 0)
+        throw new AppError('validation_failed', describe(problems.length), { details: problems })
+      const answer = await route.handle(input)
+      return route.status === 204 ? empty(204) : json(answer, route.status)
+    } catch (error) {
+      const refusal = asAppError(error)
+      if (refusal.status >= 500)
+        context.log.error(
+          { request_id: call.request_id, err: refusal.cause ?? refusal },
+          'admin route failed',
+        )
+      return errorAnswer(call, refusal)
+    }
+  }
+
+const describe = (count: number): string =>
+  count === 1 ? 'A field is not valid.' : `${count} fields are not valid.`
+
+const permit = (caller: Caller, route: AdminRoute): void => {
+  if (!caller.permissions.has(route.permission))
+    throw caller.withheld.has(route.permission)
+      ? new AppError('insufficient_scope', `The access token lacks the scope ${route.permission}.`, {
+          headers: {
+            'www-authenticate': `Bearer error="insufficient_scope", scope="${route.permission}"`,
+          },
+        })
+      : new AppError('forbidden', `This needs the permission ${route.permission}.`)
+  if (route.instance_only && !caller.instance)
+    throw new AppError('forbidden', 'Only administrators of the default organization may do this.')
+}
+
+const nothing = z.strictObject({})
+
+/** A repeated name becomes an array, which no schema of ours accepts. */
+const queryOf = (request: Request): Record<string, unknown> => {
+  const start = request.url.indexOf('?')
+  if (start < 0) return {}
+  const query: Record<string, unknown> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(request.url.slice(start + 1)))
+    query[name] = name in query ? [query[name], value] : value
+  return { ...query }
+}
+
+const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown => {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  for (const issue of result.error.issues) problems.push(...details(issue))
+  return undefined
+}
+
+/** zod's issue as our detail. Values never go out; names of unknown fields do, when they are plain. */
+const details = (issue: z.core.$ZodIssue): Detail[] => {
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.slice(0, 20).map(key => ({
+      field: [...issue.path, /^[\w.:-]{1,64}$/.test(key) ? key : '(unprintable)'].join('.'),
+      code: 'unknown_field',
+      message: 'This field is not known here.',
+    }))
+  return [{ field: issue.path.join('.'), code: issue.code, message: issue.message }]
+}

@@ -1,0 +1,5 @@
+/** Who asks, as seen from the network: what sessions and audit events record. */
+export interface Origin {
+  readonly ip_address: string
+  readonly user_agent: string
+}

@@ -1,0 +1,39 @@
+import type { Queries, Store, Topic } from './store.ts'
+
+interface Entries<V> {
+  values: Map<string, V>
+  generation: number
+}
+
+/**
+ * `load` with its answers kept in memory until a commit touches the topic. A load that began before the drop is not
+ * stored (the generation tells), so a stale row never outlives the write that changed it. What was not found
+ * (undefined) is not kept: strangers could fill the memory with names that do not exist.
+ */
+export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promise<V>, limit = 10_000) => {
+  const stores = new WeakMap<Store, Entries<V>>()
+  const entriesOf = (store: Store): Entries<V> => {
+    const known = stores.get(store)
+    if (known) return known
+    const entries: Entries<V> = { values: new Map(), generation: 0 }
+    store.onChange(topics => {
+      if (topics && !topics.has(topic)) return
+      entries.values.clear()
+      entries.generation++
+    })
+    stores.set(store, entries)
+    return entries
+  }
+  return async (store: Store, key: string): Promise<V> => {
+    const entries = entriesOf(store)
+    const hit = entries.values.get(key)
+    if (hit !== undefined) return hit
+    const { generation } = entries
+    const value = await store.read(q => load(q, key))
+    if (value !== undefined && generation === entries.generation) {
+      if (entries.values.size >= limit) entries.values.clear()
+      entries.values.set(key, value)
+    }
+    return value
+  }
+}
