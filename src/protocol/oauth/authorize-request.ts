@@ -1,0 +1,156 @@
+import { OAuthError, type OAuthErrorCode } from './error.ts'
+import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
+import { isChallenge } from './pkce.ts'
+import { matches } from './redirect-uri.ts'
+import { defaultScopes, grantScopes, parseScope } from './scope.ts'
+
+export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
+export type Prompt = (typeof promptValues)[number]
+
+/** What the rules ask of the registered client. */
+export type AuthorizeClient = {
+  readonly redirect_uris: readonly string[]
+  readonly grant_types: readonly string[]
+  readonly scopes: readonly string[]
+  readonly capabilities: readonly string[]
+  readonly organization_id: string
+}
+
+/** Where the answer goes, good or bad. */
+export type AuthorizeTarget = { readonly redirect_uri: string; readonly state: string | undefined }
+
+/**
+ * A checked authorization request; plain JSON, so that it can be stored as it is. `scopes` are granted scopes of the
+ * client, `max_age` is in seconds, `organization_id` is never empty, `id_token_hint` is not verified yet.
+ */
+export type AuthorizeRequest = AuthorizeTarget & {
+  readonly response_type: 'code'
+  readonly client_id: string
+  readonly scopes: readonly string[]
+  readonly code_challenge: string
+  readonly organization_id: string
+  readonly prompts: readonly Prompt[]
+  readonly ui_locales: readonly string[]
+  readonly acr_values: readonly string[]
+  readonly nonce: string | undefined
+  readonly login_hint: string | undefined
+  readonly max_age: number | undefined
+  readonly id_token_hint: string | undefined
+}
+
+/** First of all. Throws invalid_request, to be shown as a page. */
+export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
+
+/**
+ * Second, with the client found or not. Throws invalid_request, to be shown as a page: nothing that fails here may be
+ * redirected (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1), and nobody learns which of the two is unknown.
+ */
+export const parseTarget = (
+  parameters: ParameterMap,
+  client: Pick<AuthorizeClient, 'redirect_uris'> | undefined,
+): AuthorizeTarget => {
+  const redirect_uri = requireRegular(parameters, 'redirect_uri')
+  if (!client?.redirect_uris.some(registered => matches(registered, redirect_uri)))
+    throw new OAuthError(
+      'invalid_request',
+      'The client_id is unknown or the redirect_uri is not registered for it.',
+    )
+  return { redirect_uri, state: parameters.values.get('state') }
+}
+
+/** Third, everything else. What it throws is sent to the target, with the target's state. */
+export const parseAuthorizeRequest = (
+  parameters: ParameterMap,
+  client: AuthorizeClient,
+  target: AuthorizeTarget,
+): AuthorizeRequest => {
+  checkRegular(parameters)
+  const { values } = parameters
+  for (const name in unsupported) if (values.has(name)) throw new OAuthError(unsupported[name as Unsupported])
+  checkResponse(parameters)
+  if (!client.grant_types.includes('authorization_code')) throw new OAuthError('unauthorized_client')
+  const scope = values.get('scope')
+  return {
+    response_type: 'code',
+    client_id: requireParameter(values, 'client_id'),
+    redirect_uri: target.redirect_uri,
+    state: limited(values, 'state', 4096),
+    code_challenge: readChallenge(values),
+    scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), client.scopes, defaultScopes),
+    organization_id: readOrganization(values, client),
+    prompts: readPrompts(values.get('prompt')),
+    max_age: readMaxAge(values.get('max_age')),
+    nonce: limited(values, 'nonce', 1024),
+    id_token_hint: limited(values, 'id_token_hint', 8192),
+    login_hint: readLoginHint(values.get('login_hint')),
+    ui_locales: readList(values.get('ui_locales')).filter(tag =>
+      /^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*$/.test(tag),
+    ),
+    acr_values: readList(values.get('acr_values')),
+  }
+}
+
+const invalid = (name: string) => new OAuthError('invalid_request', `The parameter ${name} is invalid.`)
+
+// https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests: refused by name, never fetched.
+const unsupported = {
+  request: 'request_not_supported',
+  request_uri: 'request_uri_not_supported',
+  registration: 'registration_not_supported',
+} as const satisfies Record<string, OAuthErrorCode>
+type Unsupported = keyof typeof unsupported
+
+const checkResponse = (parameters: ParameterMap) => {
+  // An empty response_type asks for nothing that is supported, a missing one is a mistake.
+  const isEmpty = parameters.irregular.has('response_type')
+  if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
+    throw new OAuthError('unsupported_response_type')
+  const mode = parameters.values.get('response_mode')
+  if (mode !== undefined && mode !== 'query') throw invalid('response_mode')
+}
+
+const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: number) => {
+  const value = values.get(name)
+  if (value !== undefined && value.length > maxLength) throw invalid(name)
+  return value
+}
+
+const readChallenge = (values: ReadonlyMap<string, string>) => {
+  const challenge = requireParameter(values, 'code_challenge')
+  if (requireParameter(values, 'code_challenge_method') !== 'S256') throw invalid('code_challenge_method')
+  if (!isChallenge(challenge)) throw invalid('code_challenge')
+  return challenge
+}
+
+const readOrganization = (values: ReadonlyMap<string, string>, client: AuthorizeClient) => {
+  const organization_id = values.get('organization_id') ?? client.organization_id
+  if (organization_id !== client.organization_id && !client.capabilities.includes('cross_organization'))
+    throw invalid('organization_id')
+  return organization_id
+}
+
+const isPrompt = (text: string): text is Prompt => (promptValues as readonly string[]).includes(text)
+
+const readPrompts = (text: string | undefined): readonly Prompt[] => {
+  if (text === undefined) return []
+  const prompts = text.split(' ', promptValues.length + 1)
+  const isOnce = new Set(prompts).size === prompts.length
+  if (!prompts.every(isPrompt) || !isOnce || (prompts.includes('none') && prompts.length > 1))
+    throw invalid('prompt')
+  return prompts
+}
+
+const readMaxAge = (text: string | undefined) => {
+  if (text === undefined) return undefined
+  const seconds = /^\d{1,10}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
+  if (seconds > 2 ** 31 - 1) throw invalid('max_age')
+  return seconds
+}
+
+/** A hint that is longer than any e-mail address is no help, and no error either. */
+const readLoginHint = (text: string | undefined) =>
+  text !== undefined && text.length <= 320 ? text : undefined
+
+/** The first few of a list of wishes; the rest are not looked at. */
+const readList = (text: string | undefined): readonly string[] =>
+  text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

@@ -1,0 +1,47 @@
+/**
+ * Everything that an OAuth or OpenID Connect answer may carry as `error`, with its HTTP status where the answer
+ * is no redirect, and the sentence used when the place of the refusal has none of its own.
+ * RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6.
+ */
+const errors = {
+  invalid_request: [400, 'The request is malformed.'],
+  invalid_client: [401, 'Client authentication failed.'],
+  invalid_grant: [400, 'The grant is invalid, expired or already used.'],
+  unauthorized_client: [400, 'The client may not use this grant.'],
+  unsupported_grant_type: [400, 'The grant type is not supported.'],
+  unsupported_response_type: [400, 'Only the response type code is supported.'],
+  invalid_scope: [400, 'The requested scope is malformed or not allowed.'],
+  access_denied: [403, 'The user denied the request.'],
+  login_required: [400, 'The user has to log in.'],
+  consent_required: [400, 'The user has to consent.'],
+  interaction_required: [400, 'The user has to interact.'],
+  request_not_supported: [400, 'The parameter request is not supported.'],
+  request_uri_not_supported: [400, 'The parameter request_uri is not supported.'],
+  registration_not_supported: [400, 'The parameter registration is not supported.'],
+  invalid_token: [401, 'The token is invalid, expired or revoked.'],
+  insufficient_scope: [403, 'The token lacks a scope that this request needs.'],
+  server_error: [500, 'Something went wrong on the server.'],
+  temporarily_unavailable: [503, 'The server is busy, try again later.'],
+} as const satisfies Record<string, readonly [number, string]>
+
+export type OAuthErrorCode = keyof typeof errors
+
+/**
+ * A refusal in the terms of the standards. `description` is public: it says what is wrong and never repeats
+ * input; characters outside RFC 6749's error_description are replaced. What only the log may know is `cause`.
+ */
+export class OAuthError extends Error {
+  override readonly name = 'OAuthError'
+  readonly code: OAuthErrorCode
+  readonly status: number
+
+  constructor(code: OAuthErrorCode, description: string = errors[code][1], options?: ErrorOptions) {
+    super(description.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?'), options)
+    this.code = code
+    this.status = errors[code][0]
+  }
+
+  get description(): string {
+    return this.message
+  }
+}

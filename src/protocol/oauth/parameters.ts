@@ -1,0 +1,86 @@
+import { OAuthError } from './error.ts'
+
+/**
+ * The parameters of one request. `values` holds those sent exactly once, well-formed and not empty: an empty one
+ * counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). What else was sent is in `irregular`,
+ * so that the authorization endpoint can tell which of its parameters was repeated before it knows where to redirect.
+ */
+export type ParameterMap = {
+  readonly values: ReadonlyMap<string, string>
+  readonly irregular: ReadonlyMap<string, 'empty' | 'repeated' | 'malformed'>
+}
+
+const maxParameters = 100
+
+/** Undoes application/x-www-form-urlencoded; undefined when an escape or the UTF-8 behind it is broken. */
+export const decodeForm = (text: string): string | undefined => {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  if (!spaced.includes('%')) return spaced
+  try {
+    return decodeURIComponent(spaced)
+  } catch {
+    return undefined
+  }
+}
+
+/** A client's state is its own and goes back unchanged; everything else may end in a database, where NUL may not. */
+const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
+
+/**
+ * Reads query strings and form bodies (raw, without `?`) as one request: a name in both is a repetition.
+ * Throws invalid_request for more than a hundred parameters and for text that is not Unicode; U+FFFD is what a
+ * decoder leaves where the bytes were not UTF-8 (a client that means it sends the escape).
+ */
+export const parseParameters = (...sources: readonly string[]): ParameterMap => {
+  const values = new Map<string, string>()
+  const irregular = new Map<string, 'empty' | 'repeated' | 'malformed'>()
+  let count = 0
+  for (const source of sources) {
+    if (!source.isWellFormed() || source.includes('\ufffd')) throw new OAuthError('invalid_request')
+    for (let start = 0, end = 0; start < source.length; start = end + 1) {
+      if (++count > maxParameters) throw new OAuthError('invalid_request', 'There are too many parameters.')
+      end = source.indexOf('&', start)
+      if (end === -1) end = source.length
+      if (end === start) continue
+      const piece = source.slice(start, end)
+      const equals = piece.indexOf('=')
+      const name = decodeForm(equals === -1 ? piece : piece.slice(0, equals)) ?? ''
+      const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
+      if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
+      else if (value === undefined || !isStorable(name, value)) irregular.set(name, 'malformed')
+      else if (value === '') irregular.set(name, 'empty')
+      else values.set(name, value)
+    }
+  }
+  return { values, irregular }
+}
+
+const refuseIrregular = (irregularity: string | undefined, name: string) => {
+  if (irregularity === 'repeated') throw new OAuthError('invalid_request', `${name} is sent twice.`)
+  if (irregularity === 'malformed') throw new OAuthError('invalid_request', `${name} is malformed.`)
+}
+
+/** Throws invalid_request when any parameter is repeated or malformed. */
+export const checkRegular = ({ irregular }: ParameterMap): void => {
+  for (const irregularity of irregular.values()) refuseIrregular(irregularity, 'A parameter')
+}
+
+/** A form where nothing may be repeated or malformed: the token endpoint's, the pages'. Throws invalid_request. */
+export const parseForm = (body: string): ReadonlyMap<string, string> => {
+  const parameters = parseParameters(body)
+  checkRegular(parameters)
+  return parameters.values
+}
+
+/** The value of a parameter that must be there. Throws invalid_request with the parameter's name. */
+export const requireParameter = (values: ReadonlyMap<string, string>, name: string): string => {
+  const value = values.get(name)
+  if (value === undefined) throw new OAuthError('invalid_request', `The parameter ${name} is missing.`)
+  return value
+}
+
+/** As requireParameter, among parameters of which others may be irregular. */
+export const requireRegular = ({ values, irregular }: ParameterMap, name: string): string => {
+  refuseIrregular(irregular.get(name), `The parameter ${name}`)
+  return requireParameter(values, name)
+}

@@ -1,0 +1,58 @@
+const maxLength = 2048
+const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
+
+/**
+ * Why a redirect URI cannot be registered, or undefined when it can: https, http on a loopback host, or a
+ * private-use scheme, which has a dot (https://www.rfc-editor.org/rfc/rfc8252#section-7.1) as no scheme that
+ * runs or shows content does. The host is read from the text itself: a URL parser takes `http://2130706433` for 127.0.0.1.
+ */
+export const checkRegistrable = (uri: string): string | undefined => {
+  if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
+  if (!/^[\x21-\x7e]+$/.test(uri) || /["<>\\^`{|}]/.test(uri)) return 'must hold URI characters only'
+  if (uri.includes('#')) return 'must not have a fragment'
+  if (uri.includes('*')) return 'must not have a wildcard'
+  const [, scheme, authority] = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?/.exec(uri) ?? []
+  if (scheme === undefined || !URL.canParse(uri)) return 'must be an absolute URI'
+  if (authority?.includes('@')) return 'must not carry a user name or password'
+  const isWeb = scheme === 'https' || (scheme === 'http' && loopbackHosts.test(authority ?? ''))
+  if (isWeb) return authority ? undefined : 'must name a host'
+  if (scheme.includes('.')) return undefined
+  return 'must use https, http on a loopback host, or a private-use scheme such as com.example.app'
+}
+
+const loopbackWithoutPort = /^http:\/\/(?:127\.0\.0\.1|\[::1\])(?=[/?]|$)/
+const leadingPort = /^:([1-9]\d{0,4})(?=[/?]|$)/
+
+/**
+ * Byte-exact, but for the port of a loopback IP registered without one, which a native application learns only when it
+ * listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+ */
+export const matches = (registered: string, requested: string): boolean => {
+  if (registered === requested) return true
+  const origin = loopbackWithoutPort.exec(registered)?.[0]
+  if (origin === undefined || !requested.startsWith(origin)) return false
+  const rest = requested.slice(origin.length)
+  const [text, port] = leadingPort.exec(rest) ?? []
+  return (
+    text !== undefined && Number(port) <= 65535 && rest.slice(text.length) === registered.slice(origin.length)
+  )
+}
+
+/** The URI with parameters added to the query it already has; undefined ones are left out. */
+export const withParameters = (
+  uri: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string => {
+  let result = uri
+  let separator = !uri.includes('?') ? '?' : uri.endsWith('?') || uri.endsWith('&') ? '' : '&'
+  for (const name in parameters) {
+    const value = parameters[name]
+    if (value === undefined) continue
+    result += `${separator}${encodeURIComponent(name)}=${encodeURIComponent(value)}`
+    separator = '&'
+  }
+  return result
+}
+
+/** Whether the URI hands the answer to whatever application claimed its scheme on the device. */
+export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)

@@ -1,0 +1,64 @@
+import { OAuthError } from './error.ts'
+import { requireParameter } from './parameters.ts'
+import { parseScope } from './scope.ts'
+
+export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
+export type GrantType = (typeof grantTypes)[number]
+
+/** A token request without its client authentication. `scopes` is undefined when none were named. */
+export type TokenRequest =
+  | {
+      readonly grant_type: 'authorization_code'
+      readonly code: string
+      readonly redirect_uri: string
+      readonly code_verifier: string
+    }
+  | {
+      readonly grant_type: 'refresh_token'
+      readonly refresh_token: string
+      readonly scopes: readonly string[] | undefined
+    }
+  | { readonly grant_type: 'client_credentials'; readonly scopes: readonly string[] | undefined }
+
+type Form = ReadonlyMap<string, string>
+
+const readScopes = (form: Form) => {
+  const scope = form.get('scope')
+  return scope === undefined ? undefined : parseScope(scope)
+}
+
+const parsers = new Map<string, (form: Form) => TokenRequest>([
+  [
+    'authorization_code',
+    form => ({
+      grant_type: 'authorization_code',
+      code: requireParameter(form, 'code'),
+      redirect_uri: requireParameter(form, 'redirect_uri'),
+      code_verifier: requireParameter(form, 'code_verifier'),
+    }),
+  ],
+  [
+    'refresh_token',
+    form => ({
+      grant_type: 'refresh_token',
+      refresh_token: requireParameter(form, 'refresh_token'),
+      scopes: readScopes(form),
+    }),
+  ],
+  ['client_credentials', form => ({ grant_type: 'client_credentials', scopes: readScopes(form) })],
+])
+
+/** Throws invalid_request naming the missing parameter, unsupported_grant_type, invalid_scope when malformed. */
+export const parseTokenRequest = (form: Form): TokenRequest => {
+  const parse = parsers.get(requireParameter(form, 'grant_type'))
+  if (parse === undefined) throw new OAuthError('unsupported_grant_type')
+  return parse(form)
+}
+
+/** Throws unauthorized_client for a grant that the server knows and the client may not use. */
+export const checkGrantType = (
+  client: { readonly grant_types: readonly string[] },
+  grantType: GrantType,
+): void => {
+  if (!client.grant_types.includes(grantType)) throw new OAuthError('unauthorized_client')
+}

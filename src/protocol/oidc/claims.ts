@@ -1,0 +1,128 @@
+import { hash } from 'node:crypto'
+import { bareId } from '#src/lib/ids.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+
+export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
+export type SigningAlg = (typeof signingAlgs)[number]
+
+/** The fields of a user that tokens tell about. */
+export type ClaimsUser = {
+  readonly id: string
+  readonly organization_id: string
+  readonly username: string
+  readonly email: string
+  readonly email_verified: boolean
+  readonly first_name: string
+  readonly last_name: string
+}
+
+/** Times are in whole seconds; `jti` is fresh for every token. */
+type Issued = { readonly issuer: string; readonly issued_at: number; readonly expires_at: number }
+type IssuedAccess = Issued & {
+  readonly jti: string
+  readonly client_id: string
+  readonly scopes: readonly string[]
+}
+
+const identity = (user: ClaimsUser) => ({
+  org_id: bareId(user.organization_id),
+  preferred_username: user.username,
+  email: user.email,
+  email_verified: user.email_verified,
+  given_name: user.first_name,
+  family_name: user.last_name,
+})
+
+const access = (token: IssuedAccess, sub: string) => ({
+  iss: token.issuer,
+  sub,
+  aud: token.client_id,
+  exp: token.expires_at,
+  iat: token.issued_at,
+  nbf: token.issued_at,
+  jti: token.jti,
+  client_id: token.client_id,
+  scope: formatScope(token.scopes),
+})
+
+/** A user's access token (RFC 9068); `roles` are the effective ones, direct and inherited. */
+export const accessTokenClaims = (
+  token: IssuedAccess & {
+    readonly user: ClaimsUser
+    readonly roles: readonly string[]
+    readonly session_id: string
+  },
+) => ({
+  ...access(token, bareId(token.user.id)),
+  sid: bareId(token.session_id),
+  ...identity(token.user),
+  roles: token.roles,
+})
+
+/**
+ * A client's own access token (client credentials): `sub` is the client_id, `org_id` the client's organization. There is
+ * no user and no session, so no claim of theirs: no roles either, a client's rights are its scopes.
+ */
+export const clientTokenClaims = (token: IssuedAccess & { readonly organization_id: string }) => ({
+  ...access(token, token.client_id),
+  org_id: bareId(token.organization_id),
+})
+
+/** An ID token for `client_id`; `alg` is the one that it will be signed with, `auth_time` is in seconds. */
+export const idTokenClaims = (
+  token: Issued & {
+    readonly client_id: string
+    readonly user: ClaimsUser
+    readonly session_id: string
+    readonly auth_time: number
+    readonly acr: string
+    readonly amr: readonly string[]
+    readonly nonce: string | undefined
+    readonly access_token: string
+    readonly alg: SigningAlg
+  },
+) => ({
+  iss: token.issuer,
+  sub: bareId(token.user.id),
+  aud: token.client_id,
+  azp: token.client_id,
+  exp: token.expires_at,
+  iat: token.issued_at,
+  auth_time: token.auth_time,
+  ...(token.nonce === undefined ? {} : { nonce: token.nonce }),
+  acr: token.acr,
+  amr: token.amr,
+  at_hash: accessTokenHash(token.access_token, token.alg),
+  sid: bareId(token.session_id),
+  ...identity(token.user),
+})
+
+/** The left half of the hash that the ID token's own algorithm uses. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken */
+export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
+  const digest = hash(`sha${alg.slice(2)}`, accessToken, 'buffer')
+  return digest.toString('base64url', 0, digest.length / 2)
+}
+
+/**
+ * The userinfo answer by scope; `updated_at` is in seconds. A claim without a value is left out.
+ * https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims
+ */
+export const userinfoClaims = (
+  user: ClaimsUser & { readonly updated_at: number },
+  scopes: readonly string[],
+): Readonly<Record<string, string | number | boolean>> => {
+  const profile = {
+    name: `${user.first_name} ${user.last_name}`.trim(),
+    preferred_username: user.username,
+    given_name: user.first_name,
+    family_name: user.last_name,
+    updated_at: user.updated_at,
+  }
+  const email = { email: user.email, email_verified: user.email_verified }
+  const claims = {
+    sub: bareId(user.id),
+    ...(scopes.includes('profile') ? profile : {}),
+    ...(scopes.includes('email') ? email : {}),
+  }
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== ''))
+}

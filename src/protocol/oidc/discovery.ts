@@ -1,0 +1,68 @@
+import { promptValues } from '#src/protocol/oauth/authorize-request.ts'
+import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
+import { grantTypes } from '#src/protocol/oauth/token-request.ts'
+import type { SigningAlg } from './claims.ts'
+
+/** Every claim that an ID token or userinfo can carry. */
+const claimsSupported = [
+  ...[
+    'iss',
+    'sub',
+    'aud',
+    'azp',
+    'exp',
+    'iat',
+    'auth_time',
+    'nonce',
+    'acr',
+    'amr',
+    'at_hash',
+    'sid',
+    'org_id',
+  ],
+  ...['name', 'preferred_username', 'given_name', 'family_name', 'updated_at', 'email', 'email_verified'],
+]
+
+/**
+ * One document for both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section 2 share their
+ * names. `backchannel_url` is where other servers reach this one when that is not the issuer (containers).
+ */
+export const discoveryDocument = (server: {
+  readonly issuer: string
+  readonly backchannel_url?: string
+  readonly scopes: readonly string[]
+  readonly id_token_algs: readonly SigningAlg[]
+  readonly acr_values: readonly string[]
+  readonly ui_locales: readonly string[]
+}) => {
+  const { issuer, backchannel_url = issuer } = server
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/oauth/authorize`,
+    token_endpoint: `${backchannel_url}/oauth/token`,
+    userinfo_endpoint: `${backchannel_url}/oauth/userinfo`,
+    jwks_uri: `${backchannel_url}/.well-known/jwks.json`,
+    revocation_endpoint: `${backchannel_url}/oauth/revoke`,
+    introspection_endpoint: `${backchannel_url}/oauth/introspect`,
+    end_session_endpoint: `${issuer}/oauth/logout`,
+    scopes_supported: server.scopes,
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: grantTypes,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: server.id_token_algs,
+    token_endpoint_auth_methods_supported: clientAuthMethods,
+    revocation_endpoint_auth_methods_supported: clientAuthMethods,
+    introspection_endpoint_auth_methods_supported: clientAuthMethods.filter(method => method !== 'none'),
+    code_challenge_methods_supported: ['S256'],
+    prompt_values_supported: promptValues,
+    acr_values_supported: server.acr_values,
+    ui_locales_supported: server.ui_locales,
+    claim_types_supported: ['normal'],
+    claims_supported: claimsSupported,
+    claims_parameter_supported: false,
+    request_parameter_supported: false,
+    request_uri_parameter_supported: false,
+    authorization_response_iss_parameter_supported: true,
+  }
+}
