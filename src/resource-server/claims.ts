@@ -1,0 +1,189 @@
+import {
+  ClaimInvalidError,
+  ClaimMissingError,
+  TokenExpiredError,
+  TokenMalformedError,
+  TokenNotYetValidError,
+  TokenTypeError,
+} from './errors.ts'
+
+/** What a verified access token says. Wire names; everything else it carries is in `raw`. */
+export type Claims = {
+  /** The user's id without `usr_`, or the `client_id` when a service called for itself. */
+  sub: string
+  email: string | undefined
+  /** `given_name` and `family_name`, else `preferred_username`. */
+  name: string | undefined
+  roles: readonly string[]
+  /** Space-separated, as granted; `''` when there are none. */
+  scope: string
+  /** The organization's id without `org_`. */
+  org_id: string | undefined
+  iss: string
+  aud: string | readonly string[]
+  /** Unix seconds. */
+  exp: number
+  /** Unix seconds. */
+  iat: number
+  /** The whole payload as it came. */
+  raw: Readonly<Record<string, unknown>>
+}
+
+export const hasRole = (claims: Claims, role: string) => claims.roles.includes(role)
+export const hasAnyRole = (claims: Claims, roles: readonly string[]) => roles.some(r => hasRole(claims, r))
+export const hasAllRoles = (claims: Claims, roles: readonly string[]) => roles.every(r => hasRole(claims, r))
+export const hasScope = (claims: Claims, scope: string) => claims.scope.split(' ').includes(scope)
+export const hasAllScopes = (claims: Claims, scopes: readonly string[]) =>
+  scopes.every(s => hasScope(claims, s))
+
+/** What the claims of an acceptable token have to satisfy. */
+export type ClaimPolicy = {
+  issuers: readonly string[]
+  audiences: readonly string[]
+  realm: string | undefined
+  /** Seconds. */
+  clockTolerance: number
+  requiredClaims: readonly string[]
+}
+
+/** Present only in ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
+const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Checks the payload of a token whose signature is good. `now` is in Unix seconds, fractions included; `typ` is the
+ * header's, in lower case. Throws the error class that fits; the kind of token is looked at first.
+ */
+export function parseClaims(
+  payload: Uint8Array,
+  typ: string | undefined,
+  policy: ClaimPolicy,
+  now: number,
+): Claims {
+  const raw = parseObject(payload)
+  const scope = optionalString(raw, 'scope')
+  if (typ !== 'at+jwt') requireAccessToken(raw)
+
+  const iss = requiredString(raw, 'iss')
+  if (!policy.issuers.includes(iss)) {
+    const slash = policy.issuers.some(issuer => `${issuer}/` === iss)
+      ? ' (they differ by a trailing slash)'
+      : ''
+    throw new ClaimInvalidError('iss', `got ${quote(iss)}, expected ${quote(policy.issuers[0])}${slash}`)
+  }
+  const aud = audience(raw)
+  if (![aud].flat().some(value => policy.audiences.includes(value))) {
+    throw new ClaimInvalidError('aud', `got ${quote(aud)}, expected one of ${quote(policy.audiences)}`)
+  }
+
+  const { clockTolerance } = policy
+  const exp = requiredNumber(raw, 'exp')
+  if (now >= exp + clockTolerance) throw new TokenExpiredError(`${Math.floor(now - exp)} s ago`)
+  const iat = requiredNumber(raw, 'iat')
+  for (const claim of ['nbf', 'iat'] as const) {
+    const ahead = claim in raw ? requiredNumber(raw, claim) - now : 0
+    if (ahead > clockTolerance) throw new TokenNotYetValidError(`${claim} is ${Math.ceil(ahead)} s ahead`)
+  }
+
+  const claims: Claims = {
+    sub: requiredString(raw, 'sub'),
+    email: optionalString(raw, 'email'),
+    name: fullName(raw),
+    roles: stringList(raw, 'roles'),
+    scope: scope ?? '',
+    org_id: optionalString(raw, 'org_id'),
+    iss,
+    aud,
+    exp,
+    iat,
+    raw,
+  }
+  if (policy.realm !== undefined) requireRealm(claims.org_id, policy.realm)
+  for (const claim of policy.requiredClaims) required(raw, claim)
+  return claims
+}
+
+type Payload = Record<string, unknown>
+
+function parseObject(payload: Uint8Array): Payload {
+  let value: unknown
+  try {
+    value = JSON.parse(decoder.decode(payload))
+  } catch (cause) {
+    throw new TokenMalformedError('the payload is not JSON', cause)
+  }
+  if (!isObject(value)) throw new TokenMalformedError('the payload is not a JSON object')
+  return value
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Issuer, audience and key are the same in an ID token: without `typ` only these claims tell the two apart. */
+function requireAccessToken(raw: Payload) {
+  const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
+  if (idToken.length > 0) throw new TokenTypeError(`it carries ${idToken.join(', ')} as ID tokens do`)
+  const absent = ['scope', 'jti'].filter(claim => typeof raw[claim] !== 'string')
+  if (absent.length > 0)
+    throw new TokenTypeError(`its header does not say at+jwt and ${absent.join(', ')} is missing`)
+}
+
+function requireRealm(orgId: string | undefined, realm: string) {
+  if (orgId === undefined) throw new ClaimMissingError('org_id')
+  if (orgId === realm.replace(/^org_/, '')) return
+  throw new ClaimInvalidError(
+    'org_id',
+    `got ${quote(orgId)}, expected ${quote(realm)} (the realm is the id of an organization, never its slug)`,
+  )
+}
+
+function required(raw: Payload, claim: string): unknown {
+  const value = Object.hasOwn(raw, claim) ? raw[claim] : undefined
+  if (value === undefined || value === null) throw new ClaimMissingError(claim)
+  return value
+}
+
+function requiredString(raw: Payload, claim: string): string {
+  const value = required(raw, claim)
+  if (typeof value !== 'string' || value === '')
+    throw new ClaimInvalidError(claim, 'expected a non-empty string')
+  return value
+}
+
+/** JSON can spell infinity (`1e999`), which would never expire. */
+function requiredNumber(raw: Payload, claim: string): number {
+  const value = required(raw, claim)
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new ClaimInvalidError(claim, `got ${quote(value)}, expected a number of seconds`)
+  }
+  return value
+}
+
+function optionalString(raw: Payload, claim: string): string | undefined {
+  const value = raw[claim]
+  if (value === undefined || typeof value === 'string') return value
+  throw new ClaimInvalidError(claim, 'expected a string')
+}
+
+/** Strict about the type: in a string, `includes` would find a role inside another one's name. */
+function stringList(raw: Payload, claim: string): readonly string[] {
+  const value = raw[claim] ?? []
+  if (isStringList(value)) return value
+  throw new ClaimInvalidError(claim, 'expected an array of strings')
+}
+
+function audience(raw: Payload): string | readonly string[] {
+  const value = required(raw, 'aud')
+  if (typeof value === 'string' || isStringList(value)) return value
+  throw new ClaimInvalidError('aud', 'expected a string or an array of strings')
+}
+
+const isStringList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every(item => typeof item === 'string')
+
+function fullName(raw: Payload): string | undefined {
+  const names = [optionalString(raw, 'given_name'), optionalString(raw, 'family_name')].filter(Boolean)
+  return names.join(' ') || optionalString(raw, 'preferred_username')
+}
+
+const quote = (value: unknown) => JSON.stringify(value)

@@ -1,0 +1,15 @@
+/** Verifies the access tokens of a Gatehouse server: fetch-standard, on jose alone. */
+export {
+  type Answer,
+  answerTo,
+  authorize,
+  type ClaimsFor,
+  type CredentialSource,
+  type Handlers,
+  type Rules,
+} from './access.ts'
+export { type Claims, hasAllRoles, hasAllScopes, hasAnyRole, hasRole, hasScope } from './claims.ts'
+export * from './errors.ts'
+export type { Fetch } from './fetch-json.ts'
+export type { Environment, VerifierOptions } from './options.ts'
+export { createVerifier, fromEnv, type Guarded, type GuardOptions, type Verifier } from './verifier.ts'

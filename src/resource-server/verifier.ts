@@ -1,0 +1,111 @@
+import { type CompactJWSHeaderParameters, compactVerify, errors } from 'jose'
+import {
+  answerTo,
+  authorize,
+  type ClaimsFor,
+  type CredentialSource,
+  findHandler,
+  type Handlers,
+  type Rules,
+  toResponse,
+} from './access.ts'
+import { type Claims, parseClaims } from './claims.ts'
+import {
+  AccessError,
+  InvalidSignatureError,
+  TokenMalformedError,
+  TokenMissingError,
+  TokenTypeError,
+} from './errors.ts'
+import { findKey, parseKeyName } from './keys.ts'
+import {
+  type Environment,
+  optionsFromEnv,
+  type ResolvedOptions,
+  resolveOptions,
+  type VerifierOptions,
+} from './options.ts'
+
+/** How `guard` ends: with claims, or with the response to send. */
+export type Guarded<C> =
+  | { claims: C; response?: undefined; error?: undefined }
+  | { claims?: undefined; response: Response; error: AccessError }
+
+/** What `guard` takes: the rules of the route, and your own answers. */
+export type GuardOptions = Rules & Handlers<[request: Request], Response | Promise<Response>>
+
+export type Verifier = {
+  /** The issuer, without trailing slash. */
+  readonly issuer: string
+  /** The claims of a good access token. Throws the AccessError that fits. */
+  verify(token: string): Promise<Claims>
+  /** The claims of the bearer token in the Authorization header. Throws an AccessError, token_missing included. */
+  authenticate(request: CredentialSource): Promise<Claims>
+  /** The same as a finished answer: `const { claims, response } = await guard(request, …); if (response) return response`. */
+  guard<R extends GuardOptions = Record<never, never>>(
+    request: Request,
+    options?: R,
+  ): Promise<Guarded<ClaimsFor<R>>>
+  /** Fetches the key set ahead of the first request. Throws jwks_unavailable. */
+  warmup(): Promise<void>
+}
+
+/** Longer tokens are refused unread. */
+const MAX_LENGTH = 8192
+
+/** A verifier for one issuer. Make one at start and share it: it holds the key set. Throws a ConfigurationError. */
+export function createVerifier(options: VerifierOptions): Verifier {
+  const settings = resolveOptions(options)
+  const verify = (token: string) => verifyToken(token, settings)
+  return {
+    issuer: settings.issuer,
+    verify,
+    authenticate: request => authorize({ verify }, request),
+    async guard(request, rules) {
+      try {
+        return { claims: await authorize({ verify }, request, rules) }
+      } catch (error) {
+        if (!(error instanceof AccessError)) throw error
+        const handler = findHandler(error, rules)
+        const response = handler
+          ? await handler(error, request)
+          : toResponse(answerTo(error, settings.issuer))
+        return { response, error }
+      }
+    },
+    warmup: async () => void ('remote' in settings.keySource && (await settings.keySource.remote.load())),
+  }
+}
+
+/**
+ * A verifier set up by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and, optional,
+ * `SERVICE_REALM`; `options` adds to them. Throws a ConfigurationError that names every variable that is missing.
+ */
+export const fromEnv = (options: Partial<VerifierOptions> = {}, env?: Environment): Verifier =>
+  createVerifier({ ...optionsFromEnv(env), ...options })
+
+async function verifyToken(token: string, settings: ResolvedOptions): Promise<Claims> {
+  if (!token) throw new TokenMissingError()
+  if (token.length > MAX_LENGTH)
+    throw new TokenMalformedError(`${token.length} characters, at most ${MAX_LENGTH}`)
+  let typ: string | undefined
+  const keyFor = (header: CompactJWSHeaderParameters) => {
+    const name = parseKeyName(header)
+    typ = parseType(header.typ, settings.strictType)
+    const { keySource } = settings
+    return 'static' in keySource ? findKey(keySource.static, name) : keySource.remote.find(name)
+  }
+  const { payload } = await compactVerify(token, keyFor).catch(error => {
+    if (error instanceof AccessError) throw error
+    if (error instanceof errors.JWSSignatureVerificationFailed) throw new InvalidSignatureError(error)
+    throw new TokenMalformedError(error.message, error)
+  })
+  return parseClaims(payload, typ, settings, settings.now() / 1000)
+}
+
+/** `application/` may be left out (RFC 7515 section 4.1.9). What a plain JWT is, its claims have to tell. */
+function parseType(typ: unknown, strict: boolean): string | undefined {
+  const name = typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : typ
+  if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name
+  throw new TokenTypeError(`its header says typ ${JSON.stringify(typ)}, expected "at+jwt"`)
+}
