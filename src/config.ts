@@ -1,30 +1,251 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { parse as parseYaml } from 'yaml'
+import { parseDuration } from './lib/duration.ts'
+
+/** The command line shows `message` alone, as one line. */
+export class ConfigError extends Error {
+  readonly exit_code = 2
+}
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
+const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
+
+const refuse = (allowed: string): never => {
+  throw new ConfigError(allowed)
+}
+
+const text = (value: string): string => value
+
+const integer =
+  (min: number, max: number) =>
+  (value: string): number =>
+    /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
+      ? Number(value)
+      : refuse(`a whole number from ${min} to ${max}`)
+
+const oneOf =
+  <const T extends readonly string[]>(names: T) =>
+  (value: string): T[number] =>
+    names.includes(value) ? value : refuse(names.join(', '))
+
+const list =
+  (isEntry: (entry: string) => boolean, allowed: string) =>
+  (value: string): string[] => {
+    const entries = value
+      .split(',')
+      .map(entry => entry.trim())
+      .filter(Boolean)
+    return entries.every(isEntry) ? entries : refuse(allowed)
+  }
+
+const baseUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const plain = url && `${url.protocol}//${url.host}`
+  return url && /^https?:$/.test(url.protocol) && plain === value.toLowerCase()
+    ? plain
+    : refuse('an http or https address without path and trailing slash, such as https://id.example.com')
+}
+
+const isRange = (entry: string): boolean => {
+  const [address = '', bits, more] = entry.split('/')
+  const family = isIP(address)
+  return (
+    family !== 0 &&
+    more === undefined &&
+    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32)))
+  )
+}
+
+const duration = (value: string): number =>
+  parseDuration(value) ?? refuse('a whole number and m, h, d or w, such as 90d')
+
+interface Setting<T> {
+  parse(value: string): T
+  fallback: T | undefined
+  secret?: true
+  /** What `gatehouse help` says of it. */
+  about: string
+}
+
+const setting = <T>(parse: (value: string) => T, about: string): Setting<T | undefined> => ({
+  parse,
+  fallback: undefined,
+  about,
+})
+const secret = (about: string): Setting<string | undefined> => ({
+  parse: text,
+  fallback: undefined,
+  about,
+  secret: true,
+})
+const withDefault = <T>(
+  parse: (value: string) => T,
+  fallback: T,
+  about: string,
+): Setting<T> & { fallback: T } => ({ parse, fallback, about })
+
+/** Every setting there is: `GATEHOUSE_` and the name in upper case in the environment, the name itself in the file. */
+export const settings = {
+  url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
+  host: setting(text, 'address to listen on; default 127.0.0.1 without url, all addresses with one'),
+  port: withDefault(integer(0, 65_535), 8080, 'port to listen on; 0 takes any free one'),
+  data_dir: withDefault(text, './data', 'where keys and database live'),
+  database_url: secret('postgres://… instead of SQLite in data_dir'),
+  master_key: secret('32 bytes, base64: protects keys at rest; default a file in data_dir'),
+  trusted_proxies: withDefault(
+    list(isRange, 'a comma list of addresses and ranges such as 10.0.0.0/8, ::1'),
+    [],
+    'proxies whose X-Forwarded-For is believed',
+  ),
+  log_level: withDefault(oneOf(logLevels), 'info', logLevels.join(', ')),
+  tls_cert: setting(text, 'certificate file (PEM)'),
+  tls_key: setting(text, 'key file of the certificate (PEM)'),
+  geoip_file: setting(text, 'MaxMind-format file for the place of a session'),
+  outbound_allow: withDefault(
+    list(host => /^[\w.:[\]-]+$/.test(host), 'a comma list of hosts, each with or without a port'),
+    [],
+    'private hosts that outbound calls may reach',
+  ),
+  smtp_url: secret('smtp://… or smtps://…: mail goes out through it'),
+  mail_from: setting(text, 'sender of mail'),
+  argon2_memory: withDefault(integer(19_456, 1_048_576), 19_456, 'password hashing, KiB'),
+  argon2_time: withDefault(integer(2, 16), 2, 'password hashing, passes'),
+  admin_client_id: withDefault(text, 'gatehouse-admin', 'first admin client'),
+  admin_client_secret: secret('its secret, applied at each start'),
+  admin_username: setting(text, 'first admin user (first start only)'),
+  admin_email: setting(text, 'its e-mail address'),
+  admin_password: secret('its password'),
+  access_token_alg: withDefault(oneOf(algorithms), 'ES256', 'signature of access tokens'),
+  id_token_alg: withDefault(oneOf(algorithms), 'RS256', 'signature of ID tokens'),
+  event_retention: setting(duration, 'age at which audit events are removed; default never'),
+}
+
+type Settings = typeof settings
+type Name = keyof Settings
+type Value<S> = S extends { fallback: infer F; parse(value: string): infer T }
+  ? undefined extends F
+    ? T | undefined
+    : T
+  : never
+
 /** Settings of the server, parsed once from environment and file (decisions.md section 7). */
-export interface Config {
-  /** The public `{base_url}` and issuer: no path, no trailing slash. */
+export type Config = { -readonly [K in Exclude<Name, 'url' | 'host'>]: Value<Settings[K]> } & {
   url: string
   host: string
-  port: number
-  data_dir: string
-  database_url: string | undefined
-  master_key: string | undefined
-  trusted_proxies: string[]
-  log_level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  tls_cert: string | undefined
-  tls_key: string | undefined
-  geoip_file: string | undefined
-  outbound_allow: string[]
-  smtp_url: string | undefined
-  mail_from: string | undefined
-  /** argon2id memory in KiB and passes. */
-  argon2_memory: number
-  argon2_time: number
-  admin_client_id: string
-  admin_client_secret: string | undefined
-  admin_username: string | undefined
-  admin_email: string | undefined
-  admin_password: string | undefined
-  access_token_alg: string
-  id_token_alg: string
-  /** Audit events older than this many milliseconds are removed; undefined keeps them. */
-  event_retention: number | undefined
+}
+
+export interface LoadedConfig {
+  config: Config
+  /** Where each value came from, for `config print`. */
+  sources: Record<Name, string>
+  warnings: string[]
+}
+
+const PREFIX = 'GATEHOUSE_'
+const isName = (name: string): name is Name => Object.hasOwn(settings, name)
+
+/** Container platforms set such names for a service called "gatehouse": they are not ours to read. */
+const isServiceLink = (name: string, value: string): boolean =>
+  /^GATEHOUSE_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP))/.test(name) || /^(?:tcp|udp):\/\//.test(value)
+
+interface Given {
+  value: string
+  source: string
+}
+
+/** The value of `name` or of the file that `name_FILE` names. */
+const take = (given: Map<Name, Given>, name: string, value: string, source: string, label: string): void => {
+  const key = name.toLowerCase()
+  if (isName(key)) {
+    if (given.has(key)) throw new ConfigError(`${label}: given twice, directly and as a file (${source}).`)
+    given.set(key, { value, source })
+    return
+  }
+  const base = key.replace(/_file$/, '')
+  if (key === base || !isName(base) || !settings[base].secret)
+    throw new ConfigError(
+      `${label}: no such setting (${source}). ${suggest(key)}\`gatehouse help settings\` lists all.`,
+    )
+  try {
+    take(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    throw new ConfigError(`${label}: the file ${value} can't be read (${source}).`)
+  }
+}
+
+const suggest = (key: string): string => {
+  const near = Object.keys(settings).find(name => name.startsWith(key.slice(0, 5)) || key.includes(name))
+  return near ? `Did you mean ${near}? ` : ''
+}
+
+const fromEnvironment = (env: Record<string, string | undefined>, warnings: string[]): Map<Name, Given> => {
+  const given = new Map<Name, Given>()
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith(PREFIX) || name === 'GATEHOUSE_CONFIG' || value === undefined) continue
+    if (isServiceLink(name, value))
+      warnings.push(`${name} looks like a container's service link and was passed over.`)
+    else if (value !== '') take(given, name.slice(PREFIX.length), value, 'environment', name)
+  }
+  return given
+}
+
+const fromFile = (path: string): Map<Name, Given> => {
+  let content: unknown
+  try {
+    content = parseYaml(readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw new ConfigError(
+      `${path}: ${error instanceof Error ? error.message.split('\n')[0] : 'not readable'}.`,
+    )
+  }
+  if (content === null) return new Map()
+  if (typeof content !== 'object' || Array.isArray(content))
+    throw new ConfigError(`${path}: must be a table of settings in YAML or JSON.`)
+  const given = new Map<Name, Given>()
+  for (const [name, value] of Object.entries(content)) {
+    const scalar = Array.isArray(value) ? value.join(',') : value
+    if (!['string', 'number', 'boolean'].includes(typeof scalar))
+      throw new ConfigError(`${name}: must be a text, a number or a list of texts (${path}).`)
+    take(given, name, String(scalar), path, name)
+  }
+  return given
+}
+
+/** Reads all settings, or throws a ConfigError that says which setting, what was given, what is allowed and where it stood. */
+export const loadConfig = (
+  env: Record<string, string | undefined>,
+  file = env.GATEHOUSE_CONFIG,
+): LoadedConfig => {
+  const warnings: string[] = []
+  const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])
+  const sources = {} as Record<Name, string>
+  const values: Record<string, unknown> = {}
+  for (const [name, { parse, fallback, secret }] of Object.entries(settings) as [Name, Setting<unknown>][]) {
+    const entry = given.get(name)
+    sources[name] = entry?.source ?? 'default'
+    try {
+      values[name] = entry ? parse(entry.value) : fallback
+    } catch (error) {
+      const label = entry?.source.startsWith('environment') ? PREFIX + name.toUpperCase() : name
+      const shown = secret ? 'a value that' : `"${entry?.value.slice(0, 80)}", which`
+      throw new ConfigError(`${label}: given ${shown} is not ${(error as Error).message} (${entry?.source}).`)
+    }
+  }
+  const config = values as Config
+  config.host ??= given.has('url') ? '0.0.0.0' : '127.0.0.1'
+  config.url ??= `http://localhost:${config.port}`
+  check(config)
+  return { config, sources, warnings }
+}
+
+const check = (config: Config): void => {
+  if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
+    throw new ConfigError('tls_cert and tls_key: give both or neither.')
+  const admin = [config.admin_username, config.admin_email, config.admin_password]
+  if (admin.some(Boolean) && !admin.every(Boolean))
+    throw new ConfigError('admin_username, admin_email and admin_password: give all three or none.')
+  if (config.master_key !== undefined && Buffer.from(config.master_key, 'base64').length !== 32)
+    throw new ConfigError('master_key: must be 32 bytes in base64 (`openssl rand -base64 32` makes one).')
 }

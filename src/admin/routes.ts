@@ -1,0 +1,22 @@
+import { eventRoutes } from '#src/audit/routes.ts'
+import type { Context } from '#src/context.ts'
+import { clientRoutes } from '#src/directory/clients/routes.ts'
+import { groupRoutes } from '#src/directory/groups/routes.ts'
+import { organizationRoutes } from '#src/directory/organizations/routes.ts'
+import { roleRoutes } from '#src/directory/roles/routes.ts'
+import { userRoutes } from '#src/directory/users/routes.ts'
+import type { AdminRoute } from '#src/http/guard.ts'
+import { sessionRoutes } from '#src/sessions/routes.ts'
+
+export const ADMIN_PREFIX = '/api/v1/admin'
+
+/** The table of contents of the admin API: every route there is, in the order of the specification. */
+export const adminRoutes = (context: Context): AdminRoute[] => [
+  ...userRoutes(context),
+  ...organizationRoutes(context),
+  ...roleRoutes(context),
+  ...groupRoutes(context),
+  ...clientRoutes(context),
+  ...sessionRoutes(context),
+  ...eventRoutes(context),
+]

@@ -1,0 +1,144 @@
+import type { Server } from 'bun'
+import { Elysia } from 'elysia'
+import { accountRoutes } from './account/routes.ts'
+import { authenticate } from './admin/authenticate.ts'
+import { openApiDocument } from './admin/openapi.ts'
+import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
+import type { Context, Ports } from './context.ts'
+import { anyOrigin, originOf } from './directory/clients/store.ts'
+import { errorAnswer, json } from './http/answer.ts'
+import { asset } from './http/assets.ts'
+import { type Call, callOf, openCall } from './http/call.ts'
+import { type AdminRoute, serve } from './http/guard.ts'
+import { errorPage, wantsPage } from './http/page-boundary.ts'
+import { AppError } from './lib/app-error.ts'
+import { VERSION } from './lib/version.ts'
+import { browserRoutes } from './oauth/browser-routes.ts'
+import { tokenRoutes } from './oauth/token-routes.ts'
+import { openKeys } from './tokens/keys.ts'
+
+export interface App {
+  context: Context
+  /** Every admin route there is: the tests of permissions and tenancy walk it. */
+  routes: AdminRoute[]
+  fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Promise<Response>
+}
+
+/** The one place where all parts meet. */
+export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
+  const context: Context = { ...base, ports: {} as Ports }
+  Object.assign(context.ports, {
+    keys: await openKeys(base),
+    authenticate: request => authenticate(context, request),
+    origins: {
+      any: origin => anyOrigin(context.store, origin),
+      of: (client_id, origin) => originOf(context.store, client_id, origin),
+    },
+  } satisfies Ports)
+
+  const routes = adminRoutes(context)
+  const elysia = new Elysia({ strictPath: true })
+    .use(operationalRoutes(context, routes))
+    .use(tokenRoutes(context))
+    .use(browserRoutes(context))
+    .use(accountRoutes(context))
+  for (const route of routes)
+    elysia.route(route.method, ADMIN_PREFIX + route.path, serve(context, route), { parse: 'none' })
+
+  const methods = methodTable(elysia.routes)
+  elysia.onError(({ code, error, request }) =>
+    unmatched(context, methods, callOf(request), code === 'NOT_FOUND' ? undefined : error),
+  )
+  elysia.compile()
+  return { context, routes, fetch: (request, server) => answer(context, elysia, request, server) }
+}
+
+/** Opens the call, gives every answer its request id, and logs one line: no query, no header, no body. */
+const answer = async (
+  context: Context,
+  elysia: { fetch(request: Request): Response | Promise<Response> },
+  request: Request,
+  server: Pick<Server<unknown>, 'requestIP'> | undefined,
+): Promise<Response> => {
+  const started = performance.now()
+  const head = request.method === 'HEAD'
+  const asked = head ? new Request(request.url, { headers: request.headers }) : request
+  const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
+  const found = await elysia.fetch(asked)
+  const response = head ? new Response(null, found) : found
+  response.headers.set('x-request-id', call.request_id)
+  context.log.info({
+    event: 'request',
+    request_id: call.request_id,
+    method: request.method,
+    path: call.path,
+    status: response.status,
+    ms: Math.round((performance.now() - started) * 1000) / 1000,
+  })
+  return response
+}
+
+const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
+  let document: string | undefined
+  return new Elysia({ strictPath: true })
+    .get(
+      '/',
+      () => new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
+    )
+    .get('/healthz', () => json({ status: 'ok' }))
+    .get('/readyz', async () =>
+      (await context.store.ready())
+        ? json({ status: 'ready' })
+        : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
+    )
+    .get('/api/v1/openapi.json', () => {
+      document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION))
+      return new Response(document, { headers: { 'content-type': 'application/json; charset=utf-8' } })
+    })
+    .get(
+      '/assets/*',
+      ({ request }) => asset(callOf(request).path) ?? unmatched(context, new Map(), callOf(request)),
+    )
+}
+
+type MethodTable = Map<RegExp, Set<string>>
+
+const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
+  const table = new Map<string, Set<string>>()
+  for (const { method, path } of routes) {
+    const methods = table.get(path) ?? new Set<string>()
+    methods.add(method)
+    table.set(path, methods)
+  }
+  const pattern = (path: string) =>
+    new RegExp(
+      `^${path
+        .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+        .replace(/:\w+/g, '[^/]+')
+        .replace(/\*/g, '.*')}$`,
+    )
+  return new Map([...table].map(([path, methods]) => [pattern(path), methods]))
+}
+
+/** What no route took: 405 with Allow when the path exists under other methods, 404 else, 500 for what escaped a boundary. */
+const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: unknown): Response => {
+  const refusal = cause === undefined ? notHere(methods, call) : escaped(context, call, cause)
+  return wantsPage(call.request) ? errorPage(context, call, refusal) : errorAnswer(call, refusal)
+}
+
+const notHere = (methods: MethodTable, call: Call): AppError => {
+  for (const [pattern, allowed] of methods)
+    if (pattern.test(call.path)) {
+      const allow = [...allowed, ...(allowed.has('GET') ? ['HEAD'] : [])].join(', ')
+      return new AppError('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
+    }
+  return new AppError('not_found', 'There is nothing at this path.')
+}
+
+const escaped = (context: Context, call: Call, cause: unknown): AppError => {
+  context.log.error({ request_id: call.request_id, err: cause }, 'unhandled')
+  return new AppError(
+    'server_error',
+    'Something went wrong on our side. The log has the details under the request id.',
+  )
+}

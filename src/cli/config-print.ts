@@ -1,0 +1,20 @@
+import { type Config, loadConfig, settings } from '#src/config.ts'
+
+/** Each setting, its value and where it came from. Secrets are shown only to a pipe that did not ask to hide them. */
+export const configPrint = async (options: { config?: string; redacted?: boolean }): Promise<void> => {
+  const { config, sources, warnings } = loadConfig(process.env, options.config)
+  const hide = options.redacted || process.stdout.isTTY
+  const rows = (Object.keys(settings) as (keyof Config)[]).map(name => {
+    const value = config[name]
+    const shown = value === undefined ? '–' : Array.isArray(value) ? value.join(',') || '–' : String(value)
+    return [
+      name,
+      hide && value !== undefined && 'secret' in settings[name] ? '••••' : shown,
+      sources[name],
+    ] as const
+  })
+  const width = (column: 0 | 1) => Math.max(...rows.map(row => row[column].length))
+  for (const [name, value, source] of rows)
+    console.log(`${name.padEnd(width(0))}  ${value.padEnd(Math.min(width(1), 60))}  ${source}`)
+  for (const warning of warnings) console.error(`warning: ${warning}`)
+}

@@ -1,0 +1,25 @@
+import { loadConfig } from '#src/config.ts'
+
+/** For images without curl: asks /readyz on this machine. */
+export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
+  const { config } = loadConfig(process.env, options.config)
+  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host
+  const base =
+    options.url ??
+    `${config.tls_cert ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${config.port}`
+  try {
+    // The certificate names the public host, not this loopback address.
+    const answer = await fetch(`${base}/readyz`, {
+      signal: AbortSignal.timeout(5_000),
+      tls: { rejectUnauthorized: false },
+    })
+    if (answer.ok) return
+    throw new Error(`not ready: ${base}/readyz answered ${answer.status}`)
+  } catch (error) {
+    throw new Error(
+      error instanceof Error && error.message.startsWith('not ready')
+        ? error.message
+        : `no answer from ${base}`,
+    )
+  }
+}

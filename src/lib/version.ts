@@ -1,0 +1,3 @@
+import project from '../../package.json' with { type: 'json' }
+
+export const VERSION: string = project.version

@@ -1,0 +1,31 @@
+import { sweepEvents } from '#src/audit/retention.ts'
+import type { Context } from '#src/context.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import { rotateDueKeys } from '#src/tokens/keys.ts'
+import { purge } from './purge.ts'
+import { sweep } from './sweep.ts'
+
+const jobs = { sweep, purge, rotateDueKeys, sweepEvents }
+
+/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due. Never two rounds at once. */
+export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {
+  let running = false
+  const round = async (): Promise<void> => {
+    if (running) return
+    running = true
+    for (const [name, job] of Object.entries(jobs)) {
+      try {
+        await job(context)
+      } catch (error) {
+        context.log.error(
+          { event: 'housekeeping', job: name, err: error },
+          'a round failed and will be tried again',
+        )
+      }
+    }
+    running = false
+  }
+  const timer = setInterval(round, everyMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}

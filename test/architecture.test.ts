@@ -1,0 +1,138 @@
+import { expect, test } from 'bun:test'
+import { Glob } from 'bun'
+
+const rooms = [
+  'lib',
+  'protocol',
+  'resource-server',
+  'config',
+  'storage',
+  'context',
+  'http',
+  'audit',
+  'mail',
+  'tokens',
+  'sessions',
+  'directory',
+  'sign-in',
+  'oauth',
+  'federation',
+  'account',
+  'operations',
+  'admin',
+  'dev',
+  'app',
+  'testing',
+  'cli',
+  'main',
+]
+const inDirectory = ['access', 'roles', 'organizations', 'users', 'groups', 'clients', 'identity-providers']
+
+const files = [...new Glob('**/*.ts').scanSync('src')].sort()
+const source = new Map(
+  await Promise.all(files.map(async file => [file, await Bun.file(`src/${file}`).text()] as const)),
+)
+
+const roomOf = (file: string): string => (file.split('/')[0] ?? '').replace(/\.ts$/, '')
+const folderOf = (file: string): string => file.split('/').slice(0, -1).join('/')
+const importsOf = (text: string): string[] =>
+  [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
+
+/** Breaches as `file -> import`, so that a red test names what to mend. */
+const breaches = (offends: (file: string, imported: string) => boolean): string[] =>
+  [...source].flatMap(([file, text]) =>
+    importsOf(text)
+      .filter(imported => offends(file, imported))
+      .map(imported => `${file} -> ${imported}`),
+  )
+
+test('every file stands in a known room', () => {
+  expect(files.map(roomOf).filter(room => !rooms.includes(room))).toEqual([])
+})
+
+test('a file imports from its own folder and from earlier rooms only', () => {
+  expect(
+    breaches((file, imported) => {
+      if (imported.startsWith('#src/')) {
+        const target = imported.slice('#src/'.length)
+        const [from, to] = [rooms.indexOf(roomOf(file)), rooms.indexOf(roomOf(target))]
+        return to < 0 || to > from
+      }
+      return (
+        imported.startsWith('../') &&
+        !(roomOf(file) === 'resource-server') &&
+        !/package\.json$/.test(imported) &&
+        !imported.startsWith('../../templates/')
+      )
+    }),
+  ).toEqual([])
+})
+
+test('inside directory/ the order is access, roles, organizations, users, groups, clients, identity-providers', () => {
+  const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
+  expect(
+    breaches((file, imported) => {
+      if (!file.startsWith('directory/') || !imported.startsWith('#src/directory/')) return false
+      return place(imported.slice('#src/'.length)) > place(file)
+    }),
+  ).toEqual([])
+})
+
+test('across folders imports are absolute, inside a folder relative', () => {
+  expect(
+    breaches(
+      (file, imported) =>
+        imported.startsWith('#src/') &&
+        folderOf(imported.slice('#src/'.length)) === folderOf(file) &&
+        folderOf(file) !== '',
+    ),
+  ).toEqual([])
+})
+
+test('protocol/ is pure', () => {
+  const impure = /\bfetch\(|Date\.now\(|\bprocess\.|Math\.random|randomBytes|randomUUID/
+  const inProtocol = [...source].filter(([file]) => file.startsWith('protocol/'))
+  expect(inProtocol.length).toBeGreaterThan(0)
+  expect(inProtocol.filter(([, text]) => impure.test(text)).map(([file]) => file)).toEqual([])
+  expect(
+    breaches((file, imported) => file.startsWith('protocol/') && /^(elysia|drizzle|bun)/.test(imported)),
+  ).toEqual([])
+})
+
+test('the SDK imports nothing of ours', () => {
+  expect(
+    breaches((file, imported) => file.startsWith('resource-server/') && imported.startsWith('#src/')),
+  ).toEqual([])
+})
+
+test('SQL lives in storage/, in files called store.ts, in audit/record.ts and in tokens/', () => {
+  const allowed = (file: string) =>
+    file.startsWith('storage/') ||
+    file.startsWith('tokens/') ||
+    file.endsWith('store.ts') ||
+    file === 'audit/record.ts'
+  expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
+})
+
+test('Elysia lives at the edge', () => {
+  const edge =
+    /(^|\/)(routes|[a-z-]+-routes|elysia)\.ts$|^(http|oauth|federation|account|operations|admin|dev)\/|^app\.ts$/
+  expect(breaches((file, imported) => /^(elysia|@elysiajs)/.test(imported) && !edge.test(file))).toEqual([])
+})
+
+test('config.ts and the command line alone read the environment', () => {
+  const readers = [...source].filter(([, text]) => /process\.env|Bun\.env/.test(text)).map(([file]) => file)
+  expect(readers.filter(file => !/^(config\.ts|cli\/|resource-server\/|testing\/)/.test(file))).toEqual([])
+})
+
+test('the time is read from the clock of the context', () => {
+  const readers = [...source]
+    .filter(([, text]) => /Date\.now\(|new Date\(\)/.test(text))
+    .map(([file]) => file)
+  expect(readers.filter(file => !/^(cli\/|resource-server\/|testing\/|dev\/)/.test(file))).toEqual([])
+})
+
+test('a file over 300 lines says in its head why', () => {
+  const long = [...source].filter(([, text]) => text.split('\n').length > 300 && !text.startsWith('/**'))
+  expect(long.map(([file]) => file)).toEqual([])
+})

@@ -1,0 +1,131 @@
+import { pino } from 'pino'
+import { type App, createApp } from '#src/app.ts'
+import { type Config, loadConfig } from '#src/config.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { seedInstance } from '#src/operations/first-start.ts'
+import { freshStore } from './store.ts'
+
+export const BASE = 'http://localhost:8080'
+export const ADMIN_SECRET = 'test-admin-secret-with-enough-entropy'
+export const START = Date.UTC(2026, 0, 15, 12)
+
+export interface TestClock {
+  now(): number
+  /** Moves the clock by so many milliseconds. */
+  advance(ms: number): void
+}
+
+const frozenClock = (): TestClock => {
+  let now = START
+  return {
+    now: () => now,
+    advance: ms => {
+      now += ms
+    },
+  }
+}
+
+export interface TestApp extends App {
+  clock: TestClock
+  /** Asks the app as a server would: path or URL, from 127.0.0.1 unless `ip` says otherwise. */
+  call(path: string, init?: RequestInit & { ip?: string }): Promise<Response>
+  /** Calls the admin API with a JSON body; `token` defaults to the first admin client's. */
+  admin(
+    method: string,
+    path: string,
+    body?: unknown,
+    token?: string,
+  ): Promise<{ status: number; body: Json; headers: Headers }>
+  /** An access token by client credentials. */
+  tokenOf(client_id: string, client_secret: string, scope?: string): Promise<string>
+  /** The audit events recorded since the last call, oldest first: asserting on all of them says "and no other". */
+  events(): Promise<RecordedEvent[]>
+}
+
+export interface RecordedEvent {
+  type: string
+  actor_id: string | null
+  target_id: string
+  target_type: string
+  organization_id: string
+  metadata: Record<string, unknown>
+}
+
+/** What an answer says, loosely typed: the tests assert its shape. */
+export type Json = any
+
+/** Cheap hashes: the suite tests what the server does with them, not how long they take. */
+const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
+
+/** A whole server on a fresh database file, driven through fetch, with a frozen clock. */
+export const startApp = async (config: Partial<Config> = {}): Promise<TestApp> => {
+  const store = await freshStore()
+  const clock = frozenClock()
+  const settings = {
+    ...loadConfig({}).config,
+    ...cheapHashes,
+    url: BASE,
+    admin_client_secret: ADMIN_SECRET,
+    ...config,
+  }
+  const base = {
+    config: settings,
+    store,
+    clock,
+    log: pino({ level: 'silent' }),
+    fetch,
+    master: masterKey(Buffer.alloc(32, 7)),
+  }
+  await seedInstance(base)
+  const app = await createApp(base)
+  let seen = 0
+
+  const call: TestApp['call'] = (path, { ip = '127.0.0.1', ...init } = {}) =>
+    app.fetch(new Request(new URL(path, settings.url), { redirect: 'manual', ...init }), {
+      requestIP: () => ({ address: ip, port: 40_000, family: ip.includes(':') ? 'IPv6' : 'IPv4' }),
+    })
+
+  const tokenOf: TestApp['tokenOf'] = async (client_id, client_secret, scope) => {
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id,
+      client_secret,
+      ...(scope && { scope }),
+    })
+    const answer = await call('/oauth/token', { method: 'POST', body: form })
+    if (answer.status !== 200)
+      throw new Error(`no token for ${client_id}: ${answer.status} ${await answer.text()}`)
+    return ((await answer.json()) as { access_token: string }).access_token
+  }
+
+  let adminToken: string | undefined
+  const admin: TestApp['admin'] = async (method, path, body, token) => {
+    token ??= adminToken ??= await tokenOf(settings.admin_client_id, ADMIN_SECRET)
+    const answer = await call(`/api/v1/admin${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
+  }
+
+  const events: TestApp['events'] = async () => {
+    const rows = await store.read(async q => q.select().from(q.tables.events).orderBy(q.tables.events.seq))
+    const fresh = rows.filter(row => row.seq > seen)
+    seen = Math.max(seen, ...fresh.map(row => row.seq))
+    return fresh.map(({ type, actor_id, target_id, target_type, organization_id, metadata }) => ({
+      type,
+      actor_id,
+      target_id,
+      target_type,
+      organization_id,
+      metadata,
+    }))
+  }
+
+  return { ...app, clock, call, admin, tokenOf, events }
+}
