@@ -1,0 +1,263 @@
+import type { Pages } from '#src/http/page-data.ts'
+
+export type Sample = {
+  [Page in keyof Pages]: { page: Page; state: string; data: Pages[Page]; status?: number }
+}[keyof Pages]
+
+const brand = { name: 'Northwind Labs' }
+const request_id = 'req_0199f2c4-7d1e-7b60-9a53-4f1c2b8e6d70'
+const form = { csrf_token: 'csrf-3Vb', request: 'request-8Qx' }
+const ada = { name: 'Ada Lovelace', username: 'ada', email: 'ada@northwind.example' }
+const grace = { name: 'Grace Hopper', username: 'grace.hopper', email: 'grace.hopper@navy.example' }
+
+const login: Pages['login'] = {
+  brand,
+  ...form,
+  action: '/oauth/login',
+  client_name: 'Orbit Notes',
+  reset_url: '/reset',
+}
+const providers = [
+  { name: 'Google', url: '/oauth/social/google', kind: 'google' },
+  { name: 'Microsoft', url: '/oauth/social/microsoft', kind: 'microsoft' },
+  { name: 'GitHub', url: '/oauth/social/github', kind: 'github' },
+  { name: 'Northwind SSO', url: '/saml/northwind/login', kind: 'saml' },
+  { name: 'Fabrikam', url: '/oauth/social/fabrikam', kind: 'oidc' },
+]
+
+const consent: Pages['consent'] = {
+  brand,
+  action: '/oauth/consent',
+  client: { name: 'Orbit Notes', description: 'Notes that stay in sync on all your devices.' },
+  user: ada,
+  scopes: ['openid', 'profile', 'email', 'offline_access'].map(name => ({ name })),
+  fields: {
+    client_id: 'orbit-notes',
+    scope: 'openid profile email offline_access',
+    state: 'af0ifjsldkj',
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    redirect_uri: 'https://notes.orbit.example/callback',
+    ...form,
+  },
+}
+
+const rules: Pages['change-password']['rules'] = [
+  { rule: 'min_length', count: 12 },
+  { rule: 'require_uppercase' },
+  { rule: 'require_lowercase' },
+  { rule: 'require_digit' },
+  { rule: 'require_special' },
+  { rule: 'not_common' },
+]
+const broken = rules.map(rule => ({ ...rule, failed: ['min_length', 'require_digit'].includes(rule.rule) }))
+const change: Pages['change-password'] = {
+  brand,
+  ...form,
+  action: '/oauth/change-password',
+  reason: 'temporary',
+  user: ada,
+  ask_current: false,
+  rules,
+}
+
+const setUp: Pages['set-up'] = {
+  brand: { name: 'Gatehouse' },
+  csrf_token: form.csrf_token,
+  action: '/set-up',
+  token: 'set-up-token',
+  rules,
+}
+
+const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
+const account: Pages['account'] = {
+  brand,
+  csrf_token: form.csrf_token,
+  user: { ...ada, email_verified: true, organization: 'Northwind Labs' },
+  now: Date.parse('2026-11-20T12:00:00Z'),
+  session_action: '/account/sessions',
+  logout_action: '/account/logout',
+  change_password_url: '/account/password',
+  sessions: [
+    {
+      id: 'sess_1',
+      client_name: 'Orbit Notes',
+      user_agent: `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${chrome} Safari/537.36`,
+      location: 'Lisbon, Portugal',
+      ip_address: '198.51.100.7',
+      last_active_at: '2026-11-20T11:59:40Z',
+      current: true,
+    },
+    {
+      id: 'sess_2',
+      client_name: 'Fleet Console',
+      user_agent:
+        'Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile/15E148 Safari/604.1',
+      location: '',
+      ip_address: '2001:db8::7334',
+      last_active_at: '2026-11-20T08:31:00Z',
+      current: false,
+    },
+    {
+      id: 'sess_3',
+      client_name: 'Payroll',
+      user_agent: `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Safari/537.36 Edg/156.0.0.0`,
+      location: 'Porto, Portugal',
+      ip_address: '203.0.113.20',
+      last_active_at: '2026-11-11T12:00:00Z',
+      current: false,
+    },
+    {
+      id: 'sess_4',
+      client_name: 'Nightly report',
+      user_agent: '',
+      location: '',
+      ip_address: '192.0.2.4',
+      last_active_at: '2026-08-20T12:00:00Z',
+      current: false,
+    },
+  ],
+}
+
+/** Every page in every state that looks different. */
+export const samples: Sample[] = [
+  { page: 'login', state: 'empty', data: login },
+  { page: 'login', state: 'account', data: { brand, ...form, action: '/oauth/login' } },
+  { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
+  {
+    page: 'login',
+    state: 'refused',
+    status: 401,
+    data: { ...login, username: 'ada', error: { code: 'invalid_credentials' }, request_id },
+  },
+  {
+    page: 'login',
+    state: 'throttled',
+    status: 429,
+    data: { ...login, username: 'ada', error: { code: 'throttled', seconds: 16 }, request_id },
+  },
+  {
+    page: 'select-account',
+    state: 'three',
+    data: {
+      brand,
+      ...form,
+      action: '/oauth/select-account',
+      client_name: 'Orbit Notes',
+      accounts: [
+        { ...ada, login: 'login-1', organization: 'Northwind Labs' },
+        { ...grace, login: 'login-2', organization: 'Northwind Labs' },
+        { name: '', username: 'ops-oncall', email: 'ops@northwind.example', login: 'login-3' },
+      ],
+    },
+  },
+  { page: 'consent', state: 'usual', data: consent },
+  {
+    page: 'consent',
+    state: 'powerful',
+    data: {
+      ...consent,
+      client: { name: 'Fleet Console' },
+      scopes: [
+        ...[
+          'openid',
+          'users:read',
+          'users:update',
+          'roles:read',
+          'clients:read',
+          'events:read',
+          'settings:update',
+        ].map(name => ({ name })),
+        { name: 'fleet.dispatch', description: 'Send vehicles and change their routes' },
+        { name: 'https://fleet.example/telemetry' },
+      ],
+    },
+  },
+  { page: 'change-password', state: 'temporary', data: change },
+  { page: 'change-password', state: 'expired', data: { ...change, reason: 'expired' } },
+  {
+    page: 'change-password',
+    state: 'refused',
+    status: 422,
+    data: { ...change, reason: 'expired', rules: broken, error: { code: 'policy' }, request_id },
+  },
+  {
+    page: 'change-password',
+    state: 'chosen',
+    data: { ...change, reason: 'chosen', ask_current: true, cancel_url: '/account' },
+  },
+  {
+    page: 'change-password',
+    state: 'wrong-current',
+    status: 422,
+    data: {
+      ...change,
+      reason: 'chosen',
+      ask_current: true,
+      cancel_url: '/account',
+      error: { code: 'wrong_current' },
+      request_id,
+    },
+  },
+  {
+    page: 'change-password',
+    state: 'link',
+    data: { ...change, reason: 'link', token: 'link-token', rules: [] },
+  },
+  { page: 'set-up', state: 'empty', data: setUp },
+  {
+    page: 'set-up',
+    state: 'refused',
+    status: 422,
+    data: {
+      ...setUp,
+      values: { username: 'a', email: 'ada@', first_name: 'Ada', last_name: '' },
+      errors: { username: 'username', email: 'email', last_name: 'required', password: 'policy' },
+      rules: broken,
+      request_id,
+    },
+  },
+  { page: 'signed-in', state: 'usual', data: { brand, user: ada, account_url: '/account' } },
+  {
+    page: 'logout-confirm',
+    state: 'usual',
+    data: { brand, csrf_token: form.csrf_token, action: '/oauth/logout', user: ada, cancel_url: '/account' },
+  },
+  {
+    page: 'logout-confirm',
+    state: 'client',
+    data: {
+      brand,
+      csrf_token: form.csrf_token,
+      action: '/oauth/logout',
+      client_name: 'Orbit Notes',
+      fields: { post_logout_redirect_uri: 'https://notes.orbit.example/', state: 'x' },
+      cancel_url: '/account',
+    },
+  },
+  {
+    page: 'logged-out',
+    state: 'client',
+    data: {
+      brand,
+      client_name: 'Orbit Notes',
+      return_url: 'https://notes.orbit.example/',
+      login_url: '/account',
+    },
+  },
+  { page: 'logged-out', state: 'plain', data: { brand } },
+  { page: 'error', state: 'client', status: 400, data: { brand, code: 'bad_client', request_id } },
+  {
+    page: 'error',
+    state: 'retry',
+    status: 400,
+    data: { brand, code: 'expired', retry_url: '/account', request_id },
+  },
+  {
+    page: 'error',
+    state: 'throttled',
+    status: 429,
+    data: { brand, code: 'throttled', seconds: 60, request_id },
+  },
+  { page: 'account', state: 'usual', data: account },
+  { page: 'account', state: 'notice', data: { ...account, notice: 'password_changed', sessions: [] } },
+]
