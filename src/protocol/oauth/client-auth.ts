@@ -58,7 +58,7 @@ export const checkMethod = (
   const isAllowed =
     client.type === 'public'
       ? presented.method === 'none'
-      : presented.method === 'client_secret_post' || presented.method === client.token_endpoint_auth_method
-  if (!isAllowed || (client.type === 'confidential' && presented.method === 'none'))
-    throw new OAuthError('invalid_client')
+      : presented.method === 'client_secret_post' ||
+        (presented.method === 'client_secret_basic' && client.token_endpoint_auth_method === presented.method)
+  if (!isAllowed) throw new OAuthError('invalid_client')
 }

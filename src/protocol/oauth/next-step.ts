@@ -79,9 +79,11 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const hinted =
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
-  // Someone else than the hinted user logged in: asking again would go in circles.
-  if (!chosen && usable.some(({ id }) => id === chosen_login_id))
-    return { step: 'refuse', error: 'login_required' }
+  if (chosen_login_id !== undefined && !chosen) {
+    // Either that login has ended meanwhile, or someone else than the hinted user logged in and would be asked in circles.
+    const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
+    return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
+  }
 
   const isProven = chosen !== undefined && facts.is_authenticated
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }

@@ -44,9 +44,10 @@ export const parseParameters = (...sources: readonly string[]): ParameterMap => 
       if (end === start) continue
       const piece = source.slice(start, end)
       const equals = piece.indexOf('=')
-      const name = decodeForm(equals === -1 ? piece : piece.slice(0, equals)) ?? ''
+      const name = decodeForm(equals === -1 ? piece : piece.slice(0, equals))
       const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
-      if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
+      if (name === undefined) irregular.set('', 'malformed')
+      else if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
       else if (value === undefined || !isStorable(name, value)) irregular.set(name, 'malformed')
       else if (value === '') irregular.set(name, 'empty')
       else values.set(name, value)
