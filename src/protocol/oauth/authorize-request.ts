@@ -20,8 +20,9 @@ export type AuthorizeClient = {
 export type AuthorizeTarget = { readonly redirect_uri: string; readonly state: string | undefined }
 
 /**
- * A checked authorization request; plain JSON, so that it can be stored as it is. `scopes` are granted scopes of the
- * client, `max_age` is in seconds, `organization_id` is never empty, `id_token_hint` is not verified yet.
+ * A checked authorization request; plain JSON, so that it can be stored as it is. `scopes` are granted scopes
+ * of the client, `max_age` is in seconds, `organization_id` is never empty, `id_token_hint` is not verified
+ * yet.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
@@ -42,8 +43,9 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Second, with the client found or not. Throws invalid_request, to be shown as a page: nothing that fails here may be
- * redirected (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1), and nobody learns which of the two is unknown.
+ * Second, with the client found or not. Throws invalid_request, to be shown as a page: nothing that fails
+ * here may be redirected (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1), and nobody learns which of
+ * the two is unknown.
  */
 export const parseTarget = (
   parameters: ParameterMap,

@@ -14,8 +14,9 @@ export type PresentedClient =
     }
 
 /**
- * Reads the client's credentials from the Authorization header's value and the form; undefined when the request names
- * no client at all. Throws invalid_client for a header that cannot be read, invalid_request for two ways at once.
+ * Reads the client's credentials from the Authorization header's value and the form; undefined when the
+ * request names no client at all. Throws invalid_client for a header that cannot be read, invalid_request for
+ * two ways at once.
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,
@@ -34,7 +35,9 @@ export const parseClientAuth = (
   return client_id === undefined ? undefined : { method: 'none', client_id, client_secret: undefined }
 }
 
-/** Both parts are form-urlencoded before they are joined: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1 */
+/**
+ * Both parts are form-urlencoded before they are joined: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
+ */
 const parseBasic = (authorization: string): PresentedClient => {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1]
   if (encoded === undefined || encoded.length % 4 !== 0) throw new OAuthError('invalid_client')
@@ -48,8 +51,9 @@ const parseBasic = (authorization: string): PresentedClient => {
 }
 
 /**
- * Whether this client may present itself this way: a public one without a secret, a confidential one with its secret in
- * the form, or in the header when it is registered so. Throws invalid_client. The secret is for the caller to compare.
+ * Whether this client may present itself this way: a public one without a secret, a confidential one with its
+ * secret in the form, or in the header when it is registered so. Throws invalid_client. The secret is for the
+ * caller to compare.
  */
 export const checkMethod = (
   client: { readonly type: 'confidential' | 'public'; readonly token_endpoint_auth_method: ClientAuthMethod },

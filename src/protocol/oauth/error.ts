@@ -1,7 +1,7 @@
 /**
- * Everything that an OAuth or OpenID Connect answer may carry as `error`, with its HTTP status where the answer
- * is no redirect, and the sentence used when the place of the refusal has none of its own.
- * RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6.
+ * Everything that an OAuth or OpenID Connect answer may carry as `error`, with its HTTP status where the
+ * answer is no redirect, and the sentence used when the place of the refusal has none of its own. RFC 6749
+ * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
   invalid_request: [400, 'The request is malformed.'],

@@ -1,6 +1,9 @@
 import type { Prompt } from './authorize-request.ts'
 
-/** A login of this browser whose user belongs to the organization that the request names; others are never listed. */
+/**
+ * A login of this browser whose user belongs to the organization that the request names; others are never
+ * listed.
+ */
 export type EligibleLogin = {
   readonly id: string
   readonly user_id: string
@@ -27,13 +30,18 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly logins: readonly Login[]
   /** The login that this flow settled on: just proven, or picked from the list. */
   readonly chosen_login_id: string | undefined
-  /** Whether that login was proven within this flow, after it began: what prompt=login and max_age=0 ask for. */
+  /**
+   * Whether that login was proven within this flow, after it began: what prompt=login and max_age=0 ask for.
+   */
   readonly is_authenticated: boolean
   /** The subject of the verified id_token_hint, as a user id. */
   readonly hinted_user_id: string | undefined
   /** Whether the client has to ask at all. */
   readonly consent_required: boolean
-  /** A public client with a private-use scheme: who is asking cannot be known, so earlier consent counts for nothing. */
+  /**
+   * A public client with a private-use scheme: who is asking cannot be known, so earlier consent counts for
+   * nothing.
+   */
   readonly always_ask: boolean
   /** The user who approved within this flow. */
   readonly consent_given_by: string | undefined
@@ -63,8 +71,8 @@ const refusals = {
 } as const
 
 /**
- * The one rule for how an authorization goes on: login, select_account, change_password, enrol, second_factor,
- * consent, issue, in this order, each only while it is due.
+ * The one rule for how an authorization goes on: login, select_account, change_password, enrol,
+ * second_factor, consent, issue, in this order, each only while it is due.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
@@ -80,7 +88,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // Either that login has ended meanwhile, or someone else than the hinted user logged in and would be asked in circles.
+    // That login has ended, or someone else than the hinted user logged in: asking again would go in circles.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }

@@ -1,9 +1,10 @@
 import { OAuthError } from './error.ts'
 
 /**
- * The parameters of one request. `values` holds those sent exactly once, well-formed and not empty: an empty one
- * counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). What else was sent is in `irregular`,
- * so that the authorization endpoint can tell which of its parameters was repeated before it knows where to redirect.
+ * The parameters of one request. `values` holds those sent exactly once, well-formed and not empty: an empty
+ * one counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). What else was sent is in
+ * `irregular`, so that the authorization endpoint can tell which of its parameters was repeated before it
+ * knows where to redirect.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
@@ -23,13 +24,16 @@ export const decodeForm = (text: string): string | undefined => {
   }
 }
 
-/** A client's state is its own and goes back unchanged; everything else may end in a database, where NUL may not. */
+/**
+ * A client's state is its own and goes back unchanged; everything else may end in a database, where NUL may
+ * not.
+ */
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 
 /**
  * Reads query strings and form bodies (raw, without `?`) as one request: a name in both is a repetition.
- * Throws invalid_request for more than a hundred parameters and for text that is not Unicode; U+FFFD is what a
- * decoder leaves where the bytes were not UTF-8 (a client that means it sends the escape).
+ * Throws invalid_request for more than a hundred parameters and for text that is not Unicode; U+FFFD is what
+ * a decoder leaves where the bytes were not UTF-8 (a client that means it sends the escape).
  */
 export const parseParameters = (...sources: readonly string[]): ParameterMap => {
   const values = new Map<string, string>()
@@ -66,7 +70,10 @@ export const checkRegular = ({ irregular }: ParameterMap): void => {
   for (const irregularity of irregular.values()) refuseIrregular(irregularity, 'A parameter')
 }
 
-/** A form where nothing may be repeated or malformed: the token endpoint's, the pages'. Throws invalid_request. */
+/**
+ * A form where nothing may be repeated or malformed: the token endpoint's, the pages'. Throws
+ * invalid_request.
+ */
 export const parseForm = (body: string): ReadonlyMap<string, string> => {
   const parameters = parseParameters(body)
   checkRegular(parameters)

@@ -7,8 +7,9 @@ const verifier = /^[A-Za-z0-9._~-]{43,128}$/
 export const isChallenge = (text: string): boolean => challenge.test(text)
 
 /**
- * Whether the verifier is the one behind the S256 challenge, in constant time. False for either of them malformed or
- * absent: a code without a challenge is redeemable by nobody. https://www.rfc-editor.org/rfc/rfc7636#section-4.6
+ * Whether the verifier is the one behind the S256 challenge, in constant time. False for either of them
+ * malformed or absent: a code without a challenge is redeemable by nobody.
+ * https://www.rfc-editor.org/rfc/rfc7636#section-4.6
  */
 export const verifies = (presented: string, stored: string | undefined): boolean => {
   if (stored === undefined || !challenge.test(stored) || !verifier.test(presented)) return false

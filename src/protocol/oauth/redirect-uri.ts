@@ -4,7 +4,8 @@ const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 /**
  * Why a redirect URI cannot be registered, or undefined when it can: https, http on a loopback host, or a
  * private-use scheme, which has a dot (https://www.rfc-editor.org/rfc/rfc8252#section-7.1) as no scheme that
- * runs or shows content does. The host is read from the text itself: a URL parser takes `http://2130706433` for 127.0.0.1.
+ * runs or shows content does. The host is read from the text itself: a URL parser takes `http://2130706433`
+ * for 127.0.0.1.
  */
 export const checkRegistrable = (uri: string): string | undefined => {
   if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
@@ -21,11 +22,11 @@ export const checkRegistrable = (uri: string): string | undefined => {
 }
 
 const loopbackWithoutPort = /^http:\/\/(?:127\.0\.0\.1|\[::1\])(?=[/?]|$)/
-const leadingPort = /^:([1-9]\d{0,4})(?=[/?]|$)/
+const leadingPort = /^:([1-9]\d{0,4})/
 
 /**
- * Byte-exact, but for the port of a loopback IP registered without one, which a native application learns only when it
- * listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+ * Byte-exact, but for the port of a loopback IP registered without one, which a native application learns
+ * only when it listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true

@@ -24,7 +24,10 @@ export const formatScope = (scopes: readonly string[]): string => scopes.join(' 
 export const isSubset = (scopes: readonly string[], allowed: readonly string[]): boolean =>
   scopes.every(scope => allowed.includes(scope))
 
-/** What is granted: the requested scopes, or the fallback when none are. Throws invalid_scope beyond `allowed`. */
+/**
+ * What is granted: the requested scopes, or the fallback when none are. Throws invalid_scope beyond
+ * `allowed`.
+ */
 export const grantScopes = (
   requested: readonly string[] | undefined,
   allowed: readonly string[],

@@ -48,7 +48,9 @@ const parsers = new Map<string, (form: Form) => TokenRequest>([
   ['client_credentials', form => ({ grant_type: 'client_credentials', scopes: readScopes(form) })],
 ])
 
-/** Throws invalid_request naming the missing parameter, unsupported_grant_type, invalid_scope when malformed. */
+/**
+ * Throws invalid_request naming the missing parameter, unsupported_grant_type, invalid_scope when malformed.
+ */
 export const parseTokenRequest = (form: Form): TokenRequest => {
   const parse = parsers.get(requireParameter(form, 'grant_type'))
   if (parse === undefined) throw new OAuthError('unsupported_grant_type')

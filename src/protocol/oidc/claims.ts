@@ -60,8 +60,9 @@ export const accessTokenClaims = (
 })
 
 /**
- * A client's own access token (client credentials): `sub` is the client_id, `org_id` the client's organization. There is
- * no user and no session, so no claim of theirs: no roles either, a client's rights are its scopes.
+ * A client's own access token (client credentials): `sub` is the client_id, `org_id` the client's
+ * organization. There is no user and no session, so no claim of theirs: no roles either, a client's rights
+ * are its scopes.
  */
 export const clientTokenClaims = (token: IssuedAccess & { readonly organization_id: string }) => ({
   ...access(token, token.client_id),
@@ -97,7 +98,10 @@ export const idTokenClaims = (
   ...identity(token.user),
 })
 
-/** The left half of the hash that the ID token's own algorithm uses. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken */
+/**
+ * The left half of the hash that the ID token's own algorithm uses.
+ * https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
+ */
 export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
   const digest = hash(`sha${alg.slice(2)}`, accessToken, 'buffer')
   return digest.toString('base64url', 0, digest.length / 2)

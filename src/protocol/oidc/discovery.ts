@@ -24,8 +24,9 @@ const claimsSupported = [
 ]
 
 /**
- * One document for both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section 2 share their
- * names. `backchannel_url` is where other servers reach this one when that is not the issuer (containers).
+ * One document for both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section 2 share
+ * their names. `backchannel_url` is where other servers reach this one when that is not the issuer
+ * (containers).
  */
 export const discoveryDocument = (server: {
   readonly issuer: string

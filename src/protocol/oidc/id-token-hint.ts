@@ -14,8 +14,9 @@ export type IdTokenHint = {
 }
 
 /**
- * What an id_token_hint says, or undefined when it is not an ID token of ours, or not of this client when one is given.
- * `exp` is not looked at: a hint may be old (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
+ * What an id_token_hint says, or undefined when it is not an ID token of ours, or not of this client when one
+ * is given. `exp` is not looked at: a hint may be old
+ * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (
   { header, payload }: VerifiedJwt,

@@ -50,6 +50,7 @@ const states: Record<string, Partial<Facts>> = {
   'approved by another user': { logins: [a], ...proven, consent_given_by: 'usr_b' },
   'picked, then approved': { ...two, chosen_login_id: 'a', ...approved },
   'chosen login gone': { logins: [b], ...proven },
+  'proven, but no login chosen': { logins: [a], is_authenticated: true },
   'no login left': { ...proven, ...approved },
   'disabled user': { logins: [login('a', { enabled: false })] },
   'disabled user just logged in': { logins: [login('a', { enabled: false })], ...proven, ...approved },
@@ -100,6 +101,7 @@ just logged in and approved            | issue a           | issue a            
 approved by another user               | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
 picked, then approved                  | issue a           | issue a              | login a        | issue a          | issue a           | login a        | login a              | issue a                | login a
 chosen login gone                      | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
+proven, but no login chosen            | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 no login left                          | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 disabled user                          | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 disabled user just logged in           | login             | login_required       | login          | login            | login             | login          | login                | login                  | login

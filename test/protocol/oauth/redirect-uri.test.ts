@@ -142,6 +142,7 @@ describe('O-03 a loopback IP without a port matches any port', () => {
     ['http://127.0.0.1', 'http://127.0.0.1:8080/', false],
     ['http://127.0.0.1:3000/cb', 'http://127.0.0.1:3001/cb', false],
     ['http://127.0.0.1:3000/cb', 'http://127.0.0.1:3000:1/cb', false],
+    ['http://127.0.0.1:3000/cb', 'http://127.0.0.1:1:3000/cb', false],
     ['http://localhost/cb', 'http://localhost:8080/cb', false],
     ['https://127.0.0.1/cb', 'https://127.0.0.1:8080/cb', false],
     ['http://127.0.0.1.evil.example/cb', 'http://127.0.0.1.evil.example:80/cb', false],
