@@ -1,0 +1,304 @@
+-- Made from src/storage/tables.ts by `bun run db:generate`.
+
+CREATE TABLE `settings` (
+  `name` text PRIMARY KEY NOT NULL,
+  `value` text NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE `signing_keys` (
+  `id` text PRIMARY KEY NOT NULL,
+  `alg` text NOT NULL,
+  `public_jwk` text NOT NULL,
+  `private_key` blob NOT NULL,
+  `created_at` integer NOT NULL,
+  `active_at` integer NOT NULL,
+  `retired_at` integer,
+  `expires_at` integer
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE `organizations` (
+  `id` text PRIMARY KEY NOT NULL,
+  `name` text NOT NULL,
+  `slug` text NOT NULL,
+  `display_name` text NOT NULL,
+  `settings` text NOT NULL,
+  `user_count` integer DEFAULT 0 NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX `organizations_slug` ON `organizations` (`slug`);
+
+CREATE TABLE `roles` (
+  `id` text PRIMARY KEY NOT NULL,
+  `organization_id` text NOT NULL,
+  `name` text NOT NULL,
+  `description` text DEFAULT '' NOT NULL,
+  `built_in` integer DEFAULT false NOT NULL,
+  `permissions` text NOT NULL,
+  `user_count` integer DEFAULT 0 NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX `roles_name` ON `roles` (`organization_id`,`name`);
+
+CREATE TABLE `users` (
+  `seq` integer PRIMARY KEY NOT NULL,
+  `id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `username` text NOT NULL,
+  `username_fold` text NOT NULL,
+  `email` text NOT NULL,
+  `email_fold` text NOT NULL,
+  `first_name` text NOT NULL,
+  `last_name` text NOT NULL,
+  `search_text` text NOT NULL,
+  `enabled` integer DEFAULT true NOT NULL,
+  `email_verified` integer DEFAULT false NOT NULL,
+  `attributes` text NOT NULL,
+  `password_hash` text,
+  `password_temporary` integer DEFAULT false NOT NULL,
+  `password_changed_at` integer NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL,
+  `last_login` integer
+) STRICT;
+CREATE UNIQUE INDEX `users_id` ON `users` (`id`);
+CREATE UNIQUE INDEX `users_username` ON `users` (`organization_id`,`username_fold`);
+CREATE UNIQUE INDEX `users_email` ON `users` (`organization_id`,`email_fold`);
+CREATE INDEX `users_created` ON `users` (`organization_id`,`created_at`,`id`);
+CREATE INDEX `users_last_login` ON `users` (`organization_id`,`last_login`,`id`);
+CREATE INDEX `users_all_created` ON `users` (`created_at`,`id`);
+CREATE INDEX `users_all_username` ON `users` (`username_fold`,`id`);
+CREATE INDEX `users_all_email` ON `users` (`email_fold`,`id`);
+CREATE INDEX `users_all_last_login` ON `users` (`last_login`,`id`);
+
+CREATE TABLE `user_roles` (
+  `user_id` text NOT NULL,
+  `role_id` text NOT NULL,
+  PRIMARY KEY(`user_id`, `role_id`),
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade,
+  FOREIGN KEY (`role_id`) REFERENCES `roles`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `user_roles_role` ON `user_roles` (`role_id`,`user_id`);
+
+CREATE TABLE `groups` (
+  `id` text PRIMARY KEY NOT NULL,
+  `organization_id` text NOT NULL,
+  `name` text NOT NULL,
+  `description` text DEFAULT '' NOT NULL,
+  `member_count` integer DEFAULT 0 NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX `groups_name` ON `groups` (`organization_id`,`name`);
+
+CREATE TABLE `group_roles` (
+  `group_id` text NOT NULL,
+  `role_id` text NOT NULL,
+  PRIMARY KEY(`group_id`, `role_id`),
+  FOREIGN KEY (`group_id`) REFERENCES `groups`(`id`) ON DELETE cascade,
+  FOREIGN KEY (`role_id`) REFERENCES `roles`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `group_roles_role` ON `group_roles` (`role_id`);
+
+CREATE TABLE `group_members` (
+  `group_id` text NOT NULL,
+  `user_id` text NOT NULL,
+  PRIMARY KEY(`group_id`, `user_id`),
+  FOREIGN KEY (`group_id`) REFERENCES `groups`(`id`) ON DELETE cascade,
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `group_members_user` ON `group_members` (`user_id`);
+
+CREATE TABLE `clients` (
+  `client_id` text PRIMARY KEY NOT NULL,
+  `organization_id` text NOT NULL,
+  `secret_hash` text,
+  `name` text NOT NULL,
+  `description` text DEFAULT '' NOT NULL,
+  `type` text NOT NULL,
+  `redirect_uris` text NOT NULL,
+  `post_logout_redirect_uris` text NOT NULL,
+  `web_origins` text NOT NULL,
+  `grant_types` text NOT NULL,
+  `scopes` text NOT NULL,
+  `token_endpoint_auth_method` text NOT NULL,
+  `access_token_ttl` integer NOT NULL,
+  `refresh_token_ttl` integer NOT NULL,
+  `capabilities` text NOT NULL,
+  `consent_required` integer NOT NULL,
+  `id_token_signed_response_alg` text,
+  `access_token_signed_response_alg` text,
+  `access_token_typ` text NOT NULL,
+  `refresh_token_reuse_window` integer NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `clients_organization` ON `clients` (`organization_id`,`client_id`);
+CREATE INDEX `clients_created` ON `clients` (`created_at`,`client_id`);
+
+CREATE TABLE `logins` (
+  `id` text PRIMARY KEY NOT NULL,
+  `browser_hash` text NOT NULL,
+  `user_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `auth_time` integer NOT NULL,
+  `acr` text NOT NULL,
+  `amr` text NOT NULL,
+  `ip_address` text NOT NULL,
+  `user_agent` text NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `logins_browser` ON `logins` (`browser_hash`);
+CREATE INDEX `logins_user` ON `logins` (`user_id`);
+CREATE INDEX `logins_expires` ON `logins` (`expires_at`);
+
+CREATE TABLE `sessions` (
+  `id` text PRIMARY KEY NOT NULL,
+  `user_id` text NOT NULL,
+  `client_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `login_id` text NOT NULL,
+  `scope` text NOT NULL,
+  `ip_address` text NOT NULL,
+  `user_agent` text NOT NULL,
+  `location` text DEFAULT '' NOT NULL,
+  `started_at` integer NOT NULL,
+  `last_active_at` integer NOT NULL,
+  `expires_at` integer NOT NULL,
+  `ends_by` integer,
+  `ended_at` integer,
+  `tokens_valid_until` integer
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `sessions_user` ON `sessions` (`user_id`,`id`);
+CREATE INDEX `sessions_client` ON `sessions` (`client_id`,`id`);
+CREATE INDEX `sessions_organization` ON `sessions` (`organization_id`,`id`);
+CREATE INDEX `sessions_login` ON `sessions` (`login_id`);
+CREATE INDEX `sessions_expires` ON `sessions` (`ended_at`,`expires_at`);
+
+CREATE TABLE `refresh_tokens` (
+  `token_hash` text PRIMARY KEY NOT NULL,
+  `session_id` text NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL,
+  `used_at` integer,
+  FOREIGN KEY (`session_id`) REFERENCES `sessions`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `refresh_tokens_session` ON `refresh_tokens` (`session_id`);
+CREATE INDEX `refresh_tokens_expires` ON `refresh_tokens` (`expires_at`);
+
+CREATE TABLE `authorization_codes` (
+  `code_hash` text PRIMARY KEY NOT NULL,
+  `client_id` text NOT NULL,
+  `user_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `login_id` text NOT NULL,
+  `redirect_uri` text NOT NULL,
+  `scope` text NOT NULL,
+  `nonce` text NOT NULL,
+  `code_challenge` text NOT NULL,
+  `auth_time` integer NOT NULL,
+  `acr` text NOT NULL,
+  `amr` text NOT NULL,
+  `ip_address` text NOT NULL,
+  `user_agent` text NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL,
+  `consumed_at` integer,
+  `session_id` text
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `authorization_codes_user` ON `authorization_codes` (`user_id`);
+CREATE INDEX `authorization_codes_expires` ON `authorization_codes` (`expires_at`);
+
+CREATE TABLE `authorization_requests` (
+  `request_hash` text PRIMARY KEY NOT NULL,
+  `browser_hash` text NOT NULL,
+  `client_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `request` text NOT NULL,
+  `login_id` text,
+  `selected` integer DEFAULT false NOT NULL,
+  `consented` integer DEFAULT false NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `authorization_requests_browser` ON `authorization_requests` (`browser_hash`);
+CREATE INDEX `authorization_requests_expires` ON `authorization_requests` (`expires_at`);
+
+CREATE TABLE `parked_requests` (
+  `handle_hash` text PRIMARY KEY NOT NULL,
+  `kind` text NOT NULL,
+  `body` text NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `parked_requests_expires` ON `parked_requests` (`expires_at`);
+
+CREATE TABLE `consents` (
+  `user_id` text NOT NULL,
+  `client_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `scopes` text NOT NULL,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL,
+  PRIMARY KEY(`user_id`, `client_id`)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `consents_client` ON `consents` (`client_id`);
+
+CREATE TABLE `links` (
+  `link_hash` text PRIMARY KEY NOT NULL,
+  `kind` text NOT NULL,
+  `user_id` text,
+  `organization_id` text NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `links_user` ON `links` (`user_id`);
+CREATE INDEX `links_expires` ON `links` (`expires_at`);
+
+CREATE TABLE `throttles` (
+  `key` text PRIMARY KEY NOT NULL,
+  `failures` integer NOT NULL,
+  `window_started_at` integer NOT NULL,
+  `blocked_until` integer NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `throttles_expires` ON `throttles` (`expires_at`);
+
+CREATE TABLE `events` (
+  `seq` integer PRIMARY KEY NOT NULL,
+  `id` text NOT NULL,
+  `type` text NOT NULL,
+  `actor_id` text,
+  `actor_email` text,
+  `target_id` text NOT NULL,
+  `target_type` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `ip_address` text NOT NULL,
+  `user_agent` text NOT NULL,
+  `timestamp` integer NOT NULL,
+  `metadata` text NOT NULL,
+  `subject_id` text
+) STRICT;
+CREATE UNIQUE INDEX `events_id` ON `events` (`id`);
+CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);
+CREATE INDEX `events_organization` ON `events` (`organization_id`,`timestamp`,`seq`);
+CREATE INDEX `events_type` ON `events` (`type`,`timestamp`,`seq`);
+CREATE INDEX `events_actor` ON `events` (`actor_id`,`timestamp`,`seq`);
+CREATE INDEX `events_target` ON `events` (`target_id`,`timestamp`,`seq`);
+CREATE INDEX `events_address` ON `events` (`ip_address`,`timestamp`,`seq`);
+CREATE INDEX `events_subject` ON `events` (`subject_id`);
+
+CREATE TABLE `purges` (
+  `id` text PRIMARY KEY NOT NULL,
+  `kind` text NOT NULL,
+  `created_at` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE `counters` (
+  `kind` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `total` integer NOT NULL,
+  PRIMARY KEY(`kind`, `organization_id`)
+) STRICT, WITHOUT ROWID;

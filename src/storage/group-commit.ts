@@ -1,0 +1,107 @@
+import type { Database } from 'bun:sqlite'
+import { isBusy, isStorageFailure, unavailable } from './errors.ts'
+import type { Queries, Topic, Transaction } from './store.ts'
+
+/** Bodies in one transaction at most: bounds how long the event loop is held. */
+const BATCH = 64
+/** How long BEGIN is tried again while another process writes, and the longest pause between two tries, ms. */
+const PATIENCE = 5_000
+const PAUSE = 20
+
+interface Waiting {
+  body: (tx: Transaction) => Promise<unknown>
+  resolve: (value: unknown) => void
+  reject: (reason: unknown) => void
+}
+
+const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
+const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+
+/**
+ * Group commit: writes queue, one BEGIN IMMEDIATE … COMMIT carries all that wait, each in a savepoint of its own, and
+ * the answers go out after the COMMIT: the disk is waited for once. A batch begins with the next turn of the event loop,
+ * so that requests which arrived together share it. `committed` hears of a commit before its writers do.
+ */
+export const groupCommit = (
+  db: Database,
+  queries: Queries,
+  committed: (topics: ReadonlySet<Topic>, writes: number) => void,
+) => {
+  const statement = (text: string) => db.prepare(text)
+  const begin = statement('BEGIN IMMEDIATE')
+  const commit = statement('COMMIT')
+  const rollback = statement('ROLLBACK')
+  const savepoint = statement('SAVEPOINT body')
+  const release = statement('RELEASE body')
+  const undo = statement('ROLLBACK TO body')
+
+  let queue: Waiting[] = []
+  let draining: Promise<void> | undefined
+  let changed = new Set<Topic>()
+  const tx: Transaction = Object.assign(queries, { changed: (topic: Topic) => void changed.add(topic) })
+
+  const beginPatiently = async (): Promise<void> => {
+    for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, PAUSE)) {
+      try {
+        return void begin.run()
+      } catch (error) {
+        if (!isBusy(error) || waited >= PATIENCE) throw error
+      }
+      await sleep(pause)
+    }
+  }
+
+  /** Runs one body in its savepoint; gives how to answer it. Throws when the transaction is lost. */
+  const runBody = async ({ body, resolve, reject }: Waiting, topics: Set<Topic>): Promise<() => void> => {
+    changed = new Set()
+    savepoint.run()
+    try {
+      const value = await body(tx)
+      release.run()
+      for (const topic of changed) topics.add(topic)
+      return () => resolve(value)
+    } catch (error) {
+      // A full disk ends the whole transaction, released savepoints included.
+      if (!db.inTransaction) throw error
+      undo.run()
+      release.run()
+      return () => reject(isStorageFailure(error) ? unavailable(error) : error)
+    }
+  }
+
+  const runBatch = async (batch: Waiting[]): Promise<void> => {
+    const topics = new Set<Topic>()
+    const answers: (() => void)[] = []
+    try {
+      await beginPatiently()
+      for (const waiting of batch) answers.push(await runBody(waiting, topics))
+      commit.run()
+    } catch (error) {
+      if (db.inTransaction) rollback.run()
+      for (const { reject } of batch) reject(unavailable(error))
+      return
+    }
+    committed(topics, batch.length)
+    for (const answer of answers) answer()
+  }
+
+  const drain = async (): Promise<void> => {
+    while (queue.length > 0) {
+      await nextTurn()
+      const batch = queue.slice(0, BATCH)
+      queue = queue.slice(BATCH)
+      await runBatch(batch)
+    }
+    draining = undefined
+  }
+
+  return {
+    write: <T>(body: (tx: Transaction) => Promise<T>): Promise<T> =>
+      new Promise((resolve, reject) => {
+        queue.push({ body, resolve: resolve as (value: unknown) => void, reject })
+        draining ??= drain()
+      }),
+    /** Settles once nothing waits. */
+    idle: async (): Promise<void> => draining,
+  }
+}

@@ -1,0 +1,48 @@
+import type { Database } from 'bun:sqlite'
+import { createHash } from 'node:crypto'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { StorageError } from './errors.ts'
+
+/** SQL by file name; names sort in the order of application. */
+export type Migrations = Record<string, string>
+
+export const sqliteMigrations: Migrations = embed('migrations/sqlite', ['.sql'])
+
+/** `Gate`, in the header of our database files. https://www.sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x47617465
+
+const value = (db: Database, query: string): unknown => db.prepare(query).values()[0]?.[0]
+
+/** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
+export const migrate = (db: Database, migrations = sqliteMigrations, apply = true): void => {
+  const id = value(db, 'PRAGMA application_id')
+  if (id !== APPLICATION_ID && (id !== 0 || value(db, 'SELECT count(*) FROM sqlite_schema') !== 0))
+    throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
+  if (pendingIn(db, migrations).length === 0) return
+  if (!apply) throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
+  db.transaction(() => {
+    db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
+    db.run('CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT')
+    for (const [name, text] of pendingIn(db, migrations)) {
+      db.run(text)
+      db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
+    }
+  }).immediate()
+}
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
+  const exists = value(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")
+  const applied = exists ? db.prepare('SELECT name, hash FROM migrations ORDER BY name').values() : []
+  for (const [name, hash] of applied) {
+    const text = migrations[String(name)]
+    if (text === undefined)
+      throw new StorageError(`${db.filename} was upgraded by a newer version (${name}): use that version.`)
+    if (hashOf(text) !== hash)
+      throw new StorageError(
+        `${db.filename} was made with another ${name} than this version has: restore a backup.`,
+      )
+  }
+  return Object.entries(migrations).sort().slice(applied.length)
+}

@@ -1,0 +1,25 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { StorageError } from './errors.ts'
+import { openSqlite } from './sqlite.ts'
+import type { Store } from './store.ts'
+
+/** The engine that the settings name: SQLite in the data directory unless a URL names another. */
+export const openStore = async (
+  config: { database_url?: string | undefined; data_dir: string },
+  options: { migrate?: boolean } = {},
+): Promise<Store> => {
+  if (/^postgres(ql)?:/.test(config.database_url ?? ''))
+    throw new StorageError(
+      'GATEHOUSE_DATABASE_URL: PostgreSQL is not supported yet. Leave it out to use SQLite.',
+    )
+  if (config.database_url)
+    throw new StorageError(
+      'GATEHOUSE_DATABASE_URL: only postgres:// URLs name a database. Leave it out to use SQLite.',
+    )
+  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  const path = join(config.data_dir, 'gatehouse.db')
+  // SQLite gives its log the mode of the database.
+  closeSync(openSync(path, 'a', 0o600))
+  return openSqlite({ path, ...options })
+}
