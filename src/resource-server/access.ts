@@ -50,7 +50,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
  */
 export function findToken({ headers }: CredentialSource): string | undefined {
   const header = headers.get('authorization')?.trim()
-  if (!header || !/^bearer(?![^\s])/i.test(header)) return undefined
+  if (!header || !/^bearer(\s|$)/i.test(header)) return undefined
   const token = BEARER.exec(header)?.[1]
   if (token === undefined)
     throw new TokenMalformedError('the Authorization header is not "Bearer" and one token')

@@ -1,0 +1,84 @@
+import { base64url } from 'jose'
+import type { ErrorCode } from './errors.ts'
+
+export type Header = {
+  alg: string
+  kid?: string | undefined
+  typ?: string | undefined
+  [name: string]: unknown
+}
+export type Payload = Record<string, unknown>
+
+/** The catalogue of tokens that have to be refused, each with the code a verifier gives. */
+export const BAD_TOKENS = {
+  expired: 'token_expired',
+  'not-yet-valid': 'token_not_yet_valid',
+  'wrong-iss': 'claim_invalid',
+  'wrong-aud': 'claim_invalid',
+  'wrong-signature': 'invalid_signature',
+  'unknown-kid': 'unknown_key',
+  'alg-none': 'algorithm_not_allowed',
+  'hs256-with-public-key': 'algorithm_not_allowed',
+  'id-token': 'token_type',
+  'missing-claim': 'claim_missing',
+  tampered: 'invalid_signature',
+} as const satisfies Record<string, ErrorCode>
+
+export type BadToken = keyof typeof BAD_TOKENS
+
+/** A good token about to be made, from which the bad one is bent. */
+export type Genuine = {
+  header: Header
+  claims: Payload
+  /** The public key of `sign`, as PEM. */
+  publicKey: string
+  /** With the issuer's key. */
+  sign: (header: Header, claims: Payload) => Promise<string>
+  /** With a key that the issuer never had. */
+  signElsewhere: (header: Header, claims: Payload) => Promise<string>
+}
+
+/** Bends a good token into the named bad one; nothing else about it is wrong. */
+export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
+
+const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
+  expired: ({ header, claims, sign }) =>
+    sign(header, { ...claims, ...shifted(claims, ['iat', 'nbf', 'exp'], -86_400) }),
+  'not-yet-valid': ({ header, claims, sign }) =>
+    sign(header, { ...claims, ...shifted(claims, ['nbf', 'exp'], 86_400) }),
+  'wrong-iss': ({ header, claims, sign }) => sign(header, { ...claims, iss: 'https://someone-else.example' }),
+  'wrong-aud': ({ header, claims, sign }) => sign(header, { ...claims, aud: 'someone-else' }),
+  'wrong-signature': ({ header, claims, signElsewhere }) => signElsewhere(header, claims),
+  'unknown-kid': ({ header, claims, sign }) =>
+    sign({ ...header, kid: `unknown-${crypto.randomUUID()}` }, claims),
+  'alg-none': async ({ header, claims }) => `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
+  /** The public key taken for an HMAC secret: the classic confusion of verifiers that believe the header (RFC 8725 2.1). */
+  'hs256-with-public-key': async ({ header, claims, publicKey }) => {
+    const hmac = { name: 'HMAC', hash: 'SHA-256' }
+    const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(publicKey), hmac, false, [
+      'sign',
+    ])
+    return signToken({ ...header, alg: 'HS256' }, claims, key)
+  },
+  'id-token': ({ header, claims: { scope, jti, client_id, ...claims }, sign }) =>
+    sign({ ...header, typ: 'JWT' }, { ...claims, nonce: 'n', at_hash: 'h', auth_time: claims.iat }),
+  'missing-claim': ({ header, claims: { exp, ...claims }, sign }) => sign(header, claims),
+  tampered: async ({ header, claims, sign }) => {
+    const [head, , signature] = (await sign(header, claims)).split('.')
+    return `${head}.${encode({ ...claims, roles: ['admin'] })}.${signature}`
+  },
+}
+
+const shifted = (claims: Payload, names: readonly string[], seconds: number) =>
+  Object.fromEntries(names.map(name => [name, Number(claims[name]) + seconds]))
+
+const encode = (value: unknown) => base64url.encode(JSON.stringify(value))
+
+/** A compact JWS of anything at all: jose's own signer refuses much of what tests have to send. */
+export async function signToken(header: Header, claims: Payload, key: CryptoKey): Promise<string> {
+  const input = `${encode(header)}.${encode(claims)}`
+  const { name } = key.algorithm
+  const algorithm = name === 'ECDSA' ? { name, hash: `SHA-${header.alg.slice(2)}` } : name
+  const signature = await crypto.subtle.sign(algorithm, key, new TextEncoder().encode(input))
+  return `${input}.${base64url.encode(new Uint8Array(signature))}`
+}

@@ -1,0 +1,39 @@
+/** `bun run build:sdk`: packs this folder as the package @gatehouse/resource-server into dist/sdk. */
+import { $, Glob } from 'bun'
+import { version, license, dependencies } from '../../package.json'
+
+/** `.` and the subpaths; `tsconfig.json` beside this file names the same ones. */
+const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'testing']
+const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
+
+const manifest = {
+  name: '@gatehouse/resource-server',
+  version,
+  description: 'Verifies the access tokens of a Gatehouse server, for Elysia, Hono, Express, Fastify and plain fetch.',
+  license,
+  type: 'module',
+  sideEffects: false,
+  engines: { node: '>=20' },
+  exports: Object.fromEntries(
+    ENTRIES.map(name => [
+      name === 'index' ? '.' : `./${name}`,
+      { types: `./${name}.d.ts`, default: `./${name}.js` },
+    ]),
+  ),
+  dependencies: { jose: `^${dependencies.jose}` },
+  peerDependencies: FRAMEWORKS,
+  peerDependenciesMeta: Object.fromEntries(Object.keys(FRAMEWORKS).map(name => [name, { optional: true }])),
+}
+
+const root = `${import.meta.dir}/../..`
+const target = `${root}/dist/sdk`
+
+await $`rm -rf ${target}`
+await $`${root}/node_modules/.bin/tsc -p ${import.meta.dir}/tsconfig.json`
+// The compiler rewrites `./x.ts` to `./x.js` in programs but not in declarations.
+for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true })) {
+  const text = await Bun.file(file).text()
+  await Bun.write(file, text.replace(/((?:from |import\()['"]\.\/[\w-]+)\.ts(['"])/g, '$1.js$2'))
+}
+await Bun.write(`${target}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`)
+await $`cp ${import.meta.dir}/README.md ${root}/LICENSE ${target}`

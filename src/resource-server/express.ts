@@ -1,0 +1,46 @@
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { answerTo, authorize, findHandler, type Handlers, type Rules } from './access.ts'
+import type { Claims } from './claims.ts'
+import { AccessError } from './errors.ts'
+import { credentialsOf } from './node-request.ts'
+import type { Verifier } from './verifier.ts'
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** Set by `auth`; undefined without it, and behind optional rules without a token. */
+      claims?: Claims | undefined
+    }
+  }
+}
+
+export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next: NextFunction], unknown>
+
+/**
+ * Middleware that lets good tokens through and sets `req.claims`:
+ * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) => res.json(getClaims(req).sub))`.
+ * Put it before the body parser, so that a body is read only for those who may send it. Express 4 and 5.
+ */
+export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandler {
+  return (req, res, next) => {
+    const refuse = (error: unknown): unknown => {
+      if (!(error instanceof AccessError)) throw error
+      const handler = findHandler(error, options)
+      if (handler) return handler(error, req, res, next)
+      const { status, headers, body } = answerTo(error, verifier.issuer)
+      return res.status(status).set(headers).json(body)
+    }
+    authorize(verifier, credentialsOf(req), options)
+      .then(claims => {
+        req.claims = claims
+        next()
+      }, refuse)
+      .catch(next)
+  }
+}
+
+/** The claims of a request that passed `auth`. Throws when there are none: a route without it, or optional rules. */
+export function getClaims(req: Request): Claims {
+  if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')
+  return req.claims
+}

@@ -1,0 +1,34 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import {
+  answerTo,
+  authorize,
+  type ClaimsFor,
+  findHandler,
+  type Handlers,
+  type Rules,
+  toResponse,
+} from './access.ts'
+import { AccessError } from './errors.ts'
+import type { Verifier } from './verifier.ts'
+
+export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Response>>
+
+/**
+ * Middleware that lets good tokens through and sets the variable `claims`, typed by the rules:
+ * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), c => c.json(c.var.claims.sub))`.
+ */
+export function auth<R extends HonoOptions = Record<never, never>>(
+  verifier: Verifier,
+  options?: R,
+): MiddlewareHandler<{ Variables: { claims: ClaimsFor<R> } }> {
+  return async (c, next) => {
+    try {
+      c.set('claims', await authorize(verifier, c.req.raw, options))
+    } catch (error) {
+      if (!(error instanceof AccessError)) throw error
+      const handler = findHandler(error, options)
+      return handler ? handler(error, c) : toResponse(answerTo(error, verifier.issuer))
+    }
+    return next()
+  }
+}

@@ -1,0 +1,132 @@
+import { exportJWK, exportSPKI, generateKeyPair, type JWK } from 'jose'
+import { type BadToken, badToken, type Header, type Payload, signToken } from './bad-tokens.ts'
+import type { Fetch } from './fetch-json.ts'
+
+export { BAD_TOKENS, type BadToken, badToken, type Genuine, type Header, type Payload } from './bad-tokens.ts'
+
+export type Algorithm = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
+
+export type TestIssuerOptions = {
+  /** Default `https://id.example.test`. */
+  issuer?: string
+  /** The client the tokens are for. Default `test-client`. */
+  audience?: string
+  /** Of the keys. Default `ES256`. */
+  alg?: Algorithm
+  /** Unix milliseconds. Default `Date.now`. */
+  now?: () => number
+  /** Where `fetch` sends what is not for this issuer. Default: 404. */
+  fetch?: Fetch
+}
+
+/** An issuer without a server: `createVerifier(issuer)` accepts its tokens, as `issuer`, `audience`, `fetch`, `now` fit. */
+export type TestIssuer = {
+  readonly issuer: string
+  readonly audience: string
+  readonly now: () => number
+  /** Answers the discovery document, the key set, and client credentials (any client, any secret, 1 hour). */
+  readonly fetch: Fetch
+  /** The URLs that were asked for, in order. */
+  readonly requests: string[]
+  /** Set it to answer in the issuer's place (undefined: the issuer answers) or to throw as a dead network does. */
+  intercept: ((request: Request) => Response | undefined | Promise<Response | undefined>) | undefined
+  /** The published keys. Change them to publish something else. */
+  published: JWK[]
+  /**
+   * A good access token, valid for an hour; `claims` and `header` change or, with undefined, remove what it says.
+   * Signed with the current key.
+   */
+  token(claims?: Payload, header?: Partial<Header>): Promise<string>
+  /** A token that has to be refused. */
+  badToken(kind: BadToken): Promise<string>
+  /** Makes a new current key and publishes it, under a new kid unless one is given; `keep: false` drops the others. */
+  rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
+}
+
+/** An in-memory issuer for tests of services that use this package. */
+export async function createTestIssuer(options: TestIssuerOptions = {}): Promise<TestIssuer> {
+  const { issuer = 'https://id.example.test', audience = 'test-client', now = Date.now } = options
+  let current = await makeKey(options.alg ?? 'ES256', 'test-key-1')
+  let made = 1
+
+  const claims = (): Payload => {
+    const iat = Math.floor(now() / 1000)
+    return {
+      iss: issuer,
+      sub: '0192d3a4-5b6c-7d8e-9f00-112233445566',
+      aud: audience,
+      iat,
+      nbf: iat,
+      exp: iat + 3600,
+      jti: crypto.randomUUID(),
+      scope: 'openid',
+      client_id: audience,
+      org_id: 'default',
+      preferred_username: 'alice',
+      email: 'alice@example.test',
+      email_verified: true,
+      given_name: 'Alice',
+      family_name: 'Example',
+      roles: ['user'],
+    }
+  }
+  const header = (): Header => ({ alg: current.alg, kid: current.kid, typ: 'at+jwt' })
+
+  async function answer(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url)
+    if (pathname.endsWith('/.well-known/jwks.json')) return Response.json({ keys: self.published })
+    if (pathname.endsWith('/.well-known/openid-configuration')) {
+      return Response.json({
+        issuer,
+        jwks_uri: `${issuer}/.well-known/jwks.json`,
+        token_endpoint: `${issuer}/oauth/token`,
+      })
+    }
+    if (!pathname.endsWith('/oauth/token')) return new Response('Not found', { status: 404 })
+    const form = new URLSearchParams(await request.text())
+    const [basic] = atob(request.headers.get('authorization')?.replace(/^Basic /i, '') ?? '').split(':')
+    const client = form.get('client_id') || decodeURIComponent(basic ?? '')
+    const access_token = await self.token({ sub: client, client_id: client, scope: form.get('scope') ?? '' })
+    return Response.json({ access_token, token_type: 'Bearer', expires_in: 3600 })
+  }
+
+  const self: TestIssuer = {
+    issuer,
+    audience,
+    now,
+    requests: [],
+    intercept: undefined,
+    published: [current.jwk],
+    async fetch(input, init) {
+      const request = new Request(input, init)
+      if (!request.url.startsWith(`${issuer}/`)) {
+        return options.fetch?.(request) ?? new Response('Not found', { status: 404 })
+      }
+      self.requests.push(request.url)
+      return (await self.intercept?.(request)) ?? answer(request)
+    },
+    token: (changes, headerChanges) =>
+      signToken({ ...header(), ...headerChanges }, { ...claims(), ...changes }, current.privateKey),
+    badToken: async kind =>
+      badToken(kind, {
+        header: header(),
+        claims: claims(),
+        publicKey: await exportSPKI(current.publicKey),
+        sign: (head, payload) => signToken(head, payload, current.privateKey),
+        signElsewhere: async (head, payload) =>
+          signToken(head, payload, (await makeKey(current.alg, 'stranger')).privateKey),
+      }),
+    async rotate({ kid = `test-key-${++made}`, alg = current.alg, keep = true, publish = true } = {}) {
+      current = await makeKey(alg, kid)
+      const others = keep ? self.published.filter(key => key.kid !== kid) : []
+      if (publish) self.published = [...others, current.jwk]
+      return current.jwk
+    },
+  }
+  return self
+}
+
+async function makeKey(alg: Algorithm, kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+  return { alg, kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
+}
