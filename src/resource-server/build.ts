@@ -1,6 +1,6 @@
 /** `bun run build:sdk`: packs this folder as the package @gatehouse/resource-server into dist/sdk. */
 import { $, Glob } from 'bun'
-import { version, license, dependencies } from '../../package.json'
+import { dependencies, license, version } from '../../package.json'
 
 /** `.` and the subpaths; `tsconfig.json` beside this file names the same ones. */
 const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'testing']
@@ -9,7 +9,8 @@ const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0
 const manifest = {
   name: '@gatehouse/resource-server',
   version,
-  description: 'Verifies the access tokens of a Gatehouse server, for Elysia, Hono, Express, Fastify and plain fetch.',
+  description:
+    'Verifies the access tokens of a Gatehouse server, for Elysia, Hono, Express, Fastify and plain fetch.',
   license,
   type: 'module',
   sideEffects: false,
