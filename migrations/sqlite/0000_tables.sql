@@ -41,6 +41,7 @@ CREATE TABLE `roles` (
   `updated_at` integer NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX `roles_name` ON `roles` (`organization_id`,`name`);
+CREATE INDEX `roles_all_name` ON `roles` (`name`);
 
 CREATE TABLE `users` (
   `seq` integer PRIMARY KEY NOT NULL,
@@ -66,21 +67,32 @@ CREATE TABLE `users` (
 CREATE UNIQUE INDEX `users_id` ON `users` (`id`);
 CREATE UNIQUE INDEX `users_username` ON `users` (`organization_id`,`username_fold`);
 CREATE UNIQUE INDEX `users_email` ON `users` (`organization_id`,`email_fold`);
-CREATE INDEX `users_created` ON `users` (`organization_id`,`created_at`,`id`);
-CREATE INDEX `users_last_login` ON `users` (`organization_id`,`last_login`,`id`);
-CREATE INDEX `users_all_created` ON `users` (`created_at`,`id`);
-CREATE INDEX `users_all_username` ON `users` (`username_fold`,`id`);
-CREATE INDEX `users_all_email` ON `users` (`email_fold`,`id`);
-CREATE INDEX `users_all_last_login` ON `users` (`last_login`,`id`);
+CREATE INDEX `users_created` ON `users` (`organization_id`,`enabled`,`email_verified`,`seq`);
+CREATE INDEX `users_sorted_username` ON `users` (`organization_id`,`enabled`,`email_verified`,`username_fold`,`seq`);
+CREATE INDEX `users_sorted_email` ON `users` (`organization_id`,`enabled`,`email_verified`,`email_fold`,`seq`);
+CREATE INDEX `users_last_login` ON `users` (`organization_id`,`enabled`,`email_verified`,`last_login`,`seq`);
+CREATE INDEX `users_all_created` ON `users` (`enabled`,`email_verified`,`seq`);
+CREATE INDEX `users_all_username` ON `users` (`enabled`,`email_verified`,`username_fold`,`seq`);
+CREATE INDEX `users_all_email` ON `users` (`enabled`,`email_verified`,`email_fold`,`seq`);
+CREATE INDEX `users_all_last_login` ON `users` (`enabled`,`email_verified`,`last_login`,`seq`);
 
 CREATE TABLE `user_roles` (
   `user_id` text NOT NULL,
   `role_id` text NOT NULL,
+  `seq` integer NOT NULL,
+  `enabled` integer NOT NULL,
+  `email_verified` integer NOT NULL,
+  `username_fold` text NOT NULL,
+  `email_fold` text NOT NULL,
+  `last_login` integer,
   PRIMARY KEY(`user_id`, `role_id`),
   FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade,
   FOREIGN KEY (`role_id`) REFERENCES `roles`(`id`) ON DELETE cascade
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX `user_roles_role` ON `user_roles` (`role_id`,`user_id`);
+CREATE INDEX `user_roles_created` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`seq`);
+CREATE INDEX `user_roles_username` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`username_fold`,`seq`);
+CREATE INDEX `user_roles_email` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`email_fold`,`seq`);
+CREATE INDEX `user_roles_last_login` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`last_login`,`seq`);
 
 CREATE TABLE `groups` (
   `id` text PRIMARY KEY NOT NULL,
@@ -172,9 +184,10 @@ CREATE TABLE `sessions` (
   `ended_at` integer,
   `tokens_valid_until` integer
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX `sessions_user` ON `sessions` (`user_id`,`id`);
-CREATE INDEX `sessions_client` ON `sessions` (`client_id`,`id`);
-CREATE INDEX `sessions_organization` ON `sessions` (`organization_id`,`id`);
+CREATE INDEX `sessions_user` ON `sessions` (`user_id`,`ended_at`,`id`);
+CREATE INDEX `sessions_client` ON `sessions` (`client_id`,`ended_at`,`id`);
+CREATE INDEX `sessions_organization` ON `sessions` (`organization_id`,`ended_at`,`id`);
+CREATE INDEX `sessions_all` ON `sessions` (`ended_at`,`id`);
 CREATE INDEX `sessions_login` ON `sessions` (`login_id`);
 CREATE INDEX `sessions_expires` ON `sessions` (`ended_at`,`expires_at`);
 
@@ -284,6 +297,7 @@ CREATE TABLE `events` (
 CREATE UNIQUE INDEX `events_id` ON `events` (`id`);
 CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);
 CREATE INDEX `events_organization` ON `events` (`organization_id`,`timestamp`,`seq`);
+CREATE INDEX `events_organization_type` ON `events` (`organization_id`,`type`,`timestamp`,`seq`);
 CREATE INDEX `events_type` ON `events` (`type`,`timestamp`,`seq`);
 CREATE INDEX `events_actor` ON `events` (`actor_id`,`timestamp`,`seq`);
 CREATE INDEX `events_target` ON `events` (`target_id`,`timestamp`,`seq`);

@@ -77,7 +77,7 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
     },
-    t => [uniqueIndex('roles_name').on(t.organization_id, t.name)],
+    t => [uniqueIndex('roles_name').on(t.organization_id, t.name), index('roles_all_name').on(t.name)],
   )
 
   const users = table(
@@ -110,22 +110,38 @@ export const tables = (kit: Kit) => {
       uniqueIndex('users_id').on(t.id),
       uniqueIndex('users_username').on(t.organization_id, t.username_fold),
       uniqueIndex('users_email').on(t.organization_id, t.email_fold),
-      index('users_created').on(t.organization_id, t.created_at, t.id),
-      index('users_last_login').on(t.organization_id, t.last_login, t.id),
-      index('users_all_created').on(t.created_at, t.id),
-      index('users_all_username').on(t.username_fold, t.id),
-      index('users_all_email').on(t.email_fold, t.id),
-      index('users_all_last_login').on(t.last_login, t.id),
+      // Lists read these in order, one range for each pair of enabled and email_verified: a rare value costs what a common one does.
+      index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
+      index('users_sorted_username').on(t.organization_id, t.enabled, t.email_verified, t.username_fold, t.seq),
+      index('users_sorted_email').on(t.organization_id, t.enabled, t.email_verified, t.email_fold, t.seq),
+      index('users_last_login').on(t.organization_id, t.enabled, t.email_verified, t.last_login, t.seq),
+      index('users_all_created').on(t.enabled, t.email_verified, t.seq),
+      index('users_all_username').on(t.enabled, t.email_verified, t.username_fold, t.seq),
+      index('users_all_email').on(t.enabled, t.email_verified, t.email_fold, t.seq),
+      index('users_all_last_login').on(t.enabled, t.email_verified, t.last_login, t.seq),
     ],
   )
 
+  /** The columns after the key repeat the user's, so that the holders of a role are listed in any order; a trigger keeps them. */
   const user_roles = table(
     'user_roles',
     {
       user_id: user_id().references(() => users.id, cascade),
       role_id: role_id().references(() => roles.id, cascade),
+      seq: int('seq').notNull(),
+      enabled: bool('enabled').notNull(),
+      email_verified: bool('email_verified').notNull(),
+      username_fold: text('username_fold').notNull(),
+      email_fold: text('email_fold').notNull(),
+      last_login: ms('last_login'),
     },
-    t => [primaryKey({ columns: [t.user_id, t.role_id] }), index('user_roles_role').on(t.role_id, t.user_id)],
+    t => [
+      primaryKey({ columns: [t.user_id, t.role_id] }),
+      index('user_roles_created').on(t.role_id, t.enabled, t.email_verified, t.seq),
+      index('user_roles_username').on(t.role_id, t.enabled, t.email_verified, t.username_fold, t.seq),
+      index('user_roles_email').on(t.role_id, t.enabled, t.email_verified, t.email_fold, t.seq),
+      index('user_roles_last_login').on(t.role_id, t.enabled, t.email_verified, t.last_login, t.seq),
+    ],
   )
 
   const groups = table(
@@ -243,9 +259,11 @@ export const tables = (kit: Kit) => {
       tokens_valid_until: ms('tokens_valid_until'),
     },
     t => [
-      index('sessions_user').on(t.user_id, t.id),
-      index('sessions_client').on(t.client_id, t.id),
-      index('sessions_organization').on(t.organization_id, t.id),
+      // Lists show what has not ended, newest or oldest first: none of them walks over ended rows.
+      index('sessions_user').on(t.user_id, t.ended_at, t.id),
+      index('sessions_client').on(t.client_id, t.ended_at, t.id),
+      index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
+      index('sessions_all').on(t.ended_at, t.id),
       index('sessions_login').on(t.login_id),
       index('sessions_expires').on(t.ended_at, t.expires_at),
     ],
@@ -390,6 +408,7 @@ export const tables = (kit: Kit) => {
       uniqueIndex('events_id').on(t.id),
       index('events_timestamp').on(t.timestamp, t.seq),
       index('events_organization').on(t.organization_id, t.timestamp, t.seq),
+      index('events_organization_type').on(t.organization_id, t.type, t.timestamp, t.seq),
       index('events_type').on(t.type, t.timestamp, t.seq),
       index('events_actor').on(t.actor_id, t.timestamp, t.seq),
       index('events_target').on(t.target_id, t.timestamp, t.seq),
