@@ -5,6 +5,8 @@ export type Sample = {
 }[keyof Pages]
 
 const brand = { name: 'Northwind Labs' }
+const logo =
+  'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 36"%3E%3Cpath fill="%230a7d6c" d="M0 18a18 18 0 0 1 36 0zM54 18a18 18 0 0 0 36 0zM27 36a18 18 0 0 1 36 0z"/%3E%3C/svg%3E'
 const request_id = 'req_0199f2c4-7d1e-7b60-9a53-4f1c2b8e6d70'
 const form = { csrf_token: 'csrf-3Vb', request: 'request-8Qx' }
 const ada = { name: 'Ada Lovelace', username: 'ada', email: 'ada@northwind.example' }
@@ -123,6 +125,7 @@ export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
   { page: 'login', state: 'account', data: { brand, ...form, action: '/oauth/login' } },
   { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
+  { page: 'login', state: 'logo', data: { ...login, brand: { ...brand, logo } } },
   {
     page: 'login',
     state: 'refused',
@@ -170,6 +173,21 @@ export const samples: Sample[] = [
         { name: 'fleet.dispatch', description: 'Send vehicles and change their routes' },
         { name: 'https://fleet.example/telemetry' },
       ],
+    },
+  },
+  {
+    page: 'consent',
+    state: 'long',
+    data: {
+      ...consent,
+      brand: { name: 'Rindfleischetikettierungsüberwachungsbehörde Mecklenburg-Vorpommern' },
+      client: {
+        name: `Travel and expense reports ${'of the office '.repeat(4)}`,
+        description: 'x'.repeat(128),
+      },
+      user: { name: '', username: 'u'.repeat(128), email: `${'u'.repeat(64)}@${'d'.repeat(60)}.example` },
+      scopes: [{ name: 'openid' }, { name: `urn:${'s'.repeat(120)}` }],
+      fields: { ...consent.fields, redirect_uri: 'com.northwind.expenses:/callback' },
     },
   },
   { page: 'change-password', state: 'temporary', data: change },

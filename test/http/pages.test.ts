@@ -1,0 +1,487 @@
+import { describe, expect, test } from 'bun:test'
+import { asset, assetUrl } from '#src/http/assets.ts'
+import { chooseLocale, direction, hasMessage, locales, translator } from '#src/http/locale.ts'
+import type { Code, Pages } from '#src/http/page-data.ts'
+import { host, initials, isPowerful, tone, viewTools } from '#src/http/page-view.ts'
+import { render } from '#src/http/pages.ts'
+import { embed } from '#src/lib/embed.ts'
+import { type Sample, samples } from '#test/support/page-samples.ts'
+import en from '../../templates/locales/en.json'
+
+const nameOf = ({ page, state }: Sample) => `${page}.${state}`
+const show = ({ page, data, status = 200 }: Sample) => render(page, data, { status })
+const find = (name: string): Sample => {
+  const found = samples.find(sample => nameOf(sample) === name)
+  if (!found) throw new Error(`no sample ${name}`)
+  return found
+}
+
+interface Element {
+  tag: string
+  attributes: Record<string, string>
+}
+
+const elementsOf = async (html: string): Promise<Element[]> => {
+  const elements: Element[] = []
+  const rewriter = new HTMLRewriter().on('*', {
+    element: ({ tagName, attributes }) => {
+      elements.push({ tag: tagName, attributes: Object.fromEntries(attributes) })
+    },
+  })
+  await rewriter.transform(new Response(html)).text()
+  return elements
+}
+
+const inputsOf = async (html: string) =>
+  (await elementsOf(html)).filter(({ tag }) => tag === 'input').map(({ attributes }) => attributes)
+
+const hiddenOf = async (html: string) =>
+  Object.fromEntries(
+    (await inputsOf(html)).filter(input => input.type === 'hidden').map(input => [input.name, input.value]),
+  )
+
+/** The same data with every text a person or an administrator could have chosen replaced. */
+const poison = (value: unknown, text: string, key = ''): unknown => {
+  if (['code', 'rule', 'reason', 'notice', 'kind', 'last_active_at'].includes(key)) return value
+  if (key === 'errors') return value
+  if (typeof value === 'string') return text
+  if (Array.isArray(value)) return value.map(item => poison(item, text))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, poison(item, text, name)]))
+}
+
+describe('every page', () => {
+  for (const sample of samples) {
+    const { page, data, status = 200 } = sample
+    test(`${nameOf(sample)}: renders whole, accessible, without anything inline or foreign`, async () => {
+      const response = show(sample)
+      expect(response.status).toBe(status)
+      const html = await response.text()
+      const elements = await elementsOf(html)
+      const count = (tag: string) => elements.filter(element => element.tag === tag).length
+
+      expect(html).toStartWith('<!doctype html>\n<html lang="en" dir="ltr">')
+      expect([count('h1'), count('main'), count('title'), count('style')]).toEqual([1, 1, 1, 0])
+      expect(html).not.toMatch(/undefined|\[object|NaN|\{\w+\}/)
+
+      for (const { tag, attributes } of elements) {
+        expect(Object.keys(attributes).filter(name => name === 'style' || name.startsWith('on'))).toEqual([])
+        if (['script', 'link', 'img'].includes(tag)) {
+          const url = attributes.src ?? attributes.href ?? ''
+          if (tag === 'img') expect(url).toStartWith('data:image/')
+          else expect(asset(url)?.status).toBe(200)
+        }
+      }
+      expect(count('script')).toBe(1)
+      expect(html).toMatch(/<script src="[^"]+" defer><\/script>/)
+
+      const ids = elements.flatMap(({ attributes }) => attributes.id ?? [])
+      expect(new Set(ids).size).toBe(ids.length)
+      const named = ['aria-describedby', 'aria-labelledby', 'aria-controls', 'for']
+      const wanted = elements.flatMap(({ attributes }) =>
+        named.flatMap(name => attributes[name]?.split(' ') ?? []),
+      )
+      expect(wanted.filter(id => !ids.includes(id))).toEqual([])
+
+      const labelled = elements.flatMap(({ tag, attributes }) =>
+        tag === 'label' ? (attributes.for ?? []) : [],
+      )
+      for (const input of await inputsOf(html)) {
+        if (input.type === 'hidden' || input['aria-hidden']) continue
+        expect(labelled).toContain(input.id ?? '')
+        expect(input.autocomplete).toBeString()
+        if (input.type === 'password') expect(input.value).toBeUndefined()
+      }
+      expect(elements.filter(({ attributes }) => 'autofocus' in attributes).length).toBeLessThan(2)
+    })
+
+    test(`${nameOf(sample)}: escapes every text`, async () => {
+      const hostile = `"'><script>alert(1)</script><img src=x onerror=alert(1)>`
+      const html = await render(page, poison(data, hostile) as Pages[typeof page], { status }).text()
+      const elements = await elementsOf(html)
+      expect(html).toContain('&lt;script&gt;')
+      expect(elements.filter(({ tag }) => tag === 'script').length).toBe(1)
+      expect(elements.filter(({ attributes }) => 'onerror' in attributes)).toEqual([])
+    })
+
+    test(`O-27 ${nameOf(sample)}: headers`, async () => {
+      const response = show(sample)
+      const has_form = (await response.clone().text()).includes('<form')
+      const isolated = ['account', 'set-up', 'signed-in'].includes(page)
+      expect(Object.fromEntries(response.headers.entries())).toEqual({
+        'content-type': 'text/html; charset=utf-8',
+        'content-language': 'en',
+        'content-security-policy':
+          "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; font-src 'self'; " +
+          "base-uri 'none'; frame-ancestors 'none'",
+        'x-frame-options': 'DENY',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': has_form ? 'same-origin' : 'no-referrer',
+        'cache-control': 'no-store',
+        pragma: 'no-cache',
+        'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+        ...(isolated && { 'cross-origin-opener-policy': 'same-origin' }),
+      })
+      expect(has_form).toBe(!['signed-in', 'logged-out', 'error'].includes(page))
+    })
+  }
+
+  test('passes on the headers of its caller', () => {
+    const { page, data } = find('error.throttled')
+    const response = render(page, data, { status: 429, headers: { 'retry-after': '60' } })
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '60'])
+  })
+})
+
+describe('forms', () => {
+  test('login posts exactly its fields, ready for password managers', async () => {
+    const html = await show(find('login.providers')).text()
+    expect(html).toContain('<form method="post" action="/oauth/login">')
+    expect(await hiddenOf(html)).toEqual({ request: 'request-8Qx', csrf_token: 'csrf-3Vb' })
+    const visible = (await inputsOf(html)).filter(({ type }) => type !== 'hidden')
+    expect(visible.map(({ name, autocomplete, value }) => [name, autocomplete, value])).toEqual([
+      ['username', 'username', 'ada@northwind.example'],
+      ['password', 'current-password', undefined],
+    ])
+    expect(html).toContain('<a class="button secondary" href="/oauth/social/google">')
+  })
+
+  test('consent posts back exactly the request and the decision', async () => {
+    const sample = find('consent.usual')
+    const html = await show(sample).text()
+    expect(await hiddenOf(html)).toEqual((sample.data as Pages['consent']).fields)
+    const with_nonce = {
+      ...(sample.data as Pages['consent']),
+      fields: { ...(sample.data as Pages['consent']).fields, state: '', nonce: 'n-0S6' },
+    }
+    expect(await hiddenOf(await render('consent', with_nonce).text())).toEqual(with_nonce.fields)
+    const decisions = (await elementsOf(html))
+      .filter(({ tag }) => tag === 'button')
+      .map(({ attributes }) => [attributes.name, attributes.value])
+    expect(decisions).toEqual([
+      ['decision', 'deny'],
+      ['decision', 'approve'],
+    ])
+    expect(html).toContain('You will be sent to notes.orbit.example.')
+  })
+
+  test('consent warns of rights to administer, and only of them', async () => {
+    expect(await show(find('consent.powerful')).text()).toContain('rights to administer')
+    expect(await show(find('consent.usual')).text()).not.toContain('rights to administer')
+  })
+
+  test('the account picker answers with the login or with "other"', async () => {
+    const elements = await elementsOf(await show(find('select-account.three')).text())
+    const values = elements.flatMap(({ attributes }) =>
+      attributes.name === 'login' ? [attributes.value] : [],
+    )
+    expect(values).toEqual(['login-1', 'login-2', 'login-3', 'other'])
+  })
+
+  test('a refused form keeps what was typed, says so to assistive technology, and never repeats a secret', async () => {
+    const html = await show(find('set-up.refused')).text()
+    const inputs = await inputsOf(html)
+    const values = Object.fromEntries(inputs.map(({ name, value }) => [name, value]))
+    expect(values).toMatchObject({ username: 'a', email: 'ada@', first_name: 'Ada', last_name: '' })
+    expect(values.password).toBeUndefined()
+    const marked = inputs.filter(input => input['aria-invalid'] === 'true').map(({ name }) => name)
+    expect(marked).toEqual(['last_name', 'username', 'email', 'password'])
+    expect(html).toContain('role="alert"')
+    expect(html).toContain('<title>Error: Create the first administrator · Gatehouse</title>')
+    expect(html.match(/<li class="failed">/g)?.length).toBe(2)
+  })
+
+  test('every session can be signed out on its own', async () => {
+    const elements = await elementsOf(await show(find('account.usual')).text())
+    const ids = elements.flatMap(({ attributes }) =>
+      attributes.name === 'session_id' ? [attributes.value] : [],
+    )
+    expect(ids).toEqual(['sess_1', 'sess_2', 'sess_3', 'sess_4'])
+  })
+})
+
+describe('texts', () => {
+  const templates = embed('templates', ['.eta'])
+  const sources = Object.values(embed('src/http', ['.ts'])).join('\n') + Object.values(templates).join('\n')
+  const written = [...sources.matchAll(/\bt\(\s*(['`])([\w.${}?:' -]+?)\1/g)].map(([, , key = '']) => key)
+  const patterns = [...sources.matchAll(/`([a-z-]+\.[^`]*\$\{[^`]*)`/g)].map(([, key = '']) => key)
+  const matches = (pattern: string, key: string) =>
+    new RegExp(`^${pattern.replaceAll('.', '\\.').replace(/\$\{[^}]*\}/g, '[\\w:-]+')}$`).test(key)
+
+  test('every key that is used exists', () => {
+    expect(written.length).toBeGreaterThan(60)
+    expect(written.filter(key => !key.includes('$') && !hasMessage(key))).toEqual([])
+    expect(patterns.filter(pattern => !Object.keys(en).some(key => matches(pattern, key)))).toEqual([])
+  })
+
+  test('every key is used', () => {
+    const unused = Object.keys(en).filter(
+      key => !sources.includes(`'${key}'`) && !patterns.some(pattern => matches(pattern, key)),
+    )
+    expect(unused).toEqual([])
+  })
+
+  test('no visible word stands in a template itself', () => {
+    for (const [path, text] of Object.entries(templates)) {
+      const words = text
+        .replace(/<%[\s\S]*?%>/g, '')
+        .replace(/<[^>]*>/g, '')
+        .replace(/[·()\s]/g, '')
+      expect([path, words]).toEqual([path, ''])
+    }
+  })
+
+  const codes = <Prefix extends string, Suffix extends string = ''>(prefix: Prefix, suffix: string = '') =>
+    Object.keys(en)
+      .filter(key => key.startsWith(prefix) && key.endsWith(suffix))
+      .map(key => key.slice(prefix.length, key.length - suffix.length) as Code<Prefix, Suffix>)
+
+  test('every code of every page has its text, with all holes filled', async () => {
+    const brand = { name: 'Northwind Labs' }
+    const login = find('login.empty').data as Pages['login']
+    const change = find('change-password.chosen').data as Pages['change-password']
+    const pages = [
+      ...codes('login.error.').map(code => render('login', { ...login, error: { code, seconds: 1 } })),
+      ...codes('change-password.error.').map(code =>
+        render('change-password', { ...change, error: { code, seconds: 2 } }),
+      ),
+      ...codes('change-password.reason.').map(reason => render('change-password', { ...change, reason })),
+      ...codes<'error.', '.title'>('error.', '.title').map(code =>
+        render('error', { brand, code, seconds: 3 }),
+      ),
+      ...codes('account.notice.').map(notice =>
+        render('account', { ...(find('account.usual').data as Pages['account']), notice }),
+      ),
+    ]
+    expect(pages.length).toBeGreaterThan(25)
+    for (const html of await Promise.all(pages.map(page => page.text())))
+      expect(html).not.toMatch(/\{\w+\}|undefined/)
+  })
+
+  test('fall back to English', () => {
+    expect(translator('xx')('login.title')).toBe('Sign in')
+    expect(translator('en')('consent.title', { client: '$& {host}' })).toBe(
+      'Allow $& {host} to use your account?',
+    )
+  })
+})
+
+describe('assets', () => {
+  test('are served under their hash, for ever, with their type', async () => {
+    const expected = {
+      'style.css': 'text/css; charset=utf-8',
+      'page.js': 'text/javascript; charset=utf-8',
+      'gate.svg': 'image/svg+xml',
+    }
+    for (const [path, type] of Object.entries(expected)) {
+      const url = assetUrl(path) ?? ''
+      expect(url).toMatch(/^\/assets\/\w+\.[0-9a-f]{12}\.\w+$/)
+      const response = asset(url)
+      expect(Object.fromEntries(response?.headers.entries() ?? [])).toEqual({
+        'content-type': type,
+        'cache-control': 'public, max-age=31536000, immutable',
+        'x-content-type-options': 'nosniff',
+        'cross-origin-resource-policy': 'same-origin',
+      })
+      expect(await response?.text()).toBe(await Bun.file(`${import.meta.dir}/../../templates/${path}`).text())
+    }
+  })
+
+  test('nothing else is', () => {
+    for (const path of [
+      '/assets/style.css',
+      '/assets/style.000000000000.css',
+      '/assets/../login.eta',
+      '/assets/',
+      'constructor',
+    ])
+      expect(asset(path)).toBeUndefined()
+  })
+
+  test('an unknown theme is the default one', async () => {
+    const { page, data } = find('logged-out.plain')
+    const stylesheet = async (theme: string) =>
+      (await render(page, { ...data, brand: { name: 'N', theme } } as Pages[typeof page]).text()).match(
+        /themes\/(\w+)/,
+      )?.[1]
+    expect(await Promise.all(['ember', 'default', 'nope', '../style', '"><b>'].map(stylesheet))).toEqual([
+      'ember',
+      'default',
+      'default',
+      'default',
+      'default',
+    ])
+  })
+})
+
+describe('languages', () => {
+  const spoken = ['en', 'de', 'pt', 'ja', 'zh-Hant']
+  const table: [string[], string | null, string][] = [
+    [[], null, 'en'],
+    [[], '', 'en'],
+    [['de'], null, 'de'],
+    [['DE-at'], 'ja', 'de'],
+    [['xx', 'pt-BR', 'de'], null, 'pt'],
+    [['xx'], 'ja', 'ja'],
+    [['zh-Hant-TW'], null, 'zh-Hant'],
+    [['zh'], null, 'en'],
+    [[], 'fr-CH, fr;q=0.9, de;q=0.7, *;q=0.5', 'de'],
+    [[], 'de;q=0.2, ja;q=0.8', 'ja'],
+    [[], 'de;q=0, ja;q=0.1', 'ja'],
+    [[], 'de;q=abc', 'en'],
+    [
+      ['', '-', '*', 'de_DE', '../en', '__proto__', 'constructor', '\u0000', 'x'.repeat(10_000)],
+      ';;;,,,=;q',
+      'en',
+    ],
+    [[...Array.from({ length: 1000 }, (_, i) => `x${i}`), 'de'], null, 'de'],
+  ]
+  for (const [ui_locales, header, expected] of table)
+    test(`O-52 ${JSON.stringify(ui_locales).slice(0, 60)} and ${JSON.stringify(header)} is ${expected}`, () =>
+      expect(chooseLocale(ui_locales, header, spoken)).toBe(expected))
+
+  test('English is always there, and Arabic would be written from the right', () => {
+    expect(locales).toContain('en')
+    expect(['en', 'ar', 'he-IL', 'fa', 'de'].map(direction)).toEqual(['ltr', 'rtl', 'rtl', 'rtl', 'ltr'])
+  })
+})
+
+describe('what pages work out', () => {
+  test('initials and colour', () => {
+    expect(
+      ['Ada Lovelace', 'ada', 'ops-oncall', 'Grace Brewster Hopper', '', '🙂', 'éa', '李 小龍'].map(initials),
+    ).toEqual([...['AL', 'A', 'OO', 'GH', '?', '?', 'É', '李小']])
+    expect(tone('ada')).toBe(tone('ada'))
+    expect(samples.every((_, i) => [1, 2, 3, 4, 5, 6].includes(tone(`${i}`)))).toBe(true)
+  })
+
+  test('where a redirect leads', () => {
+    expect(
+      ['https://a.example/cb?x=1', 'http://127.0.0.1:7000/cb', 'com.example.app:/cb', 'no uri'].map(host),
+    ).toEqual([...['a.example', '127.0.0.1:7000', 'com.example.app', 'no uri']])
+  })
+
+  test('which scopes administer', () => {
+    const scopes = [
+      'admin',
+      'users:delete',
+      'sessions:revoke',
+      'users:read',
+      'profile:update',
+      'openid',
+      'photos.delete',
+    ]
+    expect(scopes.filter(isPowerful)).toEqual(['admin', 'users:delete', 'sessions:revoke'])
+  })
+
+  test('devices and times', () => {
+    const tools = viewTools('en', translator('en'))
+    const agents = {
+      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 Chrome/156.0 Safari/537.36':
+        'Chrome on macOS',
+      'Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/156.0 Safari/537.36 Edg/156.0':
+        'Edge on Windows',
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile/15E Safari/604.1':
+        'Safari on iPhone',
+      'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0': 'Firefox on Linux',
+      'Mozilla/5.0 (Linux; Android 16) AppleWebKit/537.36 Chrome/156.0 Mobile Safari/537.36':
+        'Chrome on Android',
+      'curl/8.9.1': 'curl',
+      '': 'Unknown device',
+    }
+    expect(Object.keys(agents).map(tools.device)).toEqual(Object.values(agents))
+    const now = Date.parse('2026-11-20T12:00:00Z')
+    const times = [
+      '2026-11-20T12:00:00Z',
+      '2026-11-20T11:59:01Z',
+      '2026-11-20T11:58:00Z',
+      '2026-11-19T12:00:00Z',
+      '2026-08-01T00:00:00Z',
+    ]
+    expect(times.map(time => tools.ago(time, now))).toEqual([
+      'now',
+      'now',
+      '2 minutes ago',
+      'yesterday',
+      '3 months ago',
+    ])
+    expect(tools.wait(16)).toBe('16 seconds')
+  })
+})
+
+describe('contrast (WCAG 2.2, 1.4.3 and 1.4.11)', () => {
+  const luminance = (hex: string): number => {
+    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map(at => {
+      const channel = Number.parseInt(hex.slice(at, at + 2), 16) / 255
+      return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+  const contrast = (a: string, b: string): number => {
+    const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y)
+    return (light + 0.05) / (dark + 0.05)
+  }
+  const tokensOf = (css: string) => {
+    const read = (text: string) =>
+      Object.fromEntries(
+        [...text.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name = '', value = '']) => [name, value]),
+      )
+    const [light = '', dark = ''] = css.split('@media (prefers-color-scheme: dark)')
+    return { light: read(light), dark: read(dark.split('\n}\n')[0] ?? '') }
+  }
+
+  const grounds = ['surface', 'sunken', 'canvas', 'glow']
+  const text = [
+    ...grounds.flatMap(ground => [
+      ['text', ground],
+      ['muted', ground],
+    ]),
+    ...['surface', 'canvas'].flatMap(ground => [
+      ['link', ground],
+      ['danger', ground],
+    ]),
+    ['on-accent', 'accent'],
+    ['on-accent', 'accent-hover'],
+    ['on-accent-soft', 'accent-soft'],
+    ...['danger', 'good', 'warn'].map(name => [name, `${name}-soft`]),
+  ]
+  const shapes = [
+    ['control', 'surface'],
+    ['focus', 'surface'],
+    ['focus', 'sunken'],
+    ['focus', 'canvas'],
+    ['accent', 'surface'],
+  ]
+  const themes = embed('templates/themes', ['.css'])
+
+  test('there are at least three themes beside each other, each with the same tokens', () => {
+    const names = Object.values(themes).flatMap(css =>
+      Object.values(tokensOf(css)).map(tokens => Object.keys(tokens).join()),
+    )
+    expect(Object.keys(themes).length).toBeGreaterThan(2)
+    expect(new Set(names).size).toBe(1)
+  })
+
+  for (const [path, css] of Object.entries(themes))
+    for (const [scheme, tokens] of Object.entries(tokensOf(css)))
+      test(`${path} ${scheme}`, () => {
+        const weak = (pairs: string[][], least: number) =>
+          pairs
+            .map(([front = '', back = '']) => ({
+              front,
+              back,
+              ratio: contrast(tokens[front] ?? '', tokens[back] ?? ''),
+            }))
+            .filter(({ ratio }) => !(ratio >= least))
+        expect([...weak(text, 4.5), ...weak(shapes, 3)]).toEqual([])
+      })
+
+  test('the colours of people', () => {
+    const { light, dark } = tokensOf(embed('templates', ['style.css'])['style.css'] ?? '')
+    for (const tokens of [light, dark])
+      for (const number of [1, 2, 3, 4, 5, 6])
+        expect(contrast(tokens[`tone-${number}`] ?? '', tokens[`on-tone-${number}`] ?? '')).toBeGreaterThan(
+          4.5,
+        )
+  })
+})
