@@ -82,6 +82,8 @@ END;
 CREATE VIRTUAL TABLE users_search USING fts5(
   search_text, content = 'users', content_rowid = 'seq', columnsize = 0, tokenize = 'trigram case_sensitive 1'
 );
+-- Its trigrams in order: those that begin with one or two letters are found here.
+CREATE VIRTUAL TABLE users_search_terms USING fts5vocab(users_search, instance);
 
 CREATE TRIGGER users_insert AFTER INSERT ON users
 BEGIN
@@ -99,6 +101,15 @@ BEGIN
   UPDATE organizations SET user_count = user_count - 1 WHERE id = OLD.organization_id;
   UPDATE counters SET total = total - 1 WHERE kind = 'users' AND organization_id = OLD.organization_id;
   INSERT INTO users_search (users_search, rowid, search_text) VALUES ('delete', OLD.seq, OLD.search_text);
+END;
+
+-- What user_roles repeats of its user.
+CREATE TRIGGER users_roles_update
+AFTER UPDATE OF enabled, email_verified, username_fold, email_fold, last_login ON users
+BEGIN
+  UPDATE user_roles SET enabled = NEW.enabled, email_verified = NEW.email_verified,
+    username_fold = NEW.username_fold, email_fold = NEW.email_fold, last_login = NEW.last_login
+  WHERE user_id = NEW.id;
 END;
 
 CREATE TRIGGER user_roles_insert AFTER INSERT ON user_roles
