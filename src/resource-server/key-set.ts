@@ -122,8 +122,9 @@ export function createKeySet(options: KeySetOptions): KeySet {
   }
 
   function takeForced(): boolean {
-    const elapsed = Math.max(0, now() - forced.at)
-    forced.tokens = Math.min(FORCED.burst, forced.tokens + elapsed / FORCED.each)
+    const elapsed = now() - forced.at
+    // A clock that was set back tells nothing about the time that passed: it counts as one wait.
+    forced.tokens = Math.min(FORCED.burst, forced.tokens + (elapsed < 0 ? 1 : elapsed / FORCED.each))
     forced.at = now()
     if (forced.tokens < 1) return false
     forced.tokens--

@@ -33,10 +33,10 @@ export type TestIssuer = {
   /** The published keys. Change them to publish something else. */
   published: JWK[]
   /**
-   * A good access token, valid for an hour; `claims` and `header` change or, with undefined, remove what it says.
-   * Signed with the current key.
+   * A good access token, valid for an hour, signed with the current key; `claims` and `header` change or, with undefined,
+   * remove what it says. A text becomes the whole payload as it is.
    */
-  token(claims?: Payload, header?: Partial<Header>): Promise<string>
+  token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /** A token that has to be refused. */
   badToken(kind: BadToken): Promise<string>
   /** Makes a new current key and publishes it, under a new kid unless one is given; `keep: false` drops the others. */
@@ -106,7 +106,11 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
       return (await self.intercept?.(request)) ?? answer(request)
     },
     token: (changes, headerChanges) =>
-      signToken({ ...header(), ...headerChanges }, { ...claims(), ...changes }, current.privateKey),
+      signToken(
+        { ...header(), ...headerChanges },
+        typeof changes === 'string' ? changes : { ...claims(), ...changes },
+        current.privateKey,
+      ),
     badToken: async kind =>
       badToken(kind, {
         header: header(),
