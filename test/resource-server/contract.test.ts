@@ -7,12 +7,14 @@ import * as hono from '#src/resource-server/hono.ts'
 import * as core from '#src/resource-server/index.ts'
 import * as testing from '#src/resource-server/testing.ts'
 import { requestCases, runCase } from './contract.ts'
+import { packageCases } from './package-cases.ts'
 import { targets } from './targets.ts'
 
 const sdk = { core, client, testing, elysia, hono, express, fastify }
 
 for (const target of targets) {
   describe(`resource server contract: ${target.name}`, () => {
-    for (const item of requestCases) test(item.name, () => runCase(sdk, target, item))
+    const cases = target.name === 'core' ? [...requestCases, ...packageCases] : requestCases
+    for (const item of cases) test(item.name, () => runCase(sdk, target, item))
   })
 }

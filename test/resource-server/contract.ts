@@ -601,7 +601,12 @@ const keySets: Case[] = [
     async run({ issuer, route, verifier }) {
       const hanging: VerifierOptions['fetch'] = (_, init) =>
         new Promise((_, reject) => {
-          init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+          // In Node the signal's timer alone does not keep the process alive, as the socket of a real request does.
+          const socket = setInterval(() => {}, 1_000)
+          init?.signal?.addEventListener('abort', () => {
+            clearInterval(socket)
+            reject(init.signal?.reason)
+          })
         })
       const ask = await route({ verifier: verifier({ fetch: hanging, jwksTimeout: 0.01 }) })
       refused(await ask(await issuer.token()), 'jwks_unavailable')
@@ -732,10 +737,15 @@ const keySets: Case[] = [
     },
   },
   {
-    name: 'a point that is not on the curve is an unknown key, not a crash',
+    name: 'a point that is not on the curve is refused, not a crash',
     async run({ issuer, route }) {
       issuer.published = issuer.published.map(key => ({ ...key, x: 'AAAA' }))
-      refused(await (await route())(await issuer.token()), 'unknown_key')
+      const { status, body } = await (await route())(await issuer.token())
+      // Deno looks at the point only while verifying.
+      ok(
+        status === 401 && ['unknown_key', 'invalid_signature'].includes(`${body.code}`),
+        `${status} ${body.code}`,
+      )
     },
   },
   {

@@ -1,0 +1,341 @@
+/** What does not go through a route, in every runtime: settings, the verifier's own calls, the service client. */
+import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
+import type { CachedToken, ServiceClientOptions } from '#src/resource-server/client.ts'
+import type { VerifierOptions } from '#src/resource-server/index.ts'
+import type { Case, World } from './contract.ts'
+
+const AUDIENCE = 'test-client'
+
+const settings: Case[] = [
+  {
+    name: 'issuer and audience are required, and every problem is named at once',
+    async run({ sdk: { core } }) {
+      const problems = (options: unknown) => {
+        try {
+          core.createVerifier(options as VerifierOptions)
+        } catch (error) {
+          ok(error instanceof core.ConfigurationError)
+          return error.problems.map(problem => problem.split(' ')[0])
+        }
+        return []
+      }
+      same(problems({}), ['issuer', 'audience'])
+      const issuer = 'https://id.example.test'
+      same(problems({ issuer, audience: 'a' }), [])
+      same(problems({ issuer, audience: [] }), ['audience'])
+      same(problems({ issuer, audience: ['a', ''] }), ['audience'])
+      for (const bad of [
+        'id.example.test',
+        'ftp://id',
+        'https://id/?a',
+        'https://id/#a',
+        'https://',
+        ' https://id',
+      ]) {
+        same(problems({ issuer: bad, audience: 'a' }), ['issuer'], bad)
+      }
+      same(problems({ issuer, audience: 'a', clockTolerance: -1, maxStale: Number.NaN }), [
+        'maxStale',
+        'clockTolerance',
+      ])
+      same(problems({ issuer, audience: 'a', jwksUri: '/keys', realm: '' }), ['realm', 'jwksUri'])
+      same(problems({ issuer, audience: 'a', keys: { keys: [] } }), ['keys'])
+    },
+  },
+  {
+    name: 'fromEnv names all missing variables in one error; the realm is optional, the audience may be a list',
+    async run({ sdk: { core }, issuer }) {
+      throws(() => core.fromEnv({}, {}), /SERVICE_URL is not set; SERVICE_CLIENT_ID is not set/)
+      throws(
+        () => core.fromEnv({}, { SERVICE_URL: 'https://id', SERVICE_CLIENT_ID: ' ' }),
+        /: SERVICE_CLIENT_ID is not set$/,
+      )
+      const env = { SERVICE_URL: `${issuer.issuer}/`, SERVICE_CLIENT_ID: `web, ${AUDIENCE}` }
+      const { fetch, now } = issuer
+      same((await core.fromEnv({ fetch, now }, env).verify(await issuer.token())).name, 'Alice Example')
+      const elsewhere = core.fromEnv({ fetch, now }, { ...env, SERVICE_REALM: 'org_other' })
+      await rejects(elsewhere.verify(await issuer.token()), { code: 'claim_invalid', claim: 'org_id' })
+    },
+  },
+  {
+    name: 'a slug as realm: the error says what it has to be',
+    async run({ issuer, verifier }) {
+      await rejects(verifier({ realm: 'acme-inc' }).verify(await issuer.token()), {
+        message:
+          /got "default", expected "acme-inc" \(the realm is the id of an organization, never its slug\)/,
+      })
+    },
+  },
+  {
+    name: 'errors tell the log what was found and what was expected, and name the claim',
+    async run({ issuer, verifier, sdk: { core } }) {
+      const verify = async (claims: Record<string, unknown>) => verifier().verify(await issuer.token(claims))
+      await rejects(verify({ iss: `${issuer.issuer}/` }), { claim: 'iss', message: /trailing slash/ })
+      await rejects(verify({ aud: 'other' }), {
+        claim: 'aud',
+        message: /got "other", expected one of \["test-client"\]/,
+      })
+      await rejects(verify({ sub: undefined }), { name: 'ClaimMissingError', claim: 'sub', status: 401 })
+      await rejects(verify({ exp: 1 }), core.TokenExpiredError)
+      await rejects(verifier().verify(await issuer.badToken('tampered')), core.InvalidSignatureError)
+      await rejects(verifier().verify(''), core.TokenMissingError)
+    },
+  },
+  {
+    name: 'authenticate: the claims of a request or of anything with headers, else the error',
+    async run({ issuer, verifier }) {
+      const authorization = `Bearer ${await issuer.token()}`
+      const get = (name: string) => (name === 'authorization' ? authorization : null)
+      same((await verifier().authenticate({ headers: { get } })).name, 'Alice Example')
+      await rejects(verifier().authenticate(new Request('http://localhost/?access_token=a.b.c')), {
+        code: 'token_missing',
+      })
+    },
+  },
+  {
+    name: 'a verifier fetches nothing before it is asked; warmup fetches once, and says when it cannot',
+    async run({ issuer, verifier }) {
+      const verify = verifier()
+      same(issuer.requests.length, 0)
+      await verify.warmup()
+      await verify.warmup()
+      await verify.verify(await issuer.token())
+      same(issuer.requests.length, 1)
+      issuer.intercept = () => new Response('', { status: 500 })
+      await rejects(verifier().warmup(), {
+        code: 'jwks_unavailable',
+        status: 503,
+        retryAfter: 1,
+        message: /answered 500/,
+      })
+      await verifier({ keys: { keys: issuer.published } }).warmup()
+    },
+  },
+  {
+    name: 'checks for roles and scopes',
+    async run({ issuer, verifier, sdk: { core } }) {
+      const claims = await verifier().verify(
+        await issuer.token({ roles: ['user', 'clerk'], scope: 'a:read b' }),
+      )
+      same([core.hasRole(claims, 'clerk'), core.hasRole(claims, 'cler')], [true, false])
+      same(
+        [
+          core.hasAnyRole(claims, ['admin', 'user']),
+          core.hasAnyRole(claims, ['admin']),
+          core.hasAnyRole(claims, []),
+        ],
+        [true, false, false],
+      )
+      same([core.hasScope(claims, 'b'), core.hasScope(claims, 'a')], [true, false])
+      same([core.hasAllScopes(claims, ['b', 'a:read']), core.hasAllScopes(claims, ['b', 'c'])], [true, false])
+    },
+  },
+  {
+    name: 'the catalogue of bad tokens names the code of each',
+    async run({ issuer, verifier, sdk: { testing } }) {
+      for (const [kind, code] of Object.entries(testing.BAD_TOKENS)) {
+        await rejects(verifier().verify(await issuer.badToken(kind as keyof typeof testing.BAD_TOKENS)), {
+          code,
+        })
+      }
+    },
+  },
+]
+
+const clientOf = ({ sdk, issuer, clock }: World, options: Partial<ServiceClientOptions> = {}) =>
+  sdk.client.createServiceClient({
+    issuer: issuer.issuer,
+    clientId: 'billing',
+    clientSecret: 'a b+c:ü',
+    fetch: issuer.fetch,
+    now: () => clock.now,
+    ...options,
+  })
+
+const tokenAnswer = (token: string, expires_in?: number) => () =>
+  Response.json({ access_token: token, token_type: 'bearer', expires_in })
+const HOUR = 3_600_000
+
+const services: Case[] = [
+  {
+    name: 'service client: one request for parallel calls, cached by sorted scopes',
+    async run(world) {
+      const { issuer } = world
+      const client = clientOf(world, { scopes: ['b', 'a'] })
+      const tokens = await Promise.all(Array.from({ length: 20 }, () => client.getToken()))
+      same([new Set(tokens).size, issuer.requests.length], [1, 1])
+      same(await client.getToken(['a', 'b', 'a']), tokens[0])
+      await client.getToken(['a'])
+      same(issuer.requests, Array(2).fill(`${issuer.issuer}/oauth/token`))
+      const { sub, scope } = await world.verifier().verify(await client.getToken())
+      same([sub, scope], ['billing', 'a b'])
+    },
+  },
+  {
+    name: 'service client: a shared cache is kept apart by issuer and client',
+    async run(world) {
+      const cache = new Map<string, CachedToken>()
+      await clientOf(world, { cache }).getToken()
+      await clientOf(world, { cache }).getToken()
+      same(world.issuer.requests.length, 1)
+      await clientOf(world, { cache, clientId: 'shipping' }).getToken()
+      await clientOf(world, { cache, issuer: `${world.issuer.issuer}/other` }).getToken()
+      same([cache.size, world.issuer.requests.length], [3, 3])
+    },
+  },
+  {
+    name: 'service client: the secret in the form, or in the header with its parts encoded',
+    async run(world) {
+      const seen: (string | null)[] = []
+      world.issuer.intercept = async request => {
+        seen.push(request.headers.get('authorization'), await request.text())
+        return tokenAnswer('t', 3600)()
+      }
+      await clientOf(world).getToken(['x'])
+      await clientOf(world, { authMethod: 'client_secret_basic' }).getToken()
+      same(seen, [
+        null,
+        'grant_type=client_credentials&scope=x&client_id=billing&client_secret=a+b%2Bc%3A%C3%BC',
+        `Basic ${btoa('billing:a+b%2Bc%3A%C3%BC')}`,
+        'grant_type=client_credentials',
+      ])
+    },
+  },
+  {
+    name: 'service client: renews at a tenth of the life before the end, in the background',
+    async run(world) {
+      const { clock, issuer } = world
+      const client = clientOf(world)
+      issuer.intercept = tokenAnswer('first', 3600)
+      same(await client.getToken(), 'first')
+      issuer.intercept = tokenAnswer('second', 3600)
+      clock.now += HOUR * 0.889
+      same([await client.getToken(), issuer.requests.length], ['first', 1])
+      clock.now += HOUR * 0.011
+      same([await client.getToken(), issuer.requests.length], ['first', 2])
+      await new Promise(resolve => setTimeout(resolve, 0))
+      same([await client.getToken(), issuer.requests.length], ['second', 2])
+    },
+  },
+  {
+    name: 'service client: a minute before the end when that is more, half of a short life at most',
+    async run(world) {
+      const { clock, issuer } = world
+      for (const [life, keptFor, renewedAfter] of [
+        [300, 233_999, 240_000],
+        [60, 29_999, 30_000],
+      ] as const) {
+        const client = clientOf(world)
+        issuer.intercept = tokenAnswer('t', life)
+        issuer.requests.length = 0
+        await client.getToken()
+        clock.now += keptFor
+        await client.getToken()
+        same(issuer.requests.length, 1)
+        clock.now += renewedAfter - keptFor
+        await client.getToken()
+        same(issuer.requests.length, 2)
+      }
+    },
+  },
+  {
+    name: 'service client: a renewal that fails leaves the valid token in use, an expired one is not',
+    async run(world) {
+      const { clock, issuer } = world
+      const client = clientOf(world)
+      issuer.intercept = tokenAnswer('first', 3600)
+      await client.getToken()
+      issuer.intercept = () => new Response('', { status: 503 })
+      clock.now += HOUR - 1
+      for (let call = 0; call < 20; call++) {
+        same(await client.getToken(), 'first')
+        await new Promise(resolve => setTimeout(resolve, 0))
+      }
+      same(issuer.requests.length, 2)
+      clock.now += 1
+      await rejects(client.getToken(), {
+        name: 'TokenRequestError',
+        code: 'token_endpoint_unavailable',
+        status: 503,
+      })
+    },
+  },
+  {
+    name: 'service client: what the token endpoint says is in the error',
+    async run(world) {
+      const { issuer } = world
+      issuer.intercept = () =>
+        Response.json({ error: 'invalid_client', error_description: 'wrong secret' }, { status: 401 })
+      await rejects(clientOf(world).getToken(), {
+        code: 'invalid_client',
+        status: 401,
+        message: /wrong secret/,
+      })
+      issuer.intercept = () => {
+        throw new TypeError('connection refused')
+      }
+      await rejects(clientOf(world).getToken(), { code: 'token_endpoint_unavailable', status: undefined })
+      issuer.intercept = () => Response.json({ access_token: 't', token_type: 'DPoP' })
+      await rejects(clientOf(world).getToken(), { code: 'token_endpoint_unavailable', status: 200 })
+    },
+  },
+  {
+    name: 'service client: without expires_in a token is used once',
+    async run(world) {
+      const client = clientOf(world)
+      world.issuer.intercept = tokenAnswer('t')
+      await client.getToken()
+      await client.getToken()
+      same(world.issuer.requests.length, 2)
+    },
+  },
+  {
+    name: 'service client fetch: a 401 drops the token and is tried once more, body and all',
+    async run(world) {
+      const { issuer } = world
+      const calls: string[] = []
+      let stale = 'first'
+      const api = async (request: Request) => {
+        calls.push(`${request.headers.get('authorization')} ${request.method} ${await request.text()}`)
+        return new Response('', { status: calls.at(-1)?.includes(`Bearer ${stale} `) ? 401 : 200 })
+      }
+      const client = clientOf(world, {
+        fetch: (input, init) => {
+          const request = new Request(input, init)
+          return request.url.startsWith(issuer.issuer) ? issuer.fetch(request) : api(request)
+        },
+      })
+      issuer.intercept = tokenAnswer('first', 3600)
+      await client.getToken()
+      issuer.intercept = tokenAnswer('second', 3600)
+      const send = () => client.fetch('https://orders.example.test/', { method: 'POST', body: 'order' })
+      same((await send()).status, 200)
+      same(calls, ['Bearer first POST order', 'Bearer second POST order'])
+      stale = 'second'
+      same((await send()).status, 401)
+      same([calls.length, issuer.requests.length], [4, 3])
+    },
+  },
+  {
+    name: 'service client: settings are checked at once, also those of the environment',
+    async run(world) {
+      const { client } = world.sdk
+      throws(
+        () => clientOf(world, { issuer: 'nowhere', clientId: '', clientSecret: '' }),
+        /issuer .*; clientId .*; clientSecret /,
+      )
+      throws(
+        () => client.clientFromEnv({}, {}),
+        /SERVICE_URL .*; SERVICE_CLIENT_ID .*; SERVICE_CLIENT_SECRET is not set/,
+      )
+      const env = {
+        SERVICE_URL: world.issuer.issuer,
+        SERVICE_CLIENT_ID: 'billing',
+        SERVICE_CLIENT_SECRET: 's',
+      }
+      ok(await client.clientFromEnv({ fetch: world.issuer.fetch }, env).getToken())
+    },
+  },
+]
+
+export const packageCases: readonly Case[] = [...settings, ...services]

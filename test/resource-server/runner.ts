@@ -1,0 +1,33 @@
+/**
+ * The contract against the packed package, for Node, Deno and Bun: bundled and started by runtimes.test.ts. Prints one line of
+ * JSON, `{ passed, failed: ["target > case: reason"] }`.
+ */
+import { requestCases, runCase } from './contract.ts'
+import { packageCases } from './package-cases.ts'
+import { type Sdk, targets } from './targets.ts'
+
+// Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.
+const name = '@gatehouse/resource-server'
+const load = (subpath: string) => import(`${name}${subpath}`)
+const sdk: Sdk = {
+  core: await load(''),
+  client: await load('/client'),
+  testing: await load('/testing'),
+  elysia: await load('/elysia'),
+  hono: await load('/hono'),
+  express: await load('/express'),
+  fastify: await load('/fastify'),
+}
+
+const failed: string[] = []
+let passed = 0
+for (const target of targets) {
+  const cases = target.name === 'core' ? [...requestCases, ...packageCases] : requestCases
+  for (const item of cases) {
+    await runCase(sdk, target, item).then(
+      () => passed++,
+      error => failed.push(`${target.name} > ${item.name}: ${error?.stack}`),
+    )
+  }
+}
+console.log(JSON.stringify({ passed, failed }))
