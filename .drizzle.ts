@@ -2,14 +2,14 @@ import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/
 import { sqliteTables } from './src/storage/sqlite-tables.ts'
 
 /**
- * tables.ts as SQL: what drizzle-kit makes of it, and STRICT, which it does not know. Tables without a row number of
- * their own keep their rows in the primary key (WITHOUT ROWID): one tree less to write at each insert.
+ * tables.ts as SQL: what drizzle-kit makes of it, and STRICT, which it does not know. Tables that only pair two keys keep
+ * their rows in the primary key (WITHOUT ROWID): one tree less to write at each insert.
  */
 export const sqliteMigration = async (): Promise<string> => {
   const empty = await generateSQLiteDrizzleJson({})
   const statements = await generateSQLiteMigration(empty, await generateSQLiteDrizzleJson(sqliteTables))
   const lines = statements.map(statement => {
-    const options = / integer PRIMARY KEY/.test(statement) ? 'STRICT' : 'STRICT, WITHOUT ROWID'
+    const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'
     return statement
       .trim()
       .replace(/^CREATE TABLE[^]*\)(?=;$)/, `\n$& ${options}`)

@@ -4,7 +4,7 @@ CREATE TABLE `settings` (
   `name` text PRIMARY KEY NOT NULL,
   `value` text NOT NULL,
   `updated_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE `signing_keys` (
   `id` text PRIMARY KEY NOT NULL,
@@ -15,19 +15,21 @@ CREATE TABLE `signing_keys` (
   `active_at` integer NOT NULL,
   `retired_at` integer,
   `expires_at` integer
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE `organizations` (
   `id` text PRIMARY KEY NOT NULL,
   `name` text NOT NULL,
   `slug` text NOT NULL,
   `display_name` text NOT NULL,
+  `search_text` text NOT NULL,
   `settings` text NOT NULL,
   `user_count` integer DEFAULT 0 NOT NULL,
   `created_at` integer NOT NULL,
   `updated_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE UNIQUE INDEX `organizations_slug` ON `organizations` (`slug`);
+CREATE INDEX `organizations_created` ON `organizations` (`created_at`,`id`);
 
 CREATE TABLE `roles` (
   `id` text PRIMARY KEY NOT NULL,
@@ -39,9 +41,11 @@ CREATE TABLE `roles` (
   `user_count` integer DEFAULT 0 NOT NULL,
   `created_at` integer NOT NULL,
   `updated_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE UNIQUE INDEX `roles_name` ON `roles` (`organization_id`,`name`);
 CREATE INDEX `roles_all_name` ON `roles` (`name`);
+CREATE INDEX `roles_created` ON `roles` (`organization_id`,`created_at`,`id`);
+CREATE INDEX `roles_all_created` ON `roles` (`created_at`,`id`);
 
 CREATE TABLE `users` (
   `seq` integer PRIMARY KEY NOT NULL,
@@ -86,8 +90,7 @@ CREATE TABLE `user_roles` (
   `email_fold` text NOT NULL,
   `last_login` integer,
   PRIMARY KEY(`user_id`, `role_id`),
-  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade,
-  FOREIGN KEY (`role_id`) REFERENCES `roles`(`id`) ON DELETE cascade
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX `user_roles_created` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`seq`);
 CREATE INDEX `user_roles_username` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`username_fold`,`seq`);
@@ -102,8 +105,10 @@ CREATE TABLE `groups` (
   `member_count` integer DEFAULT 0 NOT NULL,
   `created_at` integer NOT NULL,
   `updated_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE UNIQUE INDEX `groups_name` ON `groups` (`organization_id`,`name`);
+CREATE INDEX `groups_created` ON `groups` (`organization_id`,`created_at`,`id`);
+CREATE INDEX `groups_all_created` ON `groups` (`created_at`,`id`);
 
 CREATE TABLE `group_roles` (
   `group_id` text NOT NULL,
@@ -118,7 +123,6 @@ CREATE TABLE `group_members` (
   `group_id` text NOT NULL,
   `user_id` text NOT NULL,
   PRIMARY KEY(`group_id`, `user_id`),
-  FOREIGN KEY (`group_id`) REFERENCES `groups`(`id`) ON DELETE cascade,
   FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX `group_members_user` ON `group_members` (`user_id`);
@@ -146,9 +150,9 @@ CREATE TABLE `clients` (
   `refresh_token_reuse_window` integer NOT NULL,
   `created_at` integer NOT NULL,
   `updated_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX `clients_organization` ON `clients` (`organization_id`,`client_id`);
-CREATE INDEX `clients_created` ON `clients` (`created_at`,`client_id`);
+) STRICT;
+CREATE INDEX `clients_created` ON `clients` (`organization_id`,`created_at`,`client_id`);
+CREATE INDEX `clients_all_created` ON `clients` (`created_at`,`client_id`);
 
 CREATE TABLE `logins` (
   `id` text PRIMARY KEY NOT NULL,
@@ -162,7 +166,7 @@ CREATE TABLE `logins` (
   `user_agent` text NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `logins_browser` ON `logins` (`browser_hash`);
 CREATE INDEX `logins_user` ON `logins` (`user_id`);
 CREATE INDEX `logins_expires` ON `logins` (`expires_at`);
@@ -183,7 +187,7 @@ CREATE TABLE `sessions` (
   `ends_by` integer,
   `ended_at` integer,
   `tokens_valid_until` integer
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `sessions_user` ON `sessions` (`user_id`,`ended_at`,`id`);
 CREATE INDEX `sessions_client` ON `sessions` (`client_id`,`ended_at`,`id`);
 CREATE INDEX `sessions_organization` ON `sessions` (`organization_id`,`ended_at`,`id`);
@@ -198,7 +202,7 @@ CREATE TABLE `refresh_tokens` (
   `expires_at` integer NOT NULL,
   `used_at` integer,
   FOREIGN KEY (`session_id`) REFERENCES `sessions`(`id`) ON DELETE cascade
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `refresh_tokens_session` ON `refresh_tokens` (`session_id`);
 CREATE INDEX `refresh_tokens_expires` ON `refresh_tokens` (`expires_at`);
 
@@ -221,7 +225,7 @@ CREATE TABLE `authorization_codes` (
   `expires_at` integer NOT NULL,
   `consumed_at` integer,
   `session_id` text
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `authorization_codes_user` ON `authorization_codes` (`user_id`);
 CREATE INDEX `authorization_codes_expires` ON `authorization_codes` (`expires_at`);
 
@@ -236,7 +240,7 @@ CREATE TABLE `authorization_requests` (
   `consented` integer DEFAULT false NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `authorization_requests_browser` ON `authorization_requests` (`browser_hash`);
 CREATE INDEX `authorization_requests_expires` ON `authorization_requests` (`expires_at`);
 
@@ -245,7 +249,7 @@ CREATE TABLE `parked_requests` (
   `kind` text NOT NULL,
   `body` text NOT NULL,
   `expires_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `parked_requests_expires` ON `parked_requests` (`expires_at`);
 
 CREATE TABLE `consents` (
@@ -266,7 +270,7 @@ CREATE TABLE `links` (
   `organization_id` text NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `links_user` ON `links` (`user_id`);
 CREATE INDEX `links_expires` ON `links` (`expires_at`);
 
@@ -276,7 +280,7 @@ CREATE TABLE `throttles` (
   `window_started_at` integer NOT NULL,
   `blocked_until` integer NOT NULL,
   `expires_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX `throttles_expires` ON `throttles` (`expires_at`);
 
 CREATE TABLE `events` (
@@ -308,7 +312,7 @@ CREATE TABLE `purges` (
   `id` text PRIMARY KEY NOT NULL,
   `kind` text NOT NULL,
   `created_at` integer NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE `counters` (
   `kind` text NOT NULL,
