@@ -8,6 +8,15 @@ const AUDIENCE = 'test-client'
 
 const settings: Case[] = [
   {
+    name: 'each of the six algorithms is accepted',
+    async run({ issuer, verifier }) {
+      for (const alg of ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const) {
+        await issuer.rotate({ alg })
+        same((await verifier().verify(await issuer.token())).name, 'Alice Example')
+      }
+    },
+  },
+  {
     name: 'issuer and audience are required, and every problem is named at once',
     async run({ sdk: { core } }) {
       const problems = (options: unknown) => {
