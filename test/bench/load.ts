@@ -1,0 +1,69 @@
+import { cpuTime } from './server-process.ts'
+
+export interface Measured {
+  /** µs of CPU time of the whole server process. */
+  cpu_per_op: number
+  ops_per_second: number
+  /** ms */
+  p50: number
+  p99: number
+}
+
+export interface Duration {
+  /** ms before anything counts, and of each of the slices that are measured. */
+  warm_up: number
+  slice: number
+  slices: number
+}
+
+/**
+ * Runs `steps`, one per connection, each again and again. CPU time per operation is the median of the slices, so that
+ * a neighbour's burst on a shared machine does not decide.
+ */
+export const measure = async (
+  pid: number,
+  steps: (() => Promise<void>)[],
+  { warm_up, slice, slices }: Duration,
+): Promise<Measured> => {
+  const latencies: number[] = []
+  let done = 0
+  let measuring = false
+  let over = false
+  const worker = async (step: () => Promise<void>): Promise<void> => {
+    while (!over) {
+      const began = Bun.nanoseconds()
+      await step()
+      done += 1
+      if (measuring) latencies.push(Bun.nanoseconds() - began)
+    }
+  }
+  const workers = Promise.all(steps.map(worker))
+  const sampled = (async () => {
+    await Bun.sleep(warm_up)
+    measuring = true
+    const costs: number[] = []
+    const began = { at: performance.now(), done }
+    for (let i = 0; i < slices; i++) {
+      const before = { cpu: cpuTime(pid), done }
+      await Bun.sleep(slice)
+      if (done > before.done) costs.push((cpuTime(pid) - before.cpu) / (done - before.done))
+    }
+    over = true
+    const seconds = (performance.now() - began.at) / 1000
+    latencies.sort((a, b) => a - b)
+    const percentile = (share: number) =>
+      (latencies[Math.floor(latencies.length * share)] ?? Number.NaN) / 1e6
+    return {
+      cpu_per_op: median(costs),
+      ops_per_second: (done - began.done) / seconds,
+      p50: percentile(0.5),
+      p99: percentile(0.99),
+    }
+  })()
+  // A worker that fails ends the measurement at once.
+  const [measured] = await Promise.all([Promise.race([sampled, workers.then(() => sampled)]), workers])
+  return measured
+}
+
+export const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN

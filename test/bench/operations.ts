@@ -1,0 +1,124 @@
+import { type Answer, type Connection, get, header, post } from './connection.ts'
+import { authorizePath, type BenchClient, REDIRECT_URI, type Target, VERIFIER } from './target.ts'
+
+/** Runs the operation once over its connection; prepared for each connection apart. */
+export type Step = () => Promise<void>
+
+export interface Operation {
+  name: string
+  /** CPU µs per operation that the server must keep to at 8 connections. */
+  limit?: number
+  /** undefined: this server has no such operation. */
+  prepare(target: Target, connection: Connection): Promise<Step | undefined>
+}
+
+const expect = (answer: Answer, status: number): Answer => {
+  if (answer.status === status) return answer
+  throw new Error(`Expected ${status}:\n${answer.head}\n\n${answer.body.slice(0, 1000)}`)
+}
+
+/** The same request again and again. */
+const repeat =
+  (request: (target: Target, connection: Connection) => Promise<string | undefined>): Operation['prepare'] =>
+  async (target, connection) => {
+    const bytes = await request(target, connection)
+    return bytes === undefined
+      ? undefined
+      : async () => {
+          expect(await connection.send(bytes), 200)
+        }
+  }
+
+interface Tokens {
+  access_token: string
+  refresh_token: string
+}
+
+const token = async (
+  target: Target,
+  connection: Connection,
+  client: BenchClient,
+  form: Record<string, string>,
+): Promise<Tokens> => {
+  const { client_id, client_secret } = client
+  const request = post(target.paths.token, { ...form, client_id, client_secret })
+  return JSON.parse(expect(await connection.send(request), 200).body)
+}
+
+/** Authorization with the cookie of a login, and the exchange of its code. */
+const codeFlow = (target: Target, connection: Connection, client: BenchClient): (() => Promise<Tokens>) => {
+  const authorize = get(authorizePath(target, client.client_id), { cookie: target.cookie })
+  return async () => {
+    const { head, status, body } = await connection.send(authorize)
+    const code = /[?&]code=([^&]+)/.exec(header(head, 'location') ?? '')?.[1]
+    if (!code) throw new Error(`No code but ${status}:\n${head}\n\n${body.slice(0, 1000)}`)
+    return token(target, connection, client, {
+      grant_type: 'authorization_code',
+      code: decodeURIComponent(code),
+      redirect_uri: REDIRECT_URI,
+      code_verifier: VERIFIER,
+    })
+  }
+}
+
+const runCodeFlow =
+  (client: 'es256' | 'rs256'): Operation['prepare'] =>
+  async (target, connection) => {
+    const run = codeFlow(target, connection, target[client])
+    return async () => {
+      await run()
+    }
+  }
+
+const accessToken = async (target: Target, connection: Connection): Promise<string> =>
+  (await codeFlow(target, connection, target.es256)()).access_token
+
+export const operations: Operation[] = [
+  { name: 'discovery', limit: 10, prepare: repeat(async target => get(target.paths.discovery)) },
+  { name: 'key set', limit: 10, prepare: repeat(async target => get(target.paths.jwks)) },
+  {
+    name: 'client credentials',
+    limit: 80,
+    prepare: repeat(async ({ paths, service }) =>
+      post(paths.token, { grant_type: 'client_credentials', ...service }),
+    ),
+  },
+  {
+    name: 'refresh',
+    limit: 130,
+    prepare: async (target, connection) => {
+      let { refresh_token } = await codeFlow(target, connection, target.es256)()
+      return async () => {
+        const form = { grant_type: 'refresh_token', refresh_token }
+        refresh_token = (await token(target, connection, target.es256, form)).refresh_token
+      }
+    },
+  },
+  { name: 'code flow, ES256', limit: 240, prepare: runCodeFlow('es256') },
+  { name: 'code flow, RS256', prepare: runCodeFlow('rs256') },
+  {
+    name: 'introspection',
+    limit: 90,
+    prepare: repeat(async (target, connection) =>
+      post(target.paths.introspect, {
+        token: await accessToken(target, connection),
+        ...target.introspector,
+      }),
+    ),
+  },
+  {
+    name: 'userinfo',
+    limit: 90,
+    prepare: repeat(async (target, connection) =>
+      get(target.paths.userinfo, { authorization: `Bearer ${await accessToken(target, connection)}` }),
+    ),
+  },
+  {
+    name: 'admin: page of users',
+    prepare: repeat(async ({ admin_token }) =>
+      admin_token === undefined
+        ? undefined
+        : get('/api/v1/admin/users?limit=20', { authorization: `Bearer ${admin_token}` }),
+    ),
+  },
+]

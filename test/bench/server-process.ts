@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A server under measurement, in a process and a directory of its own. */
+export interface ServerProcess {
+  pid: number
+  port: number
+  directory: string
+  /** Spawn to the first 200 of `probe`, ms. */
+  started_in: number
+  stop(): Promise<void>
+}
+
+interface StartOptions {
+  command: string[]
+  env: Record<string, string>
+  port: number
+  directory: string
+  /** Path whose first 200 says that the server serves. */
+  probe: string
+}
+
+export const freshDirectory = (): Promise<string> => mkdtemp(join(tmpdir(), 'gatehouse-bench-'))
+
+export const removeDirectory = (directory: string): Promise<void> =>
+  rm(directory, { recursive: true, force: true })
+
+export const freePort = async (): Promise<number> => {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  listener.stop(true)
+  return listener.port
+}
+
+const PATIENCE = 60_000
+
+/** Starts a server whose output goes to a file, as a service manager has it, and waits for its first answer. */
+export const start = async (options: StartOptions): Promise<ServerProcess> => {
+  const { command, env, port, directory, probe } = options
+  const output = join(directory, 'output.log')
+  const began = performance.now()
+  const child = Bun.spawn(command, {
+    cwd: directory,
+    env: { PATH: process.env.PATH ?? '', HOME: directory, ...env },
+    stdout: Bun.file(output),
+    stderr: Bun.file(join(directory, 'errors.log')),
+  })
+  const answered = async (): Promise<boolean> => {
+    try {
+      return (await fetch(`http://127.0.0.1:${port}${probe}`)).ok
+    } catch {
+      return false
+    }
+  }
+  while (!(await answered())) {
+    if (child.exitCode !== null || performance.now() - began > PATIENCE) {
+      child.kill('SIGKILL')
+      throw new Error(`${command[0]} did not start:\n${await Bun.file(join(directory, 'errors.log')).text()}`)
+    }
+    await Bun.sleep(1)
+  }
+  const started_in = performance.now() - began
+  return {
+    pid: child.pid,
+    port,
+    directory,
+    started_in,
+    stop: async () => {
+      child.kill()
+      await child.exited
+    },
+  }
+}
+
+/** CPU time of all threads of a process so far, µs. */
+export const cpuTime = (pid: number): number => {
+  let ns = 0
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      ns += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'latin1').split(' ', 1)[0])
+    } catch {
+      // The thread ended meanwhile.
+    }
+  }
+  return ns / 1000
+}
+
+export interface Memory {
+  rss: number
+  pss: number
+}
+
+/** MiB. */
+export const memoryOf = (pid: number): Memory => {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
+  const field = (name: string) => Number(new RegExp(`^${name}: +(\\d+)`, 'm').exec(rollup)?.[1]) / 1024
+  return { rss: field('Rss'), pss: field('Pss') }
+}

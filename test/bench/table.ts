@@ -1,0 +1,20 @@
+/** A table for a terminal: the first column to the left, the others to the right. */
+export const table = (head: string[], rows: string[][]): string => {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map(row => row[column]?.length ?? 0)))
+  const line = (row: string[]) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd()
+  return [line(head), widths.map(width => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
+}
+
+export const number = (value: number | undefined, digits = 0): string =>
+  value === undefined || Number.isNaN(value) ? '' : value.toFixed(digits)
+
+/** The limit, marked when what was measured lies above it. */
+export const against = (measured: number | undefined, limit: number | undefined): string =>
+  limit === undefined ? '' : `${limit}${measured !== undefined && measured > limit ? ' MISSED' : ' ok'}`

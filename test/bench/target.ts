@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import type { ServerProcess } from './server-process.ts'
+
+export const REDIRECT_URI = 'https://app.example.com/callback'
+export const USER = { username: 'bench', password: 'Correct-Horse-7-Battery' }
+
+export const VERIFIER = 'bench-verifier-bench-verifier-bench-verifier'
+export const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url')
+
+export interface BenchClient {
+  client_id: string
+  client_secret: string
+}
+
+/** What an operation needs to know of the server that it drives. */
+export interface Target {
+  name: string
+  process: ServerProcess
+  paths: Record<'discovery' | 'jwks' | 'authorize' | 'token' | 'introspect' | 'userinfo', string>
+  /** Code flow and refresh, with ID tokens of either algorithm. */
+  es256: BenchClient
+  rs256: BenchClient
+  /** Client credentials with the scope `scope`. */
+  service: BenchClient & { scope: string }
+  introspector: BenchClient
+  /** Cookies of a browser that is logged in. */
+  cookie: string
+  /** A token for the admin API; only ours has one. */
+  admin_token?: string
+}
+
+export const authorizePath = (target: Pick<Target, 'paths'>, client_id: string): string =>
+  `${target.paths.authorize}?${new URLSearchParams({
+    response_type: 'code',
+    client_id,
+    redirect_uri: REDIRECT_URI,
+    scope: 'openid profile email',
+    state: 'state-of-the-bench',
+    nonce: 'nonce-of-the-bench',
+    code_challenge: CHALLENGE,
+    code_challenge_method: 'S256',
+  })}`
+
+const MOST_STEPS = 12
+
+interface Form {
+  action: string
+  fields: Record<string, string>
+}
+
+const attribute = (tag: string, name: string): string | undefined =>
+  new RegExp(`\\b${name}="([^"]*)"`)
+    .exec(tag)?.[1]
+    ?.replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+
+/** The first form of a page that posts, filled in as the user of the benchmark would. */
+export const fillForm = (html: string): Form => {
+  const form = /<form[^>]*method="post"[\s\S]*?<\/form>/i.exec(html)?.[0]
+  if (!form) throw new Error(`No form in this page:\n${html.slice(0, 2000)}`)
+  const known: Record<string, string> = {
+    username: USER.username,
+    login: USER.username,
+    password: USER.password,
+  }
+  const fields: Record<string, string> = {}
+  for (const [input] of form.matchAll(/<input[^>]*>/g)) {
+    const name = attribute(input, 'name')
+    if (name) fields[name] = attribute(input, 'value') || known[name] || ''
+  }
+  return { action: attribute(form, 'action') ?? '', fields }
+}
+
+/** Goes through login, and consent where it is asked for, in one browser for each address; gives the cookies that it then holds. */
+export const logIn = async (origin: string, authorize: string[]): Promise<string> => {
+  const jar = new Map<string, string>()
+  const cookies = () => [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const ask = async (url: string, form?: Record<string, string>): Promise<Response> => {
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { cookie: cookies() },
+      ...(form && { method: 'POST', body: new URLSearchParams(form) }),
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      if (value) jar.set(name, value)
+      else jar.delete(name)
+    }
+    return response
+  }
+  /** From one answer to the next address and, for a page, its form; undefined once the client would be called. */
+  const next = async (response: Response, url: string): Promise<[string, Form['fields']?] | undefined> => {
+    const location = response.headers.get('location')
+    if (location?.startsWith(REDIRECT_URI)) return undefined
+    if (location) return [new URL(location, url).href]
+    const form = fillForm(await response.text())
+    return [new URL(form.action, url).href, form.fields]
+  }
+  for (const path of authorize) {
+    let step: [string, Form['fields']?] | undefined = [origin + path]
+    for (let steps = 0; step; steps++) {
+      if (steps > MOST_STEPS) throw new Error(`The login does not end: it is at ${step[0]}`)
+      step = await next(await ask(...step), step[0])
+    }
+  }
+  return cookies()
+}
