@@ -34,12 +34,25 @@ export interface PublishedKeys {
   etag: string
 }
 
+/** `at+jwt` marks access tokens (RFC 9068 section 2.1). */
+export type TokenType = 'at+jwt' | 'JWT'
+
+export interface OpenedToken {
+  alg: SigningAlg
+  typ: TokenType
+  claims: Record<string, unknown>
+}
+
 /** What app.ts fills, so that no import runs up the order of rooms. */
 export interface Ports {
-  /** The signing keys in memory. `sign` returns a compact JWS over the claims. */
+  /** The signing keys in memory. */
   keys: {
-    sign(claims: Record<string, unknown>, alg: SigningAlg, typ: string): string | Promise<string>
-    published(): PublishedKeys
+    /** A compact JWS over the claims. */
+    sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
+    /** What a JWT says whose header and signature are ours; undefined for any other. Its claims are not judged. */
+    open(token: string): Promise<OpenedToken | undefined>
+    /** The key set, once the keys of a first start are made. */
+    published(): Promise<PublishedKeys>
   }
   /** Who calls the admin API; throws 401 `invalid_token`. */
   authenticate(request: Request): Promise<Caller>

@@ -1,7 +1,7 @@
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import { rotateDueKeys } from '#src/tokens/keys.ts'
+import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { purge } from './purge.ts'
 import { sweep } from './sweep.ts'
 

@@ -1,0 +1,100 @@
+import { and, desc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
+import type { LoginId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+import { notPurged } from './store.ts'
+
+export type LoginRow = Tables['logins']['$inferSelect']
+
+const placeholder = sql.placeholder
+
+const selectLogins = prepared((q, { logins, users, organizations }) =>
+  q
+    .select({
+      id: logins.id,
+      browser_hash: logins.browser_hash,
+      user_id: logins.user_id,
+      organization_id: logins.organization_id,
+      auth_time: logins.auth_time,
+      acr: logins.acr,
+      amr: logins.amr,
+      ip_address: logins.ip_address,
+      user_agent: logins.user_agent,
+      created_at: logins.created_at,
+      expires_at: logins.expires_at,
+      username: users.username,
+      email: users.email,
+      email_verified: users.email_verified,
+      first_name: users.first_name,
+      last_name: users.last_name,
+      enabled: users.enabled,
+      password_temporary: users.password_temporary,
+      password_changed_at: users.password_changed_at,
+      organization_name: sql<string>`${organizations.display_name}`.as('organization_name'),
+    })
+    .from(logins)
+    .innerJoin(users, eq(users.id, logins.user_id))
+    .innerJoin(organizations, eq(organizations.id, logins.organization_id))
+    .where(
+      and(
+        eq(logins.browser_hash, placeholder('browser_hash')),
+        gt(logins.expires_at, placeholder('now')),
+        notPurged(q, logins),
+      ),
+    )
+    .orderBy(desc(logins.auth_time), desc(logins.id)),
+)
+
+/** A login with what the pages and the next step need of its user and organization. */
+export type Login = Awaited<ReturnType<typeof findLogins>>[number]
+
+/** The logins of a browser that have not run out, the latest first; those of disabled users too. */
+export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
+  selectLogins(q, { browser_hash, now })
+
+export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<void> => {
+  await tx.insert(tx.tables.logins).values(login)
+}
+
+/** Proves the login that this user already has in this browser anew; undefined when there is none. */
+export const renewLogin = async (
+  tx: Transaction,
+  { id: _, created_at: __, ...login }: LoginRow,
+): Promise<LoginId | undefined> => {
+  const { logins } = tx.tables
+  const [renewed] = await tx
+    .update(logins)
+    .set(login)
+    .where(and(eq(logins.browser_hash, login.browser_hash), eq(logins.user_id, login.user_id)))
+    .returning({ id: logins.id })
+  return renewed?.id
+}
+
+export const setLastLogin = async (tx: Transaction, user_id: UserId, now: number): Promise<void> => {
+  const { users } = tx.tables
+  await tx.update(users).set({ last_login: now }).where(eq(users.id, user_id))
+}
+
+/** The logins of one browser go on under its new cookie. */
+export const moveLogins = async (
+  tx: Transaction,
+  from_hash: SecretHash,
+  to_hash: SecretHash,
+): Promise<void> => {
+  const { logins } = tx.tables
+  await tx.update(logins).set({ browser_hash: to_hash }).where(eq(logins.browser_hash, from_hash))
+}
+
+const removeWhere = async (tx: Transaction, which: SQL): Promise<void> => {
+  await tx.delete(tx.tables.logins).where(which)
+}
+
+/** Ends logins; the sessions that came from them stay as they are. */
+export const endLogins = (tx: Transaction, login_ids: LoginId[]): Promise<void> =>
+  removeWhere(tx, inArray(tx.tables.logins.id, login_ids))
+
+export const endLogin = (tx: Transaction, login_id: LoginId): Promise<void> => endLogins(tx, [login_id])
+
+export const endUserLogins = (tx: Transaction, user_id: UserId): Promise<void> =>
+  removeWhere(tx, eq(tx.tables.logins.user_id, user_id))

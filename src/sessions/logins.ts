@@ -1,0 +1,60 @@
+import type { Context } from '#src/context.ts'
+import { type LoginId, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
+
+export { endLogin, endUserLogins, type Login, moveLogins } from './login-store.ts'
+
+interface NewLogin {
+  browser_hash: SecretHash
+  user_id: UserId
+  organization_id: OrganizationId
+  acr: string
+  amr: string[]
+  origin: Origin
+  expires_at: number
+}
+
+/**
+ * The user has proven who they are in this browser, just now. A login that they have there already is renewed, so that
+ * a logout later finds every session that came from either.
+ */
+export const startLogin = async (
+  context: Pick<Context, 'clock'>,
+  tx: Transaction,
+  { origin, ...proven }: NewLogin,
+): Promise<LoginId> => {
+  const now = context.clock.now()
+  const login = {
+    ...proven,
+    id: newId('login', now),
+    auth_time: now,
+    ip_address: origin.ip_address,
+    user_agent: origin.user_agent,
+    created_at: now,
+  }
+  await setLastLogin(tx, login.user_id, now)
+  const renewed = await renewLogin(tx, login)
+  if (renewed) return renewed
+  await insertLogin(tx, login)
+  return login.id
+}
+
+export const listLogins = (
+  context: Pick<Context, 'clock'>,
+  q: Queries,
+  browser_hash: SecretHash,
+): Promise<Login[]> => findLogins(q, browser_hash, context.clock.now())
+
+/** One login of this browser; another browser's is nobody's. */
+export const findLogin = async (
+  context: Pick<Context, 'clock'>,
+  q: Queries,
+  browser_hash: SecretHash,
+  login_id: string,
+): Promise<Login | undefined> => {
+  const logins = await listLogins(context, q, browser_hash)
+  return logins.find(({ id }) => id === login_id)
+}

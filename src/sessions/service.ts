@@ -1,0 +1,140 @@
+import { type Actor, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { killCodes } from '#src/tokens/codes.ts'
+import { endLogins, endUserLogins } from './login-store.ts'
+import {
+  closeSessions,
+  createSession,
+  endSessions,
+  type NewSession,
+  refuseTokens,
+  type Session,
+  type SessionFilter,
+} from './store.ts'
+
+/** Who ends sessions, from where and why: what `session.revoked` tells. */
+export interface By {
+  actor: Actor
+  origin: Origin
+  reason: string
+}
+
+const BATCH = 500
+
+/** A user begins to use a client: the session and its event. */
+export const startSession = async (
+  context: Context,
+  tx: Transaction,
+  { email, ...session }: NewSession & { email: string },
+): Promise<void> => {
+  await createSession(tx, session)
+  await record(context, tx, {
+    type: 'session.created',
+    actor: { id: session.user_id, email },
+    target_id: session.id,
+    target_type: 'session',
+    organization_id: session.organization_id,
+    origin: session,
+    metadata: { client_id: session.client_id },
+    subject_id: session.user_id,
+  })
+}
+
+/**
+ * Revokes the active sessions that fit (decisions.md section 4, "Revoking"): their refresh tokens die, this server
+ * refuses their access tokens from now on, and the logins that they came from end. When it is about a user, login or
+ * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions takes
+ * all logins of the user and codes not yet redeemed along. Gives how many active ones there were.
+ */
+export const revokeSessions = async (
+  context: Context,
+  tx: Transaction,
+  filter: SessionFilter,
+  by: By,
+  limit = Number.MAX_SAFE_INTEGER,
+): Promise<number> => {
+  const now = context.clock.now()
+  const ended = await endSessions(tx, filter, now, limit)
+  const { session_id, user_id, login_id, client_id } = filter
+  if (session_id ?? user_id ?? login_id) await refuseTokens(tx, filter, now)
+  for (const session of ended) await recordRevoked(context, tx, session, by)
+  if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
+  if (user_id && !session_id && !client_id && !login_id) {
+    await endUserLogins(tx, user_id)
+    await killCodes(tx, user_id)
+  }
+  return ended.length
+}
+
+const recordRevoked = (context: Context, tx: Transaction, session: Session, by: By): Promise<void> =>
+  record(context, tx, {
+    type: 'session.revoked',
+    actor: by.actor,
+    target_id: session.id,
+    target_type: 'session',
+    organization_id: session.organization_id,
+    origin: by.origin,
+    metadata: { user_id: session.user_id, client_id: session.client_id, reason: by.reason },
+    subject_id: session.user_id,
+  })
+
+export const revokeSession = async (
+  context: Context,
+  tx: Transaction,
+  session: Pick<Session, 'id'>,
+  by: By,
+): Promise<void> => {
+  await revokeSessions(context, tx, { session_id: session.id }, by)
+}
+
+/** `revokeSessions` for filters that may fit any number, in writes of a bounded size. */
+export const revokeAllSessions = async (context: Context, filter: SessionFilter, by: By): Promise<number> => {
+  for (let revoked = 0; ; ) {
+    const count = await context.store.write(tx => revokeSessions(context, tx, filter, by, BATCH))
+    revoked += count
+    if (count < BATCH) return revoked
+  }
+}
+
+/** Ends sessions whose access tokens stay valid until they run out: /oauth/revoke, a deleted client. The logins live on. */
+export const releaseSessions = (
+  context: Context,
+  tx: Transaction,
+  filter: SessionFilter,
+): Promise<Session[]> => closeSessions(tx, filter, context.clock.now())
+
+interface LoggedIn {
+  id: LoginId
+  user_id: UserId
+  email: string
+  organization_id: OrganizationId
+}
+
+/** A person logs out: their logins end with every session that came from them. */
+export const logOut = async (
+  context: Context,
+  tx: Transaction,
+  logins: LoggedIn[],
+  origin: Origin,
+): Promise<void> => {
+  for (const login of logins) {
+    const actor = { id: login.user_id, email: login.email }
+    await record(context, tx, {
+      type: 'user.logout',
+      actor,
+      target_id: login.user_id,
+      target_type: 'user',
+      organization_id: login.organization_id,
+      origin,
+      subject_id: login.user_id,
+    })
+    await revokeSessions(context, tx, { login_id: login.id }, { actor, origin, reason: 'logout' })
+  }
+  await endLogins(
+    tx,
+    logins.map(({ id }) => id),
+  )
+}

@@ -1,0 +1,299 @@
+import {
+  and,
+  asc,
+  type Column,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  notExists,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
+import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Session = Tables['sessions']['$inferSelect']
+export type NewSession = Omit<Session, 'last_active_at' | 'ended_at' | 'tokens_valid_until'>
+export type ListedSession = Session & { username: string }
+
+/** Which sessions: those that fit every field given. */
+export interface SessionFilter {
+  session_id?: SessionId | undefined
+  user_id?: UserId | undefined
+  client_id?: string | undefined
+  organization_id?: OrganizationId | undefined
+  login_id?: LoginId | undefined
+}
+
+const placeholder = sql.placeholder
+/** A placeholder in SET, where drizzle's types have no room for a bare one. */
+const value = (name: string): SQL => sql`${placeholder(name)}`
+
+type Owned = Record<'user_id' | 'organization_id', Column>
+
+/** Neither the user nor the organization of the row has been deleted: their rows may outlive them for a while. */
+export const notPurged = (q: Queries, { user_id, organization_id }: Owned): SQL => {
+  const { purges } = q.tables
+  return notExists(
+    q.select({ id: purges.id }).from(purges).where(sql`${purges.id} IN (${user_id}, ${organization_id})`),
+  )
+}
+
+const isActive = ({ sessions }: Tables, now: number | SQL) =>
+  and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
+
+const insertSession = prepared((q, { sessions }) =>
+  q.insert(sessions).values({
+    id: placeholder('id'),
+    user_id: placeholder('user_id'),
+    client_id: placeholder('client_id'),
+    organization_id: placeholder('organization_id'),
+    login_id: placeholder('login_id'),
+    scope: placeholder('scope'),
+    ip_address: placeholder('ip_address'),
+    user_agent: placeholder('user_agent'),
+    location: placeholder('location'),
+    started_at: placeholder('started_at'),
+    last_active_at: placeholder('started_at'),
+    expires_at: placeholder('expires_at'),
+    ends_by: placeholder('ends_by'),
+  }),
+)
+
+export const createSession = async (tx: Transaction, session: NewSession): Promise<void> => {
+  await insertSession(tx, session)
+}
+
+const touch = prepared((q, { sessions }) =>
+  q
+    .update(sessions)
+    .set({ last_active_at: value('now'), expires_at: value('expires_at') })
+    .where(and(eq(sessions.id, placeholder('id')), isNull(sessions.ended_at))),
+)
+
+/** The session was used and now lasts until `expires_at`. */
+export const touchSession = async (
+  tx: Transaction,
+  session: { id: SessionId; now: number; expires_at: number },
+): Promise<void> => {
+  await touch(tx, session)
+}
+
+const selectHolder = prepared((q, { sessions, users }) =>
+  q
+    .select({
+      id: users.id,
+      organization_id: users.organization_id,
+      username: users.username,
+      email: users.email,
+      email_verified: users.email_verified,
+      first_name: users.first_name,
+      last_name: users.last_name,
+      updated_at: users.updated_at,
+    })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.user_id))
+    .where(
+      and(
+        eq(sessions.id, placeholder('session_id')),
+        eq(sessions.user_id, placeholder('user_id')),
+        isNull(sessions.tokens_valid_until),
+        eq(users.enabled, true),
+        notPurged(q, sessions),
+      ),
+    ),
+)
+
+export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
+
+/** The user whom an access token of this session still speaks for: not revoked, deleted or disabled. */
+export const findHolder = async (q: Queries, token: { session_id: SessionId; user_id: UserId }) => {
+  const [holder] = await selectHolder(q, token)
+  return holder
+}
+
+const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined =>
+  and(
+    filter.session_id && eq(sessions.id, filter.session_id),
+    filter.user_id && eq(sessions.user_id, filter.user_id),
+    filter.client_id === undefined ? undefined : eq(sessions.client_id, filter.client_id),
+    filter.organization_id && eq(sessions.organization_id, filter.organization_id),
+    filter.login_id && eq(sessions.login_id, filter.login_id),
+  )
+
+/** Ends the active sessions that fit, `limit` at most, and refuses their access tokens from now on. */
+export const endSessions = async (
+  tx: Transaction,
+  filter: SessionFilter,
+  now: number,
+  limit: number,
+): Promise<Session[]> => {
+  const { sessions } = tx.tables
+  const active = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
+    .limit(limit)
+  return tx
+    .update(sessions)
+    .set({ ended_at: now, tokens_valid_until: now })
+    .where(inArray(sessions.id, active))
+    .returning()
+}
+
+/** Refuses the access tokens of sessions that ended or ran out before. */
+export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: number): Promise<void> => {
+  const { sessions } = tx.tables
+  await tx
+    .update(sessions)
+    .set({ tokens_valid_until: now })
+    .where(and(matching(tx.tables, filter), isNull(sessions.tokens_valid_until)))
+}
+
+/** Ends sessions, but leaves their access tokens valid until these run out. */
+export const closeSessions = (tx: Transaction, filter: SessionFilter, now: number): Promise<Session[]> => {
+  const { sessions } = tx.tables
+  return tx
+    .update(sessions)
+    .set({ ended_at: now })
+    .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
+    .returning()
+}
+
+/** Ends sessions that ran out, at the moment when they did: each is returned by exactly one call. */
+export const expireSessions = (tx: Transaction, now: number, limit: number): Promise<Session[]> => {
+  const { sessions } = tx.tables
+  const due = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(isNull(sessions.ended_at), lte(sessions.expires_at, now), notPurged(tx, sessions)))
+    .limit(limit)
+  return tx
+    .update(sessions)
+    .set({ ended_at: sql`${sessions.expires_at}` })
+    .where(inArray(sessions.id, due))
+    .returning()
+}
+
+export const findActiveSession = async (
+  q: Queries,
+  find: { session_id: string; organization_id?: OrganizationId | undefined; now: number },
+): Promise<ListedSession | undefined> => {
+  const { now, organization_id } = find
+  const [session] = await selectListed(q, {
+    session_id: find.session_id as SessionId,
+    within: organization_id,
+    now,
+  })
+  return session
+}
+
+interface ListFilter extends SessionFilter {
+  /** The organization beyond which the caller sees nothing. */
+  within?: OrganizationId | undefined
+  now: number
+}
+
+const listed = (q: Queries, { within, now, ...filter }: ListFilter): SQL | undefined =>
+  and(
+    matching(q.tables, filter),
+    within && eq(q.tables.sessions.organization_id, within),
+    isActive(q.tables, now),
+    notPurged(q, q.tables.sessions),
+  )
+
+const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?: SQL, limit = 1) => {
+  const { sessions, users } = q.tables
+  const rows = await q
+    .select({ session: sessions, username: users.username })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.user_id))
+    .where(and(listed(q, filter), beyond))
+    .orderBy(order ?? asc(sessions.id))
+    .limit(limit)
+  return rows.map(({ session, username }) => ({ ...session, username }))
+}
+
+/** Active sessions by id, which is by start; `after` is the id of the last one seen. */
+export const listSessions = (
+  q: Queries,
+  list: ListFilter & { order: 'asc' | 'desc'; after?: string | undefined; limit: number },
+): Promise<ListedSession[]> => {
+  const { order, after, limit, ...filter } = list
+  const { id } = q.tables.sessions
+  const beyond = after === undefined ? undefined : (order === 'asc' ? gt : lt)(id, after as SessionId)
+  return selectListed(q, filter, beyond, order === 'asc' ? asc(id) : desc(id), limit)
+}
+
+/** How many there are: with a filter exact up to `most`, then `most` + 1; without one by the counters. */
+export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
+  const { sessions, counters, purges } = q.tables
+  const { within, now, ...narrowing } = filter
+  if (Object.values(narrowing).some(given => given !== undefined)) {
+    const found = q
+      .select({ id: sessions.id })
+      .from(sessions)
+      .where(listed(q, filter))
+      .limit(most + 1)
+    const [counted] = await q.select({ total: sql<number>`count(*)` }).from(found.as('found'))
+    return counted?.total ?? 0
+  }
+  const [counted] = await q
+    .select({ total: sql<number | null>`sum(${counters.total})` })
+    .from(counters)
+    .where(
+      and(
+        eq(counters.kind, 'sessions'),
+        within && eq(counters.organization_id, within),
+        sql`${counters.organization_id} NOT IN (SELECT ${purges.id} FROM ${purges})`,
+      ),
+    )
+  // Sessions that ran out stay in the counter until the sweep has ended them: a few at any time.
+  const ranOut = await q.$count(
+    sessions,
+    and(
+      isNull(sessions.ended_at),
+      lte(sessions.expires_at, now),
+      within && eq(sessions.organization_id, within),
+    ),
+  )
+  return (counted?.total ?? 0) - ranOut
+}
+
+/** The active sessions of one user with the names of their clients, newest first. */
+export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
+  const { sessions, clients } = q.tables
+  const rows = await q
+    .select({ session: sessions, client_name: clients.name })
+    .from(sessions)
+    .leftJoin(clients, eq(clients.client_id, sessions.client_id))
+    .where(and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions)))
+    .orderBy(desc(sessions.id))
+    .limit(100)
+  return rows.map(({ session, client_name }) => ({
+    ...session,
+    client_name: client_name ?? session.client_id,
+  }))
+}
+
+/** Removes ended sessions whose access tokens have all run out. */
+export const removeEndedSessions = async (
+  tx: Transaction,
+  ended_before: number,
+  limit: number,
+): Promise<number> => {
+  const { sessions } = tx.tables
+  const over = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(isNotNull(sessions.ended_at), lte(sessions.ended_at, ended_before)))
+    .limit(limit)
+  const removed = await tx.delete(sessions).where(inArray(sessions.id, over)).returning({ id: sessions.id })
+  return removed.length
+}

@@ -1,0 +1,125 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import type { Context } from '#src/context.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { prepared, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+const LIFETIME = 60 * SECOND
+
+export interface NewCode {
+  client_id: string
+  user_id: UserId
+  organization_id: OrganizationId
+  login_id: LoginId
+  redirect_uri: string
+  /** Space-separated. */
+  scope: string
+  nonce: string | undefined
+  code_challenge: string
+  /** Milliseconds. */
+  auth_time: number
+  acr: string
+  amr: string[]
+  origin: Origin
+}
+
+const placeholder = sql.placeholder
+
+const insertCode = prepared((q, { authorization_codes }) =>
+  q.insert(authorization_codes).values({
+    code_hash: placeholder('code_hash'),
+    client_id: placeholder('client_id'),
+    user_id: placeholder('user_id'),
+    organization_id: placeholder('organization_id'),
+    login_id: placeholder('login_id'),
+    redirect_uri: placeholder('redirect_uri'),
+    scope: placeholder('scope'),
+    nonce: placeholder('nonce'),
+    code_challenge: placeholder('code_challenge'),
+    auth_time: placeholder('auth_time'),
+    acr: placeholder('acr'),
+    amr: placeholder('amr'),
+    ip_address: placeholder('ip_address'),
+    user_agent: placeholder('user_agent'),
+    created_at: placeholder('created_at'),
+    expires_at: placeholder('expires_at'),
+  }),
+)
+
+/** An authorization code, good for a minute and for one use, while the login that it came from lasts. */
+export const issueCode = async (
+  context: Pick<Context, 'clock'>,
+  tx: Transaction,
+  { origin, nonce = '', ...code }: NewCode,
+): Promise<Secret> => {
+  const secret = newSecret()
+  const now = context.clock.now()
+  await insertCode(tx, {
+    ...code,
+    nonce,
+    code_hash: hashSecret(secret),
+    ip_address: origin.ip_address,
+    user_agent: origin.user_agent,
+    created_at: now,
+    expires_at: now + LIFETIME,
+  })
+  return secret
+}
+
+const consume = prepared((q, { authorization_codes }) =>
+  q
+    .update(authorization_codes)
+    .set({
+      consumed_at: sql`${placeholder('now')}`,
+      session_id: sql`${placeholder('session_id')}`,
+    })
+    .where(
+      and(
+        eq(authorization_codes.code_hash, placeholder('code_hash')),
+        eq(authorization_codes.client_id, placeholder('client_id')),
+        isNull(authorization_codes.consumed_at),
+      ),
+    )
+    .returning(),
+)
+
+export type Code = Tables['authorization_codes']['$inferSelect']
+
+/**
+ * The code's one use, by the client that it was issued to: undefined when there is nothing to use. It names the session
+ * that comes of it, and is used up even when the rest of the request turns out to be wrong.
+ */
+export const consumeCode = async (
+  tx: Transaction,
+  use: { code: string; client_id: string; session_id: SessionId; now: number },
+): Promise<Code | undefined> => {
+  const { code, ...rest } = use
+  const [row] = await consume(tx, { ...rest, code_hash: hashSecret(code) })
+  return row
+}
+
+/** The session that a code of this client made, or would have made, when it was used before. */
+export const findUsedCode = async (
+  tx: Transaction,
+  { code, client_id }: { code: string; client_id: string },
+): Promise<SessionId | undefined> => {
+  const { authorization_codes } = tx.tables
+  const [row] = await tx
+    .select({ session_id: authorization_codes.session_id })
+    .from(authorization_codes)
+    .where(
+      and(eq(authorization_codes.code_hash, hashSecret(code)), eq(authorization_codes.client_id, client_id)),
+    )
+  return row?.session_id ?? undefined
+}
+
+/** Codes that nobody has redeemed yet never will be. */
+export const killCodes = async (tx: Transaction, user_id: UserId): Promise<void> => {
+  const { authorization_codes } = tx.tables
+  await tx
+    .delete(authorization_codes)
+    .where(and(eq(authorization_codes.user_id, user_id), isNull(authorization_codes.consumed_at)))
+}

@@ -1,0 +1,60 @@
+import { asc, eq, isNull, lte, sql } from 'drizzle-orm'
+import type { SigningAlg } from '#src/context.ts'
+import type { KeyId } from '#src/lib/ids.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+/** A key signs from `active_at` until a later one of its algorithm does, and is published until `expires_at`. */
+export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
+
+/** All keys, in the order in which they sign. */
+export const listKeys = async (q: Queries): Promise<KeyRow[]> => {
+  const { signing_keys } = q.tables
+  const rows = await q.select().from(signing_keys).orderBy(asc(signing_keys.active_at), asc(signing_keys.id))
+  return rows as KeyRow[]
+}
+
+export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => {
+  await tx.insert(tx.tables.signing_keys).values(key)
+  tx.changed('keys')
+}
+
+/** The keys of an algorithm that nothing replaces yet stop signing at `retired_at`. */
+export const retireKeys = async (
+  tx: Transaction,
+  alg: SigningAlg,
+  { retired_at, expires_at }: { retired_at: number; expires_at: number },
+): Promise<void> => {
+  const { signing_keys } = tx.tables
+  await tx
+    .update(signing_keys)
+    .set({ retired_at, expires_at })
+    .where(sql`${eq(signing_keys.alg, alg)} AND ${isNull(signing_keys.retired_at)}`)
+  tx.changed('keys')
+}
+
+/** The key signs from `active_at` on, until it is retired again. */
+export const reinstateKey = async (tx: Transaction, id: KeyId, active_at: number): Promise<void> => {
+  const { signing_keys } = tx.tables
+  await tx
+    .update(signing_keys)
+    .set({ active_at, retired_at: null, expires_at: null })
+    .where(eq(signing_keys.id, id))
+  tx.changed('keys')
+}
+
+export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | undefined> => {
+  const { signing_keys } = tx.tables
+  const [removed] = await tx.delete(signing_keys).where(eq(signing_keys.id, id)).returning()
+  tx.changed('keys')
+  return removed as KeyRow | undefined
+}
+
+export const removeExpiredKeys = async (tx: Transaction, now: number): Promise<void> => {
+  const { signing_keys } = tx.tables
+  const removed = await tx
+    .delete(signing_keys)
+    .where(lte(signing_keys.expires_at, now))
+    .returning({ id: signing_keys.id })
+  if (removed.length > 0) tx.changed('keys')
+}

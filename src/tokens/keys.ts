@@ -1,0 +1,177 @@
+import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
+import type { Context, Ports, PublishedKeys, SigningAlg, TokenType } from '#src/context.ts'
+import { StorageError } from '#src/storage/errors.ts'
+import { type KeyRow, listKeys } from './key-store.ts'
+import { ensureKey } from './rotation.ts'
+import { signWith, verifyWith } from './signature.ts'
+import { signingThread } from './signing-thread.ts'
+
+type Base = Pick<Context, 'config' | 'store' | 'clock' | 'master' | 'log'>
+
+interface Key extends KeyRow {
+  /** What the tokens that it signs begin with, encoded. */
+  headers: Record<TokenType, string>
+  publicKey: KeyObject
+  privateKey: KeyObject
+}
+
+/** What the keys are good for between two moments at which one begins to sign or is withdrawn. */
+interface Ring {
+  since: number
+  until: number
+  /** By algorithm: the key that signs. */
+  signing: Map<SigningAlg, Key>
+  /** By the encoded header of a token: exactly the headers that we write. */
+  headers: Map<string, { key: Key; typ: TokenType }>
+  published: PublishedKeys
+}
+
+const TYPES = ['at+jwt', 'JWT'] as const
+/** Tokens whose signature has been verified: the same one is presented many times. */
+const REMEMBERED = 10_000
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+const makeRing = (keys: Key[], now: number): Ring => {
+  const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
+  const known = keys.filter(({ expires_at }) => expires_at === null || expires_at > now)
+  const signing = new Map<SigningAlg, Key>()
+  // The first key signs even when the clock has stepped back behind it.
+  for (const key of known) if (key.active_at <= now || !signing.has(key.alg)) signing.set(key.alg, key)
+  const body = JSON.stringify({
+    keys: known.map(({ id, alg, public_jwk }) => ({ ...public_jwk, kid: id, alg, use: 'sig' })).reverse(),
+  })
+  return {
+    since: Math.max(Number.NEGATIVE_INFINITY, ...moments.filter(moment => moment <= now)),
+    until: Math.min(Number.POSITIVE_INFINITY, ...moments.filter(moment => moment > now)),
+    signing,
+    headers: new Map(known.flatMap(key => TYPES.map(typ => [key.headers[typ], { key, typ }] as const))),
+    published: { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` },
+  }
+}
+
+/** Opens what is sealed under the master key; one that cannot be opened is an error for the operator, never passed over. */
+const openKey = ({ master }: Base, row: KeyRow): Key => {
+  try {
+    const pkcs8 = master.open(row.private_key, row.id)
+    const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+    const header = { alg: row.alg, kid: row.id }
+    const headers = { 'at+jwt': encode({ ...header, typ: 'at+jwt' }), JWT: encode({ ...header, typ: 'JWT' }) }
+    return { ...row, headers, privateKey, publicKey: createPublicKey(privateKey) }
+  } catch {
+    throw new StorageError(`The signing key ${row.id} cannot be opened with this master key.`)
+  }
+}
+
+/**
+ * The key set in memory. It is read anew after a commit that touched keys and after every commit of another process;
+ * the hour at which a published key begins to sign needs no commit.
+ */
+const openKeyRing = (base: Base) => {
+  const { store, clock } = base
+  let keys: Key[] | undefined
+  let ring: Ring | undefined
+  let generation = 0
+  store.onChange(topics => {
+    if (topics && !topics.has('keys')) return
+    generation++
+    keys = undefined
+    ring = undefined
+  })
+  let opened = new Map<string, Key>()
+
+  /** The ring of this moment, when it is at hand. */
+  const present = (): Ring | undefined => {
+    const now = clock.now()
+    if (ring && now >= ring.since && now < ring.until) return ring
+    ring = keys && makeRing(keys, now)
+    return ring
+  }
+  const load = async (): Promise<Ring> => {
+    for (;;) {
+      const ready = present()
+      if (ready) return ready
+      const begun = generation
+      const rows = await store.read(listKeys)
+      const loaded = rows.map(row => ({ ...(opened.get(row.id) ?? openKey(base, row)), ...row }))
+      opened = new Map(loaded.map(key => [key.id, key]))
+      if (begun === generation) keys = loaded
+    }
+  }
+  return { present, load }
+}
+
+/**
+ * The port `keys`. ES256 is there at once, RS256 shortly after a first start: what needs it waits. Keys of the other
+ * algorithms are made when a client is registered with one.
+ */
+export const openKeys = async (base: Base): Promise<Ports['keys'] & { ready: Promise<void> }> => {
+  const ring = openKeyRing(base)
+  const { access_token_alg, id_token_alg } = base.config
+  await ensureKey(base, 'ES256')
+  const ready = Promise.all(
+    [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(alg => ensureKey(base, alg)),
+  ).then(
+    () => {},
+    // The first token that needs it tries again.
+    error => base.log.error({ err: error }, 'a signing key could not be made'),
+  )
+  await ring.load()
+
+  const verified = new Set<string>()
+  const remember = (digest: string): void => {
+    verified.add(digest)
+    if (verified.size <= REMEMBERED) return
+    for (const oldest of verified) {
+      verified.delete(oldest)
+      break
+    }
+  }
+
+  const signNow = (key: Key, claims: object, typ: TokenType): string | Promise<string> => {
+    const input = `${key.headers[typ]}.${encode(claims)}`
+    if (key.alg === 'ES256') return `${input}.${signWith(key.privateKey, key.alg, input)}`
+    const signature = signingThread.sign(key.id, key.privateKey, key.alg, input)
+    return typeof signature === 'string'
+      ? `${input}.${signature}`
+      : signature.then(made => `${input}.${made}`)
+  }
+
+  const signingKey = async (alg: SigningAlg): Promise<Key> => {
+    const key = (await ring.load()).signing.get(alg)
+    if (key) return key
+    await ready
+    await ensureKey(base, alg)
+    const made = (await ring.load()).signing.get(alg)
+    if (!made) throw new Error(`no key signs ${alg}`)
+    return made
+  }
+
+  return {
+    ready,
+    sign(claims, alg, typ) {
+      const key = ring.present()?.signing.get(alg)
+      return key ? signNow(key, claims, typ) : signingKey(alg).then(made => signNow(made, claims, typ))
+    },
+    async open(token) {
+      const [end, last] = [token.indexOf('.'), token.lastIndexOf('.')]
+      const known = (ring.present() ?? (await ring.load())).headers.get(token.slice(0, end))
+      if (!known || token.indexOf('.', end + 1) !== last) return undefined
+      const { key, typ } = known
+      const digest = hash('sha256', token, 'base64url')
+      if (!verified.has(digest)) {
+        if (!verifyWith(key.publicKey, key.alg, token.slice(0, last), token.slice(last + 1))) return undefined
+        remember(digest)
+      }
+      return {
+        alg: key.alg,
+        typ,
+        claims: JSON.parse(Buffer.from(token.slice(end + 1, last), 'base64url').toString()),
+      }
+    },
+    async published() {
+      await ready
+      return (ring.present() ?? (await ring.load())).published
+    },
+  }
+}

@@ -1,0 +1,127 @@
+import { type Actor, nobody, record } from '#src/audit/record.ts'
+import type { Context, SigningAlg } from '#src/context.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import {
+  insertKey,
+  type KeyRow,
+  listKeys,
+  reinstateKey,
+  removeExpiredKeys,
+  removeKey,
+  retireKeys,
+} from './key-store.ts'
+import { makeKeyPair } from './signature.ts'
+
+type Base = Pick<Context, 'store' | 'clock' | 'master'>
+
+/** A key is published this long before it signs: longer than the key set may be cached (max-age, and ten minutes in our SDK). */
+const LEAD = 15 * MINUTE
+/** Access tokens last a day at most; the rest is for clocks that disagree. */
+const LONGEST_TOKEN = DAY + 10 * MINUTE
+const OLDEST = 90 * DAY
+
+const makeKey = async ({ master, clock }: Base, alg: SigningAlg): Promise<KeyRow> => {
+  const { publicKey, privateKey } = await makeKeyPair(alg)
+  const now = clock.now()
+  const id = newId('key', now)
+  return {
+    id,
+    alg,
+    public_jwk: publicKey.export({ format: 'jwk' }) as Record<string, string>,
+    private_key: master.seal(privateKey.export({ format: 'der', type: 'pkcs8' }), id),
+    created_at: now,
+    active_at: now,
+    retired_at: null,
+    expires_at: null,
+  }
+}
+
+const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
+  (await listKeys(tx)).filter(key => key.alg === alg)
+
+/**
+ * Makes the first key of an algorithm; it signs at once, since nobody can have cached a key set that should hold it.
+ * Called when a client is registered with the algorithm, hence before its first token.
+ */
+export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
+  if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
+  const key = await makeKey(base, alg)
+  await base.store.write(async tx => {
+    if ((await keysOf(tx, alg)).length === 0) await insertKey(tx, key)
+  })
+}
+
+/** Publishes the next key of an algorithm, unless one is published and waiting already. */
+const rotateKey = async (base: Base, alg: SigningAlg): Promise<void> => {
+  const key = await makeKey(base, alg)
+  const active_at = base.clock.now() + LEAD
+  await base.store.write(async tx => {
+    const latest = (await keysOf(tx, alg)).at(-1)
+    if (!latest || latest.active_at > base.clock.now()) return
+    await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + LONGEST_TOKEN })
+    await insertKey(tx, { ...key, active_at })
+  })
+}
+
+const latestKeys = async (base: Base): Promise<KeyRow[]> => {
+  const keys = await base.store.read(listKeys)
+  return [...new Map(keys.map(key => [key.alg, key])).values()]
+}
+
+/** Who works on the keys by hand, for the audit log. */
+interface By {
+  actor: Actor
+  origin: Origin
+}
+
+const theMachine: By = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
+
+const recordChange = (context: Context, tx: Transaction, by: By, metadata: Record<string, unknown>) =>
+  record(context, tx, {
+    type: 'admin.settings_changed',
+    actor: by.actor,
+    target_id: 'signing_keys',
+    target_type: 'settings',
+    organization_id: DEFAULT_ORGANIZATION,
+    origin: by.origin,
+    metadata,
+  })
+
+/** Publishes a next key of each algorithm in use; it begins to sign a quarter of an hour later. */
+export const rotateKeys = async (context: Context, by: By = theMachine): Promise<void> => {
+  for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
+  await context.store.write(tx => recordChange(context, tx, by, { action: 'rotated' }))
+}
+
+/**
+ * A compromised key: gone at once and replaced at once. Tokens that it signed are refused from now on, sessions live.
+ * 404 when there is no such key.
+ */
+export const revokeKey = async (context: Context, key_id: string, by: By = theMachine): Promise<void> => {
+  const revoked = (await context.store.read(listKeys)).find(({ id }) => id === key_id)
+  if (!revoked) throw notFound('The key')
+  const replacement = await makeKey(context, revoked.alg)
+  await context.store.write(async tx => {
+    if (!(await removeKey(tx, revoked.id))) throw notFound('The key')
+    await recordChange(context, tx, by, { action: 'revoked', key_id })
+    const now = context.clock.now()
+    const isReplaced = (key: KeyRow) => key.retired_at !== null && key.retired_at <= now
+    if (isReplaced(revoked)) return
+    const next = (await keysOf(tx, revoked.alg)).findLast(key => !isReplaced(key))
+    if (next) await reinstateKey(tx, next.id, Math.min(next.active_at, now))
+    else await insertKey(tx, replacement)
+  })
+}
+
+/** Replaces keys that have signed for 90 days and removes those whose last token has run out. */
+export const rotateDueKeys = async (context: Context): Promise<void> => {
+  const now = context.clock.now()
+  for (const { alg, active_at } of await latestKeys(context))
+    if (active_at <= now - OLDEST) await rotateKey(context, alg)
+  if ((await context.store.read(listKeys)).some(key => key.expires_at !== null && key.expires_at <= now))
+    await context.store.write(tx => removeExpiredKeys(tx, now))
+}
