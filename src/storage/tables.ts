@@ -56,12 +56,17 @@ export const tables = (kit: Kit) => {
       name: text('name').notNull(),
       slug: text('slug').notNull(),
       display_name: text('display_name').notNull(),
+      /** Name, slug and display name as search compares them: SQL folds ASCII alone. */
+      search_text: text('search_text').notNull(),
       settings: json('settings').$type<Record<string, unknown>>().notNull(),
       user_count: int('user_count').notNull().default(0),
       created_at: created_at(),
       updated_at: updated_at(),
     },
-    t => [uniqueIndex('organizations_slug').on(t.slug)],
+    t => [
+      uniqueIndex('organizations_slug').on(t.slug),
+      index('organizations_created').on(t.created_at, t.id),
+    ],
   )
 
   const roles = table(
@@ -77,7 +82,12 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
     },
-    t => [uniqueIndex('roles_name').on(t.organization_id, t.name), index('roles_all_name').on(t.name)],
+    t => [
+      uniqueIndex('roles_name').on(t.organization_id, t.name),
+      index('roles_all_name').on(t.name),
+      index('roles_created').on(t.organization_id, t.created_at, t.id),
+      index('roles_all_created').on(t.created_at, t.id),
+    ],
   )
 
   const users = table(
@@ -127,7 +137,8 @@ export const tables = (kit: Kit) => {
     'user_roles',
     {
       user_id: user_id().references(() => users.id, cascade),
-      role_id: role_id().references(() => roles.id, cascade),
+      /** The rows of a deleted role mean nothing and follow in batches (`purges`). */
+      role_id: role_id(),
       seq: int('seq').notNull(),
       enabled: bool('enabled').notNull(),
       email_verified: bool('email_verified').notNull(),
@@ -155,7 +166,11 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
     },
-    t => [uniqueIndex('groups_name').on(t.organization_id, t.name)],
+    t => [
+      uniqueIndex('groups_name').on(t.organization_id, t.name),
+      index('groups_created').on(t.organization_id, t.created_at, t.id),
+      index('groups_all_created').on(t.created_at, t.id),
+    ],
   )
 
   const group_roles = table(
@@ -170,7 +185,8 @@ export const tables = (kit: Kit) => {
   const group_members = table(
     'group_members',
     {
-      group_id: group_id().references(() => groups.id, cascade),
+      /** The rows of a deleted group mean nothing and follow in batches (`purges`). */
+      group_id: group_id(),
       user_id: user_id().references(() => users.id, cascade),
     },
     t => [primaryKey({ columns: [t.group_id, t.user_id] }), index('group_members_user').on(t.user_id)],
@@ -205,8 +221,8 @@ export const tables = (kit: Kit) => {
       updated_at: updated_at(),
     },
     t => [
-      index('clients_organization').on(t.organization_id, t.client_id),
-      index('clients_created').on(t.created_at, t.client_id),
+      index('clients_created').on(t.organization_id, t.created_at, t.client_id),
+      index('clients_all_created').on(t.created_at, t.client_id),
     ],
   )
 
@@ -417,10 +433,10 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** Deleted users and organizations whose rows are still being removed in batches: hidden from every read at once. */
+  /** What was deleted while rows that hang on it are still being removed in batches: hidden from every read at once. */
   const purges = table('purges', {
     id: text('id').primaryKey(),
-    kind: text('kind').$type<'user' | 'organization'>().notNull(),
+    kind: text('kind').$type<'user' | 'organization' | 'role' | 'group' | 'client'>().notNull(),
     created_at: created_at(),
   })
 
