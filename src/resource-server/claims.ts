@@ -32,7 +32,8 @@ export type Claims = {
 export const hasRole = (claims: Claims, role: string) => claims.roles.includes(role)
 export const hasAnyRole = (claims: Claims, roles: readonly string[]) => roles.some(r => hasRole(claims, r))
 export const hasAllRoles = (claims: Claims, roles: readonly string[]) => roles.every(r => hasRole(claims, r))
-export const hasScope = (claims: Claims, scope: string) => claims.scope.split(' ').includes(scope)
+export const hasScope = (claims: Claims, scope: string) =>
+  scope !== '' && claims.scope.split(' ').includes(scope)
 export const hasAllScopes = (claims: Claims, scopes: readonly string[]) =>
   scopes.every(s => hasScope(claims, s))
 
@@ -160,7 +161,7 @@ function requiredNumber(raw: Payload, claim: string): number {
 }
 
 function optionalString(raw: Payload, claim: string): string | undefined {
-  const value = raw[claim]
+  const value = raw[claim] ?? undefined
   if (value === undefined || typeof value === 'string') return value
   throw new ClaimInvalidError(claim, 'expected a string')
 }

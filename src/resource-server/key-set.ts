@@ -60,9 +60,12 @@ export function createKeySet(options: KeySetOptions): KeySet {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Joins the request under way; one that outlived its time limit (its worker was frozen) is given up. */
+  /** The request under way; one that outlived its time limit (its worker was frozen) is given up. */
+  const running = () => (flight && Math.abs(now() - flight.startedAt) <= timeout ? flight.done : undefined)
+
   function refresh(): Promise<void> {
-    if (flight && Math.abs(now() - flight.startedAt) <= timeout) return flight.done
+    const joined = running()
+    if (joined) return joined
     const done: Promise<void> = fetchKeys().finally(() => {
       if (flight?.done === done) flight = undefined
     })
@@ -100,10 +103,11 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   async function findUnknown(kid: string): Promise<void> {
     if (kid.length > BOGUS.length || wasBogus(kid)) return
-    if (flight) await flight.done
+    // Began before this token came, so it may have missed the key: only a later one proves the kid bogus.
+    await running()
     if (hasKid(keys, kid)) return
     if (waiting() > 0) throw unavailable()
-    if (!flight && !takeForced()) return
+    if (!running() && !takeForced()) return
     await refresh()
     if (failure) throw unavailable()
     if (!hasKid(keys, kid)) rememberBogus(kid)

@@ -49,9 +49,13 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   const seconds = (
     name: 'clockTolerance' | 'jwksCacheLifetime' | 'maxStale' | 'jwksTimeout',
     preset: number,
+    least = 0,
   ) => {
     const value = options[name] ?? preset
-    check(Number.isFinite(value) && value >= 0, `${name} has to be a number of seconds, got ${value}`)
+    check(
+      Number.isFinite(value) && value >= least,
+      `${name} has to be at least ${least} seconds, got ${value}`,
+    )
     return value
   }
 
@@ -79,7 +83,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     // Looked up at each call: the global may be replaced, and has to be called without `this`.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
-    lifetime: seconds('jwksCacheLifetime', 600) * 1000,
+    lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
     maxStale: seconds('maxStale', 3600) * 1000,
     timeout: seconds('jwksTimeout', 5) * 1000,
   } satisfies Parameters<typeof createKeySet>[0]

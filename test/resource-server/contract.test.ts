@@ -6,15 +6,13 @@ import * as fastify from '#src/resource-server/fastify.ts'
 import * as hono from '#src/resource-server/hono.ts'
 import * as core from '#src/resource-server/index.ts'
 import * as testing from '#src/resource-server/testing.ts'
-import { requestCases, runCase } from './contract.ts'
-import { packageCases } from './package-cases.ts'
+import { casesFor, runCase } from './contract.ts'
 import { targets } from './targets.ts'
 
 const sdk = { core, client, testing, elysia, hono, express, fastify }
 
 for (const target of targets) {
   describe(`resource server contract: ${target.name}`, () => {
-    const cases = target.name === 'core' ? [...requestCases, ...packageCases] : requestCases
-    for (const item of cases) test(item.name, () => runCase(sdk, target, item))
+    for (const item of casesFor(target)) test(item.name, () => runCase(sdk, target, item))
   })
 }

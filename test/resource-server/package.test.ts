@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
+import { createVerifier } from '#src/resource-server/index.ts'
 
 const folder = `${import.meta.dir}/../../src/resource-server`
 
@@ -24,4 +25,24 @@ test('each file imports jose, its neighbours and at most its own framework', asy
     }
     expect(/\b(Bun|Deno|Buffer|require)\b\./.test(source) ? file : '').toBe('')
   }
+})
+
+test('over a real socket: no redirect is followed, and an answer without end is cut off', async () => {
+  const paths: string[] = []
+  const endless = () =>
+    new ReadableStream({ pull: controller => controller.enqueue(new Uint8Array(65_536).fill(0x20)) })
+  await using server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      const { pathname } = new URL(request.url)
+      paths.push(pathname)
+      return pathname === '/endless' ? new Response(endless()) : Response.redirect('/elsewhere', 302)
+    },
+  })
+  const issuer = `http://127.0.0.1:${server.port}`
+  const verifierFor = (jwksUri: string) => createVerifier({ issuer, audience: 'a', jwksUri })
+  await expect(verifierFor(`${issuer}/redirect`).warmup()).rejects.toThrow(/answered 302/)
+  await expect(verifierFor(`${issuer}/endless`).warmup()).rejects.toThrow(/at most 1 MiB/)
+  expect(paths.toSorted()).toEqual(['/endless', '/redirect'])
 })

@@ -2,8 +2,7 @@
  * The contract against the packed package, for Node, Deno and Bun: bundled and started by runtimes.test.ts. Prints one line of
  * JSON, `{ passed, failed: ["target > case: reason"] }`.
  */
-import { requestCases, runCase } from './contract.ts'
-import { packageCases } from './package-cases.ts'
+import { casesFor, runCase } from './contract.ts'
 import { type Sdk, targets } from './targets.ts'
 
 // Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.
@@ -22,8 +21,7 @@ const sdk: Sdk = {
 const failed: string[] = []
 let passed = 0
 for (const target of targets) {
-  const cases = target.name === 'core' ? [...requestCases, ...packageCases] : requestCases
-  for (const item of cases) {
+  for (const item of casesFor(target)) {
     await runCase(sdk, target, item).then(
       () => passed++,
       error => failed.push(`${target.name} > ${item.name}: ${error?.stack}`),

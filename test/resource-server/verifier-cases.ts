@@ -1,0 +1,151 @@
+/** Settings, and the calls of the verifier that go through no route. */
+import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
+import type { VerifierOptions } from '#src/resource-server/index.ts'
+import type { Case } from './world.ts'
+
+const AUDIENCE = 'test-client'
+
+export const settings: Case[] = [
+  {
+    name: 'each of the six algorithms is accepted',
+    async run({ issuer, verifier }) {
+      for (const alg of ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const) {
+        await issuer.rotate({ alg })
+        same((await verifier().verify(await issuer.token())).name, 'Alice Example')
+      }
+    },
+  },
+  {
+    name: 'issuer and audience are required, and every problem is named at once',
+    async run({ sdk: { core } }) {
+      const problems = (options: unknown) => {
+        try {
+          core.createVerifier(options as VerifierOptions)
+        } catch (error) {
+          ok(error instanceof core.ConfigurationError)
+          return error.problems.map(problem => problem.split(' ')[0])
+        }
+        return []
+      }
+      same(problems({}), ['issuer', 'audience'])
+      const issuer = 'https://id.example.test'
+      same(problems({ issuer, audience: 'a' }), [])
+      same(problems({ issuer, audience: [] }), ['audience'])
+      same(problems({ issuer, audience: ['a', ''] }), ['audience'])
+      for (const bad of [
+        'id.example.test',
+        'ftp://id',
+        'https://id/?a',
+        'https://id/#a',
+        'https://',
+        ' https://id',
+      ]) {
+        same(problems({ issuer: bad, audience: 'a' }), ['issuer'], bad)
+      }
+      same(problems({ issuer, audience: 'a', clockTolerance: -1, maxStale: Number.NaN }), [
+        'maxStale',
+        'clockTolerance',
+      ])
+      same(problems({ issuer, audience: 'a', jwksUri: '/keys', realm: '' }), ['realm', 'jwksUri'])
+      same(problems({ issuer, audience: 'a', keys: { keys: [] } }), ['keys'])
+    },
+  },
+  {
+    name: 'fromEnv names all missing variables in one error; the realm is optional, the audience may be a list',
+    async run({ sdk: { core }, issuer }) {
+      throws(() => core.fromEnv({}, {}), /SERVICE_URL is not set; SERVICE_CLIENT_ID is not set/)
+      throws(
+        () => core.fromEnv({}, { SERVICE_URL: 'https://id', SERVICE_CLIENT_ID: ' ' }),
+        /: SERVICE_CLIENT_ID is not set$/,
+      )
+      const env = { SERVICE_URL: `${issuer.issuer}/`, SERVICE_CLIENT_ID: `web, ${AUDIENCE}` }
+      const { fetch, now } = issuer
+      same((await core.fromEnv({ fetch, now }, env).verify(await issuer.token())).name, 'Alice Example')
+      const elsewhere = core.fromEnv({ fetch, now }, { ...env, SERVICE_REALM: 'org_other' })
+      await rejects(elsewhere.verify(await issuer.token()), { code: 'claim_invalid', claim: 'org_id' })
+    },
+  },
+  {
+    name: 'a slug as realm: the error says what it has to be',
+    async run({ issuer, verifier }) {
+      await rejects(verifier({ realm: 'acme-inc' }).verify(await issuer.token()), {
+        message:
+          /got "default", expected "acme-inc" \(the realm is the id of an organization, never its slug\)/,
+      })
+    },
+  },
+  {
+    name: 'errors tell the log what was found and what was expected, and name the claim',
+    async run({ issuer, verifier, sdk: { core } }) {
+      const verify = async (claims: Record<string, unknown>) => verifier().verify(await issuer.token(claims))
+      await rejects(verify({ iss: `${issuer.issuer}/` }), { claim: 'iss', message: /trailing slash/ })
+      await rejects(verify({ aud: 'other' }), {
+        claim: 'aud',
+        message: /got "other", expected one of \["test-client"\]/,
+      })
+      await rejects(verify({ sub: undefined }), { name: 'ClaimMissingError', claim: 'sub', status: 401 })
+      await rejects(verify({ exp: 1 }), core.TokenExpiredError)
+      await rejects(verifier().verify(await issuer.badToken('tampered')), core.InvalidSignatureError)
+      await rejects(verifier().verify(''), core.TokenMissingError)
+    },
+  },
+  {
+    name: 'authenticate: the claims of a request or of anything with headers, else the error',
+    async run({ issuer, verifier }) {
+      const authorization = `Bearer ${await issuer.token()}`
+      const get = (name: string) => (name === 'authorization' ? authorization : null)
+      same((await verifier().authenticate({ headers: { get } })).name, 'Alice Example')
+      await rejects(verifier().authenticate(new Request('http://localhost/?access_token=a.b.c')), {
+        code: 'token_missing',
+      })
+    },
+  },
+  {
+    name: 'a verifier fetches nothing before it is asked; warmup fetches once, and says when it cannot',
+    async run({ issuer, verifier }) {
+      const verify = verifier()
+      same(issuer.requests.length, 0)
+      await verify.warmup()
+      await verify.warmup()
+      await verify.verify(await issuer.token())
+      same(issuer.requests.length, 1)
+      issuer.intercept = () => new Response('', { status: 500 })
+      await rejects(verifier().warmup(), {
+        code: 'jwks_unavailable',
+        status: 503,
+        retryAfter: 1,
+        message: /answered 500/,
+      })
+      await verifier({ keys: { keys: issuer.published } }).warmup()
+    },
+  },
+  {
+    name: 'checks for roles and scopes',
+    async run({ issuer, verifier, sdk: { core } }) {
+      const claims = await verifier().verify(
+        await issuer.token({ roles: ['user', 'clerk'], scope: 'a:read b' }),
+      )
+      same([core.hasRole(claims, 'clerk'), core.hasRole(claims, 'cler')], [true, false])
+      same(
+        [
+          core.hasAnyRole(claims, ['admin', 'user']),
+          core.hasAnyRole(claims, ['admin']),
+          core.hasAnyRole(claims, []),
+        ],
+        [true, false, false],
+      )
+      same([core.hasScope(claims, 'b'), core.hasScope(claims, 'a')], [true, false])
+      same([core.hasAllScopes(claims, ['b', 'a:read']), core.hasAllScopes(claims, ['b', 'c'])], [true, false])
+    },
+  },
+  {
+    name: 'the catalogue of bad tokens names the code of each',
+    async run({ issuer, verifier, sdk: { testing } }) {
+      for (const [kind, code] of Object.entries(testing.BAD_TOKENS)) {
+        await rejects(verifier().verify(await issuer.badToken(kind as keyof typeof testing.BAD_TOKENS)), {
+          code,
+        })
+      }
+    },
+  },
+]

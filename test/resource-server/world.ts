@@ -1,0 +1,89 @@
+/** What the cases of the contract are made of: an issuer, a clock, routes of one target, and what replies look like. */
+import { ok, deepStrictEqual as same } from 'node:assert/strict'
+import type { Claims, ErrorCode, Verifier, VerifierOptions } from '#src/resource-server/index.ts'
+import type { TestIssuer } from '#src/resource-server/testing.ts'
+import { type Mounted, type Route, requestFor, type Sdk, type Target } from './targets.ts'
+
+export const START = 1_900_000_000_000
+export const NOW = START / 1000
+export const ISSUER = 'https://id.example.test'
+export const REALM = `Bearer realm="${ISSUER}"`
+
+export type Reply = {
+  status: number
+  challenge: string | null
+  retryAfter: number
+  body: Record<string, unknown>
+}
+/** Sends a bearer token, or headers as they are, or nothing. */
+type Ask = (token?: string | HeadersInit) => Promise<Reply>
+
+export type World = {
+  sdk: Sdk
+  clock: { now: number }
+  issuer: TestIssuer
+  verifier(options?: Partial<VerifierOptions>): Verifier
+  route(route?: Partial<Route>): Promise<Ask>
+}
+
+export type Case = { name: string; run(world: World): Promise<void> }
+
+/** Runs one case on one target. Rejects with what was wrong. */
+export async function runCase(sdk: Sdk, target: Target, { run }: Case): Promise<void> {
+  const clock = { now: START }
+  const issuer = await sdk.testing.createTestIssuer({ issuer: ISSUER, now: () => clock.now })
+  const mounted: Mounted[] = []
+  const verifier = (options: Partial<VerifierOptions> = {}) =>
+    sdk.core.createVerifier({ ...issuer, ...options })
+  const route = async (options: Partial<Route> = {}): Promise<Ask> => {
+    const app = await target.mount(sdk, { verifier: verifier(), ...options })
+    mounted.push(app)
+    return async token => {
+      const headers = typeof token === 'string' ? { authorization: `Bearer ${token}` } : (token ?? {})
+      const { status, headers: answer, ...response } = await app.send(requestFor(headers)).then(readReply)
+      return {
+        status,
+        challenge: answer.get('www-authenticate'),
+        retryAfter: Number(answer.get('retry-after')),
+        ...response,
+      }
+    }
+  }
+  try {
+    await run({ sdk, clock, issuer, verifier, route })
+  } finally {
+    await Promise.all(mounted.map(app => app.close()))
+  }
+}
+
+async function readReply(response: Response) {
+  const body = (await response.json()) as Record<string, unknown>
+  return { status: response.status, headers: response.headers, body }
+}
+
+export function accepted(reply: Reply): Claims {
+  same([reply.status, reply.body.code], [200, undefined])
+  return reply.body.claims as Claims
+}
+
+export function refused(reply: Reply, code: ErrorCode) {
+  same([reply.body.code, reply.status], [code, code === 'jwks_unavailable' ? 503 : 401])
+  same(reply.body.status, reply.status)
+  if (code === 'jwks_unavailable') {
+    same(reply.challenge, null)
+    ok(reply.retryAfter >= 1 && Number.isInteger(reply.retryAfter), `Retry-After ${reply.retryAfter}`)
+  } else {
+    const description = reply.body.error_description
+    const error =
+      code === 'token_missing' ? '' : `, error="invalid_token", error_description="${description}"`
+    same([reply.challenge, reply.body.error], [`${REALM}${error}`, 'invalid_token'])
+  }
+}
+
+export const dead = () => {
+  throw new TypeError('connection refused')
+}
+export const answering =
+  (status: number, body = '', headers: HeadersInit = {}) =>
+  () =>
+    new Response(body, { status, headers })
