@@ -1,0 +1,135 @@
+import { and, eq, inArray, ne, sql } from 'drizzle-orm'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Client = Tables['clients']['$inferSelect']
+
+const { placeholder } = sql
+
+const select = prepared((q, { clients }) =>
+  q
+    .select()
+    .from(clients)
+    .where(and(eq(clients.client_id, placeholder('client_id')), isWithin(clients.organization_id))),
+)
+
+/** The stored row, of this organization alone when one is given. */
+export const readClient = async (
+  q: Queries,
+  client_id: string,
+  within?: OrganizationId,
+): Promise<Client | undefined> => (await select(q, { client_id, within: within ?? null }))[0]
+
+/** From memory until a commit touches clients. */
+export const findClient = cached(
+  'clients',
+  readClient as (q: Queries, key: string) => Promise<Client | undefined>,
+)
+
+const origins = cached('clients', async q => {
+  const { clients } = q.tables
+  const rows = await q
+    .select({ web_origins: clients.web_origins })
+    .from(clients)
+    .where(ne(clients.web_origins, []))
+  return new Set(rows.flatMap(row => row.web_origins))
+})
+
+/** Whether some client registers this origin. */
+export const anyOrigin = async (store: Store, origin: string): Promise<boolean> =>
+  (await origins(store, '')).has(origin)
+
+/** Whether this client registers this origin. */
+export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
+  (await findClient(store, client_id))?.web_origins.includes(origin) ?? false
+
+/** Rejects with a unique violation when the client_id is taken. */
+export const insertClient = async (tx: Transaction, client: Client): Promise<void> => {
+  await tx.insert(tx.tables.clients).values(client)
+  tx.changed('clients')
+}
+
+export const saveClient = async (tx: Transaction, { client_id, ...columns }: Client): Promise<void> => {
+  const { clients } = tx.tables
+  await tx.update(clients).set(columns).where(eq(clients.client_id, client_id))
+  tx.changed('clients')
+}
+
+export const saveSecret = async (
+  tx: Transaction,
+  client_id: string,
+  secret: { secret_hash: SecretHash; updated_at: number },
+): Promise<void> => {
+  const { clients } = tx.tables
+  await tx.update(clients).set(secret).where(eq(clients.client_id, client_id))
+  tx.changed('clients')
+}
+
+/** What waits for the client goes with it; its sessions and consents follow in batches. */
+export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
+  const { clients, purges } = tx.tables
+  await tx.delete(clients).where(eq(clients.client_id, client_id))
+  await tx.insert(purges).values({ id: client_id, kind: 'client', created_at: now }).onConflictDoNothing()
+  tx.changed('clients')
+}
+
+export const isPurging = async (q: Queries, client_id: string): Promise<boolean> => {
+  const { purges } = q.tables
+  return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, client_id))).length > 0
+}
+
+/** Removes so many consents to a deleted client, and what it had pending: nobody who takes its name inherits them. */
+export const removeGrants = async (tx: Transaction, client_id: string, limit: number): Promise<number> => {
+  const { authorization_codes, authorization_requests, consents } = tx.tables
+  await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))
+  await tx.delete(authorization_requests).where(eq(authorization_requests.client_id, client_id))
+  const some = tx
+    .select({ user_id: consents.user_id })
+    .from(consents)
+    .where(eq(consents.client_id, client_id))
+    .limit(limit)
+  const gone = await tx
+    .delete(consents)
+    .where(and(eq(consents.client_id, client_id), inArray(consents.user_id, some)))
+    .returning({ user_id: consents.user_id })
+  return gone.length
+}
+
+export const endPurge = async (tx: Transaction, client_id: string): Promise<void> => {
+  const { purges } = tx.tables
+  await tx.delete(purges).where(eq(purges.id, client_id))
+}
+
+export interface ClientFilter {
+  organization_id: OrganizationId | undefined
+  type: Client['type'] | undefined
+}
+
+const matching = ({ clients }: Tables, { organization_id, type }: ClientFilter) =>
+  and(organization_id && eq(clients.organization_id, organization_id), type && eq(clients.type, type))
+
+export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
+  const { clients } = q.tables
+  const { created_at, client_id } = clients
+  return q
+    .select()
+    .from(clients)
+    .where(and(matching(q.tables, filter), beyond(range, created_at, client_id)))
+    .orderBy(...byCreation(range.order, created_at, client_id))
+    .limit(range.limit)
+}
+
+export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
+  const { clients } = q.tables
+  const found = q
+    .select({ client_id: clients.client_id })
+    .from(clients)
+    .where(matching(q.tables, filter))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}

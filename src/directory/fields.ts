@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { isPlain } from '#src/lib/text.ts'
+
+/** Line breaks of every kind, byte order marks, and marks that turn the direction of what follows them. */
+const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
+
+/** One line of text that can be stored and shown as it is, without blanks around it. */
+export const line = (max: number, min = 0) => {
+  const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
+  return z
+    .string(allowed)
+    .min(min, allowed)
+    .max(max, allowed)
+    .refine(
+      text => isPlain(text) && !unfit.test(text) && text.trim() === text,
+      'No line breaks or control characters, and no blanks at the ends.',
+    )
+}
+
+/** Text of several lines. */
+export const lines = (max: number) =>
+  z
+    .string(`A text of at most ${max} characters.`)
+    .max(max, `A text of at most ${max} characters.`)
+    .refine(
+      text => isPlain(text) && !text.includes('\ufeff'),
+      'No control characters but tabs and line feeds.',
+    )
+
+export const flag = z.boolean('true or false.')
+
+export const integer = (min: number, max: number) => {
+  const allowed = `A whole number from ${min} to ${max}.`
+  return z.int(allowed).min(min, allowed).max(max, allowed)
+}
+
+export const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
+  z.enum(names, `One of: ${names.join(', ')}.`)
+
+/** A list without repetitions. */
+export const set = <T extends z.ZodType<string>>(item: T, max: number) => {
+  const allowed = `A list of at most ${max} texts.`
+  return z
+    .array(item, allowed)
+    .max(max, allowed)
+    .overwrite(items => [...new Set(items)])
+}
+
+export const time = z.iso.datetime()
+
+/** An id in a body or query: whether it exists is asked of the store. */
+export const reference = line(64)

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { flag, integer, line, set, time } from '#src/directory/fields.ts'
+import { listOf, listQuery } from '#src/http/list.ts'
+import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
+import { canonicalDomain } from '#src/lib/email.ts'
+import { looksLikeId } from '#src/lib/ids.ts'
+
+const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
+
+const slug = z
+  .string('A slug of 3 to 64 characters.')
+  .regex(
+    /^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/,
+    '3 to 64 lower-case letters, digits and hyphens, no hyphen at the ends.',
+  )
+  .refine(text => !reserved.has(text) && !looksLikeId(text), 'This slug is reserved.')
+
+const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
+  const ms = parseDuration(text)
+  return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
+}, 'A whole number and m, h, d or w, from 5m to 365d, such as 12h or 7d.')
+
+const domain = z
+  .string('A domain such as example.com.')
+  .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
+
+const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
+
+/** Partial, as stored and as sent. In a PUT null takes a setting back to its default. */
+export const Settings = z.strictObject(
+  {
+    theme: nullable(line(64, 1)),
+    session_ttl: nullable(session_ttl),
+    mfa_required: nullable(
+      flag.refine(on => !on, 'Second factors are not available yet, so they cannot be required.'),
+    ),
+    allowed_domains: nullable(set(domain, 100)),
+    password_policy: nullable(
+      z.strictObject(
+        {
+          min_length: nullable(integer(1, 256)),
+          require_uppercase: nullable(flag),
+          require_lowercase: nullable(flag),
+          require_digit: nullable(flag),
+          require_special: nullable(flag),
+          max_age_days: nullable(integer(1, 3650)),
+        },
+        'An object of password rules.',
+      ),
+    ),
+  },
+  'An object of settings.',
+)
+export type Settings = z.output<typeof Settings>
+
+const name = line(128, 1)
+
+export const CreateOrganization = z.strictObject({
+  name,
+  slug,
+  display_name: name.optional(),
+  settings: Settings.default({}),
+})
+export type CreateOrganization = z.output<typeof CreateOrganization>
+
+export const UpdateOrganization = z.strictObject({
+  ...CreateOrganization.partial().shape,
+  settings: Settings.optional(),
+  id: z.string().optional(),
+  user_count: z.int().optional(),
+  created_at: z.string().optional(),
+  updated_at: z.string().optional(),
+})
+export type UpdateOrganization = z.output<typeof UpdateOrganization>
+
+export const Organization = z.object({
+  id: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  display_name: z.string(),
+  settings: Settings,
+  created_at: time,
+  updated_at: time,
+})
+
+export const ListOrganizations = listQuery({ search: line(256).optional() })
+export type ListOrganizations = z.output<typeof ListOrganizations>
+
+export const OrganizationList = listOf(Organization.extend({ user_count: z.int() }))

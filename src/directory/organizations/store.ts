@@ -1,0 +1,127 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import { parseDuration } from '#src/lib/duration.ts'
+import { canonicalDomain } from '#src/lib/email.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { fold } from '#src/lib/text.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+import type { Settings } from './schema.ts'
+
+export type Organization = Tables['organizations']['$inferSelect']
+
+const { placeholder } = sql
+
+const selectById = prepared((q, { organizations }) =>
+  q
+    .select()
+    .from(organizations)
+    .where(eq(organizations.id, placeholder('id'))),
+)
+const selectBySlug = prepared((q, { organizations }) =>
+  q
+    .select()
+    .from(organizations)
+    .where(eq(organizations.slug, placeholder('slug'))),
+)
+
+/** The stored row, inside a read or write. */
+export const readOrganization = async (q: Queries, id: string): Promise<Organization | undefined> =>
+  (await selectById(q, { id }))[0]
+export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
+  (await selectBySlug(q, { slug }))[0]
+
+/** From memory until a commit touches organizations; its `user_count` may be old. */
+export const findOrganization = cached('organizations', readOrganization)
+export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
+
+/** The settings with the defaults of the specification filled in: `session_ttl` in ms, domains as they are compared. */
+export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
+  const { theme, session_ttl, mfa_required, allowed_domains, password_policy: policy } = settings as Settings
+  return {
+    theme: theme ?? undefined,
+    session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
+    mfa_required: mfa_required ?? false,
+    allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
+    password_policy: {
+      min_length: policy?.min_length ?? 8,
+      require_uppercase: policy?.require_uppercase ?? true,
+      require_lowercase: policy?.require_lowercase ?? true,
+      require_digit: policy?.require_digit ?? true,
+      require_special: policy?.require_special ?? true,
+      max_age_days: policy?.max_age_days ?? undefined,
+    },
+  }
+}
+
+/** The columns that a person gives, with what search looks at. */
+const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name'>>(organization: T) => ({
+  ...organization,
+  search_text: fold([organization.name, organization.slug, organization.display_name].join('\n')),
+})
+
+export type NewOrganization = Omit<Organization, 'user_count' | 'search_text'>
+
+/** Rejects with a unique violation when the slug is taken. */
+export const insertOrganization = async (tx: Transaction, organization: NewOrganization): Promise<void> => {
+  await tx.insert(tx.tables.organizations).values(searchable(organization))
+  tx.changed('organizations')
+}
+
+/** Rejects with a unique violation when the slug is taken. */
+export const saveOrganization = async (tx: Transaction, organization: Organization): Promise<void> => {
+  const { organizations } = tx.tables
+  const { id, user_count: _, ...columns } = searchable(organization)
+  await tx.update(organizations).set(columns).where(eq(organizations.id, id))
+  tx.changed('organizations')
+}
+
+/**
+ * Roles, groups and clients go with the organization; its users, their sessions and its events are hidden from now on
+ * and follow in batches, as does what hangs on the clients.
+ */
+export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
+  const { clients, groups, organizations, purges, roles } = tx.tables
+  await tx.delete(organizations).where(eq(organizations.id, id))
+  await tx.delete(roles).where(eq(roles.organization_id, id))
+  await tx.delete(groups).where(eq(groups.organization_id, id))
+  const gone = await tx
+    .delete(clients)
+    .where(eq(clients.organization_id, id))
+    .returning({ id: clients.client_id })
+  await tx.insert(purges).values({ id, kind: 'organization', created_at: now })
+  for (const client of gone)
+    await tx
+      .insert(purges)
+      .values({ ...client, kind: 'client', created_at: now })
+      .onConflictDoNothing()
+  for (const topic of ['organizations', 'roles', 'clients', 'users'] as const) tx.changed(topic)
+}
+
+const contains = ({ organizations }: Tables, search: string | undefined) =>
+  search ? sql`instr(${organizations.search_text}, ${fold(search)}) > 0` : undefined
+
+export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
+  const { organizations } = q.tables
+  const { created_at, id } = organizations
+  return q
+    .select()
+    .from(organizations)
+    .where(and(contains(q.tables, search), beyond(range, created_at, id)))
+    .orderBy(...byCreation(range.order, created_at, id))
+    .limit(range.limit)
+}
+
+export const countOrganizations = (q: Queries, search: string): Promise<number> => {
+  const { organizations } = q.tables
+  return q.$count(
+    q
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(contains(q.tables, search))
+      .limit(COUNT_LIMIT + 1)
+      .as('found'),
+  )
+}

@@ -1,0 +1,102 @@
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Role = Tables['roles']['$inferSelect']
+
+const { placeholder } = sql
+
+const select = prepared((q, { roles }) =>
+  q
+    .select()
+    .from(roles)
+    .where(and(eq(roles.id, placeholder('id')), isWithin(roles.organization_id))),
+)
+
+/** By id, and when an organization is given, in that one alone. */
+export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
+  (await select(q, { id, within: within ?? null }))[0]
+
+/** Rejects with a unique violation when the organization has a role of this name. */
+export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>): Promise<void> => {
+  await tx.insert(tx.tables.roles).values(role)
+  tx.changed('roles')
+}
+
+/** The roles that every organization has. */
+export const insertBuiltInRoles = async (
+  tx: Transaction,
+  organization_id: OrganizationId,
+  now: number,
+): Promise<void> => {
+  const isDefault = organization_id === DEFAULT_ORGANIZATION
+  const common = { organization_id, built_in: true, created_at: now, updated_at: now }
+  await insertRole(tx, {
+    ...common,
+    id: isDefault ? 'role_admin' : newId('role', now),
+    name: 'admin',
+    description: 'Full access.',
+    permissions: ['*'],
+  })
+  await insertRole(tx, {
+    ...common,
+    id: isDefault ? 'role_user' : newId('role', now),
+    name: 'user',
+    description: 'Reads and updates the own profile.',
+    permissions: ['profile:read', 'profile:update'],
+  })
+}
+
+export const saveRole = async (
+  tx: Transaction,
+  { id, description, permissions, updated_at }: Role,
+): Promise<void> => {
+  const { roles } = tx.tables
+  await tx.update(roles).set({ description, permissions, updated_at }).where(eq(roles.id, id))
+  tx.changed('roles')
+}
+
+/** Nobody holds it any more; the rows that say who held it follow in batches. */
+export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
+  const { purges, roles } = tx.tables
+  await tx.delete(roles).where(eq(roles.id, id))
+  await tx.insert(purges).values({ id, kind: 'role', created_at: now })
+  tx.changed('roles')
+  tx.changed('users')
+}
+
+/** Removes so many rows of holders of a deleted role; gives how many there were. */
+export const removeHolders = async (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
+  const { user_roles } = tx.tables
+  const some = tx
+    .select({ user_id: user_roles.user_id })
+    .from(user_roles)
+    .where(eq(user_roles.role_id, role_id))
+    .limit(limit)
+  const gone = await tx
+    .delete(user_roles)
+    .where(and(eq(user_roles.role_id, role_id), inArray(user_roles.user_id, some)))
+    .returning({ user_id: user_roles.user_id })
+  return gone.length
+}
+
+export const listRoles = (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  range: Range,
+): Promise<Role[]> => {
+  const { roles } = q.tables
+  return q
+    .select()
+    .from(roles)
+    .where(
+      and(
+        organization_id && eq(roles.organization_id, organization_id),
+        beyond(range, roles.created_at, roles.id),
+      ),
+    )
+    .orderBy(...byCreation(range.order, roles.created_at, roles.id))
+    .limit(range.limit)
+}

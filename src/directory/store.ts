@@ -1,0 +1,87 @@
+import { asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import { conflict } from '#src/lib/app-error.ts'
+import type { Keyset } from '#src/lib/cursor.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { isUniqueViolation } from '#src/storage/errors.ts'
+import { prepared, type Queries } from '#src/storage/store.ts'
+
+const { placeholder } = sql
+
+const selectRoles = prepared((q, { group_members, group_roles, roles, user_roles }) => {
+  const direct = q
+    .select({ role_id: user_roles.role_id })
+    .from(user_roles)
+    .where(eq(user_roles.user_id, placeholder('user_id')))
+  const inherited = q
+    .select({ role_id: group_roles.role_id })
+    .from(group_roles)
+    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+    .where(eq(group_members.user_id, placeholder('user_id')))
+  return q
+    .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
+    .from(roles)
+    .where(inArray(roles.id, direct.union(inherited)))
+    .orderBy(roles.name)
+})
+
+/** The roles that a user holds directly or inherits from groups, by name. */
+export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
+
+const selectOrganization = prepared((q, { organizations }) =>
+  q
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, placeholder('id'))),
+)
+
+export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
+  (await selectOrganization(q, { id })).length > 0
+
+/** Condition of a prepared statement: the row is the organization's that the parameter `within` names; null: anybody's. */
+export const isWithin = (organization_id: Column): SQL =>
+  sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`
+
+export type Order = 'asc' | 'desc'
+
+/** A page of a list: by creation, ties by id. */
+export interface Range {
+  order: Order
+  after: Keyset | undefined
+  limit: number
+}
+
+export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
+  [created_at, id].map(order === 'asc' ? asc : desc)
+
+/** Condition: the row comes after the keyset of `byCreation`. */
+export const beyond = ({ order, after }: Range, created_at: Column, id: Column): SQL | undefined =>
+  after && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '>' : '<')} (${after[0]}, ${after[1]})`
+
+type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
+
+/** How many rows of a kind there are, in one organization or in all, without looking at them. */
+export const countAll = async (
+  q: Queries,
+  kind: Counted,
+  organization_id?: OrganizationId,
+): Promise<number> => {
+  const { counters } = q.tables
+  const [row] = await q
+    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)` })
+    .from(counters)
+    .where(
+      sql`${counters.kind} = ${kind} AND ${counters.organization_id} = coalesce(${organization_id ?? null}, ${counters.organization_id})`,
+    )
+  return Number(row?.total)
+}
+
+/** A filtered total: exact up to 10,000, then 10,001 (decisions.md section 2). */
+export const capped = (total: number): number => Math.min(total, COUNT_LIMIT + 1)
+
+/** For `.catch` of a write that a unique index may refuse: 409. */
+export const whenTaken =
+  (description: string) =>
+  (error: unknown): never => {
+    throw isUniqueViolation(error) ? conflict(description) : error
+  }
