@@ -1,3 +1,5 @@
+export {}
+
 /** The whole suite: builds the executable that some tests start, runs them all, ends with a line that any CI can read. */
 const run = async (command: string[], onText: (text: string) => void = () => {}): Promise<number> => {
   const child = Bun.spawn(command, { stdout: 'inherit', stderr: 'pipe' })

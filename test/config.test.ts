@@ -1,0 +1,112 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError, loadConfig } from '#src/config.ts'
+
+const file = (name: string, content: string): string => {
+  const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), name)
+  writeFileSync(path, content)
+  return path
+}
+
+const refusal = (env: Record<string, string>, path?: string): string => {
+  try {
+    loadConfig(env, path)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+  }
+  throw new Error('nothing was refused')
+}
+
+test('without settings the defaults of decisions.md section 7 hold', () => {
+  const { config, sources, warnings } = loadConfig({})
+  expect(config).toMatchObject({
+    url: 'http://localhost:8080',
+    host: '127.0.0.1',
+    port: 8080,
+    data_dir: './data',
+    admin_client_id: 'gatehouse-admin',
+    argon2_memory: 19_456,
+    argon2_time: 2,
+    access_token_alg: 'ES256',
+    id_token_alg: 'RS256',
+    trusted_proxies: [],
+  })
+  expect(config.event_retention).toBeUndefined()
+  expect(new Set(Object.values(sources))).toEqual(new Set(['default']))
+  expect(warnings).toEqual([])
+})
+
+test('with a url the server listens on all addresses, unless host says otherwise', () => {
+  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com' }).config.host).toBe('0.0.0.0')
+  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_HOST: '::1' }).config.host).toBe(
+    '::1',
+  )
+})
+
+test('the environment beats the file, in YAML and in JSON', () => {
+  const yaml = file('a.yaml', 'port: 9000\ntrusted_proxies:\n  - 10.0.0.0/8\n  - ::1\n')
+  const { config, sources } = loadConfig({ GATEHOUSE_PORT: '9001' }, yaml)
+  expect(config.port).toBe(9001)
+  expect(sources.port).toBe('environment')
+  expect(config.trusted_proxies).toEqual(['10.0.0.0/8', '::1'])
+  expect(sources.trusted_proxies).toBe(yaml)
+  expect(loadConfig({ GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }).config.port).toBe(9002)
+})
+
+test('a secret can stand in a file, and no other setting can', () => {
+  const secret = file('secret', 'kept in a file\n')
+  expect(loadConfig({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret }).config.admin_client_secret).toBe(
+    'kept in a file',
+  )
+  expect(refusal({ GATEHOUSE_PORT_FILE: secret })).toContain('GATEHOUSE_PORT_FILE: no such setting')
+  expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain("can't be read")
+  expect(
+    refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret, GATEHOUSE_ADMIN_CLIENT_SECRET: 'x' }),
+  ).toContain('given twice')
+})
+
+test.each([
+  [
+    { GATEHOUSE_PORT: '80a' },
+    'GATEHOUSE_PORT: given "80a", which is not a whole number from 0 to 65535 (environment).',
+  ],
+  [{ GATEHOUSE_PORT: '65536' }, 'GATEHOUSE_PORT: given "65536"'],
+  [{ GATEHOUSE_URL: 'https://id.example.com/' }, 'GATEHOUSE_URL: given "https://id.example.com/"'],
+  [{ GATEHOUSE_URL: 'https://id.example.com/auth' }, 'without path'],
+  [{ GATEHOUSE_URL: 'ftp://id.example.com' }, 'an http or https address'],
+  [{ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/33' }, 'GATEHOUSE_TRUSTED_PROXIES'],
+  [{ GATEHOUSE_LOG_LEVEL: 'loud' }, 'trace, debug, info, warn, error, silent'],
+  [{ GATEHOUSE_ARGON2_MEMORY: '1024' }, 'a whole number from 19456'],
+  [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'give both or neither'],
+  [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'give all three or none'],
+  [{ GATEHOUSE_MASTER_KEY: 'c2hvcnQ=' }, 'must be 32 bytes in base64'],
+  [{ GATEHOUSE_EVENT_RETENTION: '90' }, 'a whole number and m, h, d or w'],
+  [{ GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment)'],
+])('a wrong setting is refused in one line that says what is allowed: %o', (env, expected) => {
+  const message = refusal(env)
+  expect(message).toContain(expected)
+  expect(message).not.toContain('\n')
+})
+
+test('a refused secret is not shown', () => {
+  expect(refusal({ GATEHOUSE_MASTER_KEY: 'bm90IGxvbmc=' })).not.toContain('bm90IGxvbmc=')
+})
+
+test('an unknown name in the file is named with the file', () => {
+  const path = file('a.yaml', 'prot: 1\n')
+  expect(refusal({}, path)).toContain(`prot: no such setting (${path})`)
+  expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a table of settings')
+  expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
+})
+
+test("a container's service links are passed over with a warning", () => {
+  const { config, warnings } = loadConfig({
+    GATEHOUSE_SERVICE_HOST: '10.0.0.1',
+    GATEHOUSE_PORT: 'tcp://10.0.0.1:80',
+    GATEHOUSE_PORT_80_TCP: 'tcp://10.0.0.1:80',
+  })
+  expect(config.port).toBe(8080)
+  expect(warnings).toHaveLength(3)
+})
