@@ -5,6 +5,8 @@ import { AccessError } from './errors.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
 
+export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
+
 export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Response>>
 
 /** What routes say: the rules, or `true` for any good token. */

@@ -6,6 +6,8 @@ import { credentialsOf } from './node-request.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
 
+export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** What the route asks for; `true` for any good token. Without it the route is open. */

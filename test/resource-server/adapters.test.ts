@@ -6,7 +6,7 @@ import { Elysia, t } from 'elysia'
 import express from 'express'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
-import { gatehouse as elysiaGatehouse } from '#src/resource-server/elysia.ts'
+import { gatehouse as elysiaGatehouse, SECURITY_SCHEME, securityScheme } from '#src/resource-server/elysia.ts'
 import { auth as expressAuth, getClaims as getExpressClaims } from '#src/resource-server/express.ts'
 import { gatehouse as fastifyGatehouse, getClaims as getFastifyClaims } from '#src/resource-server/fastify.ts'
 import { auth as honoAuth } from '#src/resource-server/hono.ts'
@@ -65,6 +65,12 @@ test('elysia: the operation carries its security', () => {
     { tags: ['orders'], security: [{ gatehouse: ['orders:read'] }] },
     { security: [{ gatehouse: [] }, {}] },
   ])
+  expect({ [SECURITY_SCHEME]: securityScheme(verifier) }).toEqual({
+    gatehouse: {
+      type: 'openIdConnect',
+      openIdConnectUrl: 'https://id.example.test/.well-known/openid-configuration',
+    },
+  })
 })
 
 test('fastify: the schema carries the security of the route, and 404 stays 404', async () => {

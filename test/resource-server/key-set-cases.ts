@@ -321,6 +321,17 @@ export const keySets: Case[] = [
     },
   },
   {
+    name: 'a clock that is set back does not keep a set fresh for longer',
+    async run({ clock, issuer, route }) {
+      const ask = await route()
+      const token = await issuer.token({ iat: 0, nbf: 0 })
+      accepted(await ask(token))
+      clock.now -= 60 * MINUTE
+      accepted(await ask(token))
+      await settle(() => issuer.requests.length === 2)
+    },
+  },
+  {
     name: 'a fixed key set is never fetched',
     async run({ issuer, route, verifier }) {
       const ask = await route({ verifier: verifier({ keys: { keys: issuer.published } }) })
