@@ -154,7 +154,8 @@ export interface Account extends Common {
   csrf_token: string
   session_action: string
   logout_action: string
-  change_password_url: string
+  /** Absent for a person who may not change their own profile. */
+  change_password_url?: string
   notice?: Code<'account.notice.'>
 }
 

@@ -1,0 +1,61 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { withCookies } from '#src/http/cookies.ts'
+import type { ChangePassword } from '#src/http/page-data.ts'
+import { type RenderOptions, render } from '#src/http/pages.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { logIn, PASSWORD } from '#src/sign-in/log-in.ts'
+import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { accountToken, enter, openForm, type Person, permit } from './person.ts'
+
+const page = (
+  context: Context,
+  call: Call,
+  person: Person,
+  { data, ...options }: RenderOptions & { data?: Partial<ChangePassword> } = {},
+): Response =>
+  render(
+    'change-password',
+    {
+      brand: brandOf(person.organization),
+      request_id: call.request_id,
+      action: '/account/change-password',
+      csrf_token: accountToken(context, person),
+      reason: 'chosen',
+      user: personOf(person.user),
+      ask_current: true,
+      rules: passwordRules(settingsOf(person.organization).password_policy),
+      cancel_url: '/account',
+      ...data,
+    },
+    { locale: localeOf(call), ...options },
+  )
+
+export const getChangePassword =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call)
+    if (person instanceof Response) return person
+    permit(person, 'profile:update')
+    return page(context, call, person)
+  }
+
+/** A new password of the person's own accord: every other session and login of theirs ends. */
+export const postChangePassword =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    permit(person, 'profile:update')
+    const { user, organization, login_hash } = person
+    const { password_policy } = settingsOf(organization)
+    const asked = { user, ask_current: true, origin: call }
+    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, asked)
+    if (again) return page(context, call, person, again)
+    const { cookie } = await context.store.write(async tx => {
+      await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
+      return logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+    })
+    return withCookies(seeOther('/account?notice=password_changed'), [cookie])
+  }

@@ -1,0 +1,104 @@
+import type { Context } from '#src/context.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { browserHash, cookieNames, setCookie } from '#src/http/cookies.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { consumeLink, findLink, insertLink, type Link } from './store.ts'
+
+type Base = Pick<Context, 'config' | 'store' | 'clock'>
+
+const LIFETIME = 30 * MINUTE
+
+const paths = { set_up: '/account/set-up', sign_in: '/account/sign-in' } as const
+
+const createLink = async (
+  { config, store, clock }: Base,
+  link: Pick<Link, 'kind' | 'user_id' | 'organization_id'>,
+): Promise<string> => {
+  const token = newSecret()
+  const now = clock.now()
+  await store.write(tx =>
+    insertLink(tx, {
+      ...link,
+      link_hash: hashSecret(token),
+      created_at: now,
+      expires_at: now + LIFETIME,
+    }),
+  )
+  return `${config.url}${paths[link.kind]}?token=${token}`
+}
+
+/** The address where the first admin of the instance is created: works once, for 30 minutes. */
+export const createSetUpLink = (base: Base): Promise<string> =>
+  createLink(base, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
+
+/** The address where a user who is locked out chooses a new password: works once, for 30 minutes. */
+export const createSignInLink = (
+  base: Base,
+  user: Pick<UserRow, 'id' | 'organization_id'>,
+): Promise<string> =>
+  createLink(base, { kind: 'sign_in', user_id: user.id, organization_id: user.organization_id })
+
+const gone = (): PageError => new PageError('link', 410)
+
+/** A page of a link: opening it uses nothing up, for mail scanners and previews open links too. */
+export interface LinkPage {
+  link: Link
+  action: string
+  token: string
+  csrf_token: string
+}
+
+const keyOf = (context: Context, kind: Link['kind'], token: string) => ({
+  link_hash: hashSecret(token),
+  kind,
+  now: context.clock.now(),
+})
+
+const getLink = async (context: Context, kind: Link['kind'], token: string): Promise<Link> => {
+  const link = await context.store.read(q => findLink(q, keyOf(context, kind, token)))
+  if (!link) throw gone()
+  return link
+}
+
+/** The link that was opened, and the cookie that binds its form to this browser if there was none. */
+export const openLink = async (
+  context: Context,
+  { request }: Call,
+  kind: Link['kind'],
+): Promise<LinkPage & { cookies: string[] }> => {
+  const { config } = context
+  const token = new URL(request.url).searchParams.get('token') ?? ''
+  const link = await getLink(context, kind, token)
+  const fresh = newSecret()
+  const known = browserHash(config, request)
+  const csrf_token = issueCsrf(context, kind, known ?? hashSecret(fresh), link.link_hash)
+  const cookies = known ? [] : [setCookie(config, cookieNames(config).browser, fresh)]
+  return { link, action: paths[kind], token, csrf_token, cookies }
+}
+
+/** The form of a link's page. The link is used up by `use`, in the write that does what it is for. */
+export const openLinkForm = async (
+  context: Context,
+  { request }: Call,
+  kind: Link['kind'],
+): Promise<LinkPage & { form: ReadonlyMap<string, string>; use(tx: Transaction): Promise<void> }> => {
+  checkOrigin(context.config, request)
+  const form = parseForm(await readForm(request))
+  const csrf_token = form.get('csrf_token') ?? ''
+  const token = form.get('token') ?? ''
+  const subject = verifyCsrf(context, kind, browserHash(context.config, request), csrf_token)
+  if (subject !== hashSecret(token)) throw new PageError('forbidden', 403)
+  const link = await getLink(context, kind, token)
+  const use = async (tx: Transaction) => {
+    if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
+  }
+  return { link, action: paths[kind], token, csrf_token, form, use }
+}

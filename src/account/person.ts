@@ -1,0 +1,93 @@
+import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import {
+  findOrganization,
+  findOrganizationBySlug,
+  type Organization,
+} from '#src/directory/organizations/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { loginHash } from '#src/http/cookies.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import type { Permission } from '#src/lib/permission.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { advance, decide } from '#src/oauth/advance.ts'
+import { accountRequest, flowOf, visitorOf } from '#src/oauth/flow.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { type Login, listLogins } from '#src/sessions/logins.ts'
+
+/** Somebody on their own pages. */
+export interface Person {
+  login: Login
+  login_hash: SecretHash
+  user: UserRow
+  organization: Organization
+  permissions: ReadonlySet<Permission>
+}
+
+/**
+ * Who is looking: the latest login of this browser, or of the organization that `?organization=` names by its slug. With
+ * nobody logged in, or with a password to be changed first, the answer is the step that is due, as for any client.
+ */
+export const enter = async (context: Context, call: Call): Promise<Person | Response> => {
+  const visitor = visitorOf(context, call)
+  const organization = await wantedOrganization(context, call, visitor.login_hash)
+  const locales = new URL(call.request.url).searchParams.get('ui_locales')?.split(' ', 16)
+  const flow = await flowOf(context, accountRequest(organization.id, locales))
+  const next = await decide(context, visitor, flow)
+  return next.step === 'issue' && visitor.login_hash
+    ? personOf(context, visitor.login_hash, next.login)
+    : advance(context, visitor, flow, 'get')
+}
+
+const wantedOrganization = async (
+  context: Context,
+  { request }: Call,
+  login_hash: SecretHash | undefined,
+): Promise<Organization> => {
+  const { store } = context
+  const slug = new URL(request.url).searchParams.get('organization')
+  const logins = login_hash ? await store.read(q => listLogins(context, q, login_hash)) : []
+  const latest = logins.find(({ enabled }) => enabled)?.organization_id ?? DEFAULT_ORGANIZATION
+  const organization = await (slug ? findOrganizationBySlug(store, slug) : findOrganization(store, latest))
+  if (!organization) throw new PageError('not_found', 404)
+  return organization
+}
+
+const personOf = async (context: Context, login_hash: SecretHash, login: Login): Promise<Person> => {
+  const { user_id, organization_id } = login
+  const organization = await findOrganization(context.store, organization_id)
+  const { user, roles } = await context.store.read(async q => ({
+    user: await findUser(q, organization_id, user_id),
+    roles: await effectiveRoles(q, user_id),
+  }))
+  if (!user?.enabled || !organization) throw new PageError('expired', 400)
+  return { login, login_hash, user, organization, permissions: permissionsOf(roles) }
+}
+
+/** Every user may do this with the built-in role `user`; other roles may leave it out. */
+export const permit = ({ permissions }: Person, permission: 'profile:read' | 'profile:update'): void => {
+  if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
+}
+
+/** Names the login that the page speaks of, and dies with the login cookie. */
+export const accountToken = (context: Context, { login_hash, login }: Person): string =>
+  issueCsrf(context, 'account', login_hash, login.id)
+
+/** A form of a person's own pages. 403 page unless it was posted from one that this very login was shown. */
+export const openForm = async (
+  context: Context,
+  { request }: Call,
+): Promise<{ person: Person; form: ReadonlyMap<string, string> }> => {
+  checkOrigin(context.config, request)
+  const form = parseForm(await readForm(request))
+  const login_hash = loginHash(context.config, request)
+  const login_id = verifyCsrf(context, 'account', login_hash, form.get('csrf_token'))
+  const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
+  const login = logins.find(({ id }) => id === login_id)
+  if (!login || !login_hash) throw new PageError('expired', 400, { retry_url: '/account' })
+  return { person: await personOf(context, login_hash, login), form }
+}

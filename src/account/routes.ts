@@ -1,0 +1,25 @@
+import { Elysia } from 'elysia'
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { pageBoundary } from '#src/http/page-boundary.ts'
+import { getChangePassword, postChangePassword } from './change-password.ts'
+import { getAccount, getSignedOut, postLogout, postSessions } from './overview.ts'
+import { getSetUp, postSetUp } from './set-up.ts'
+import { getSignIn, postSignIn } from './sign-in.ts'
+
+/** A person's own pages, and the pages of single-use links. */
+export const accountRoutes = (context: Context) => {
+  const page = (handle: (call: Call) => Promise<Response>) => pageBoundary(context, handle)
+  const raw = { parse: 'none' } as const
+  return new Elysia({ strictPath: true })
+    .get('/account', page(getAccount(context)))
+    .post('/account/sessions', page(postSessions(context)), raw)
+    .post('/account/logout', page(postLogout(context)), raw)
+    .get('/account/signed-out', page(getSignedOut()))
+    .get('/account/change-password', page(getChangePassword(context)))
+    .post('/account/change-password', page(postChangePassword(context)), raw)
+    .get('/account/set-up', page(getSetUp(context)))
+    .post('/account/set-up', page(postSetUp(context)), raw)
+    .get('/account/sign-in', page(getSignIn(context)))
+    .post('/account/sign-in', page(postSignIn(context)), raw)
+}

@@ -1,0 +1,119 @@
+import { nobody } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { checkChosen } from '#src/directory/users/password.ts'
+import { CreateUser } from '#src/directory/users/schema.ts'
+import { createUser } from '#src/directory/users/service.ts'
+import { takenName } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { loginHash, withCookies } from '#src/http/cookies.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { SetUp } from '#src/http/page-data.ts'
+import { render } from '#src/http/pages.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { brandOf, localeOf } from '#src/oauth/step-pages.ts'
+import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
+import { passwordRules } from '#src/sign-in/new-password.ts'
+import { type LinkPage, openLink, openLinkForm } from './links.ts'
+import { removeSetUpLinks } from './store.ts'
+
+const fields = ['username', 'email', 'first_name', 'last_name'] as const
+type Errors = NonNullable<SetUp['errors']>
+
+const organizationOf = async ({ store }: Context) => {
+  const organization = await findOrganization(store, DEFAULT_ORGANIZATION)
+  if (!organization) throw new PageError('unavailable', 503)
+  return organization
+}
+
+const page = async (
+  context: Context,
+  call: Call,
+  { action, token, csrf_token }: LinkPage,
+  refused?: Pick<SetUp, 'values' | 'errors' | 'rules'>,
+): Promise<Response> => {
+  const organization = await organizationOf(context)
+  const rules = passwordRules(settingsOf(organization).password_policy)
+  return render(
+    'set-up',
+    {
+      brand: brandOf(organization),
+      request_id: call.request_id,
+      action,
+      token,
+      csrf_token,
+      rules,
+      ...refused,
+    },
+    { locale: localeOf(call), status: refused ? 400 : 200 },
+  )
+}
+
+/** The first administrator, by a link that the first start prints. */
+export const getSetUp =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const opened = await openLink(context, call, 'set_up')
+    return withCookies(await page(context, call, opened), opened.cookies)
+  }
+
+export const postSetUp =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const opened = await openLinkForm(context, call, 'set_up')
+    const organization = await organizationOf(context)
+    const { password_policy } = settingsOf(organization)
+    const input = inputOf(opened.form)
+    const broken = checkChosen(password_policy, input.password)
+    const errors: Errors = {
+      ...fieldErrors(input),
+      ...(await takenError(context, input)),
+      ...(broken.length > 0 && { password: 'policy' }),
+      ...(opened.form.get('password_repeat') !== opened.form.get('password') && {
+        password_repeat: 'mismatch',
+      }),
+    }
+    if (Object.keys(errors).length > 0)
+      return page(context, call, opened, {
+        values: input,
+        errors,
+        rules: passwordRules(password_policy, broken),
+      })
+    const login_hash = loginHash(context.config, call.request)
+    let cookie = ''
+    await createUser(context, CreateUser.parse(input), { actor: nobody, origin: call }, async (tx, user) => {
+      await opened.use(tx)
+      await removeSetUpLinks(tx)
+      await recordLogin(context, tx, user, call)
+      const login = await logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+      cookie = login.cookie
+    })
+    return withCookies(seeOther('/account'), [cookie])
+  }
+
+const inputOf = (form: ReadonlyMap<string, string>) => ({
+  username: form.get('username') ?? '',
+  email: form.get('email') ?? '',
+  first_name: form.get('first_name') ?? '',
+  last_name: form.get('last_name') ?? '',
+  password: form.get('password') ?? '',
+  roles: ['admin'],
+})
+type Input = ReturnType<typeof inputOf>
+
+const fieldErrors = (input: Input): Errors => {
+  const refused = CreateUser.safeParse(input).error?.issues.map(({ path }) => path[0]) ?? []
+  const errors: Errors = {}
+  for (const name of fields)
+    if (input[name] === '') errors[name] = 'required'
+    else if (refused.includes(name))
+      errors[name] = name === 'username' || name === 'email' ? name : 'too_long'
+  return errors
+}
+
+const takenError = async (context: Context, { username, email }: Input): Promise<Errors> => {
+  const wanted = { id: 'usr_', organization_id: DEFAULT_ORGANIZATION, username, email } as const
+  const taken = await context.store.read(q => takenName(q, wanted))
+  return taken ? { [taken === 'username' ? 'username' : 'email']: 'taken' } : {}
+}

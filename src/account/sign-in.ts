@@ -1,0 +1,80 @@
+import type { Context } from '#src/context.ts'
+import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { loginHash, withCookies } from '#src/http/cookies.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { ChangePassword } from '#src/http/page-data.ts'
+import { type RenderOptions, render } from '#src/http/pages.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
+import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { type LinkPage, openLink, openLinkForm } from './links.ts'
+import type { Link } from './store.ts'
+
+interface Holder {
+  user: UserRow
+  organization: Organization
+}
+
+const holderOf = async ({ store }: Context, { user_id, organization_id }: Link): Promise<Holder> => {
+  const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
+  const organization = await findOrganization(store, organization_id)
+  if (!user?.enabled || !organization) throw new PageError('link', 410)
+  return { user, organization }
+}
+
+const page = (
+  call: Call,
+  { action, token, csrf_token }: LinkPage,
+  { user, organization }: Holder,
+  { data, ...options }: RenderOptions & { data?: Partial<ChangePassword> } = {},
+): Response =>
+  render(
+    'change-password',
+    {
+      brand: brandOf(organization),
+      request_id: call.request_id,
+      action,
+      token,
+      csrf_token,
+      reason: 'link',
+      user: personOf(user),
+      ask_current: false,
+      rules: passwordRules(settingsOf(organization).password_policy),
+      ...data,
+    },
+    { locale: localeOf(call), ...options },
+  )
+
+/** A sign-in link made on the machine (`gatehouse user link USER`): its holder chooses a new password and is logged in. */
+export const getSignIn =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const opened = await openLink(context, call, 'sign_in')
+    return withCookies(page(call, opened, await holderOf(context, opened.link)), opened.cookies)
+  }
+
+export const postSignIn =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const opened = await openLinkForm(context, call, 'sign_in')
+    const holder = await holderOf(context, opened.link)
+    const { user, organization } = holder
+    const { password_policy } = settingsOf(organization)
+    const { password_hash, again } = await chooseNewPassword(context, password_policy, opened.form, {
+      user,
+      ask_current: false,
+      origin: call,
+    })
+    if (again) return page(call, opened, holder, again)
+    const login_hash = loginHash(context.config, call.request)
+    const { cookie } = await context.store.write(async tx => {
+      await opened.use(tx)
+      await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
+      await recordLogin(context, tx, user, call)
+      return logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+    })
+    return withCookies(seeOther('/account'), [cookie])
+  }

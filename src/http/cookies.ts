@@ -1,0 +1,59 @@
+import type { Config } from '#src/config.ts'
+import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
+
+interface CookieNames {
+  /** Names the logins of this browser; a fresh value at every login. */
+  readonly login: string
+  /** Binds pending authorization requests and single-use links to the browser that opened them. */
+  readonly browser: string
+}
+
+const names = new WeakMap<Config, CookieNames>()
+
+const isHttps = (config: Config): boolean => config.url.startsWith('https:')
+
+/** `__Host-` follows the scheme of `config.url`; on http the name carries the port, because cookies do not keep ports apart. */
+export const cookieNames = (config: Config): CookieNames => {
+  let known = names.get(config)
+  if (!known) {
+    const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
+    known = { login: `${before}gatehouse_login${after}`, browser: `${before}gatehouse_browser${after}` }
+    names.set(config, known)
+  }
+  return known
+}
+
+/** The value of the first cookie of that name, as sent: ours are opaque, so nothing is decoded or parsed. */
+export const findCookie = (request: Request, name: string): string | undefined => {
+  const header = request.headers.get('cookie')
+  if (header === null) return undefined
+  for (const pair of header.split(';')) {
+    const text = pair.trimStart()
+    if (text.startsWith(name) && text[name.length] === '=') return text.slice(name.length + 1).trimEnd()
+  }
+  return undefined
+}
+
+/** A Set-Cookie line. Without `max_age` (seconds) the cookie goes when the browser is closed. */
+export const setCookie = (config: Config, name: string, value: string, max_age?: number): string =>
+  `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isHttps(config) ? '; Secure' : ''}` +
+  (max_age === undefined ? '' : `; Max-Age=${Math.floor(max_age)}`)
+
+export const clearCookie = (config: Config, name: string): string => setCookie(config, name, '', 0)
+
+const hashOf = (request: Request, name: string): SecretHash | undefined => {
+  const value = findCookie(request, name)
+  return value ? hashSecret(value) : undefined
+}
+
+export const loginHash = (config: Config, request: Request): SecretHash | undefined =>
+  hashOf(request, cookieNames(config).login)
+
+export const browserHash = (config: Config, request: Request): SecretHash | undefined =>
+  hashOf(request, cookieNames(config).browser)
+
+/** The answer with further Set-Cookie lines. */
+export const withCookies = (response: Response, cookies: readonly string[]): Response => {
+  for (const cookie of cookies) response.headers.append('set-cookie', cookie)
+  return response
+}

@@ -1,0 +1,162 @@
+import type { Context } from '#src/context.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { browserHash, cookieNames, loginHash, setCookie } from '#src/http/cookies.ts'
+import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
+import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { matches } from '#src/protocol/oauth/redirect-uri.ts'
+import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
+
+const PENDING_FOR = 30 * MINUTE
+
+/** One request of a browser, and the logins that it brings. */
+export interface Visitor {
+  readonly call: Call
+  readonly login_hash: SecretHash | undefined
+}
+
+export const visitorOf = (context: Context, call: Call): Visitor => ({
+  call,
+  login_hash: loginHash(context.config, call.request),
+})
+
+/** An authorization on its way. */
+export interface Flow {
+  readonly request: FlowRequest
+  /** Absent for a login that ends on /account. */
+  readonly client: Client | undefined
+  readonly organization: Organization
+  /** Once a person has to act: what is stored of it. */
+  readonly pending: Pending | undefined
+  /** The person has just approved. */
+  readonly approved: boolean
+}
+
+/** A flow that is stored, with the handle by which its browser knows it. */
+export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
+
+/** Everything about a request afresh: a client that is gone, or no longer has the redirect URI, gets no answer there. */
+export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
+  const { client_id, redirect_uri } = request
+  const client = client_id === '' ? undefined : await findClient(context.store, client_id)
+  const isRegistered = client?.redirect_uris.some(registered => matches(registered, redirect_uri)) ?? false
+  if (client_id !== '' && !isRegistered) throw new PageError('bad_client', 400)
+  const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
+  if (!organization) throw new PageError('expired', 400)
+  return { request, client, organization, pending: undefined, approved: false }
+}
+
+/** The request of a login that no application asked for: it ends on /account. */
+export const accountRequest = (
+  organization_id: OrganizationId,
+  ui_locales: readonly string[] = [],
+): FlowRequest => ({
+  response_type: 'code',
+  client_id: '',
+  redirect_uri: '',
+  state: undefined,
+  code_challenge: '',
+  scopes: [],
+  organization_id,
+  prompts: [],
+  ui_locales,
+  acr_values: [],
+  nonce: undefined,
+  login_hint: undefined,
+  max_age: undefined,
+  hinted_user_id: undefined,
+})
+
+/** Stores a flow for this browser, which gets its cookie now if it has none. */
+export const storeFlow = async (
+  context: Context,
+  { call }: Visitor,
+  flow: Flow,
+): Promise<{ stored: StoredFlow; cookies: string[] }> => {
+  const handle = newSecret()
+  const known = browserHash(context.config, call.request)
+  const fresh = newSecret()
+  const now = context.clock.now()
+  const pending: Pending = {
+    request_hash: hashSecret(handle),
+    browser_hash: known ?? hashSecret(fresh),
+    client_id: flow.request.client_id,
+    organization_id: flow.organization.id,
+    request: flow.request,
+    login_id: null,
+    selected: false,
+    created_at: now,
+    expires_at: now + PENDING_FOR,
+  }
+  await context.store.write(tx => insertPending(tx, pending))
+  const cookies = known ? [] : [setCookie(context.config, cookieNames(context.config).browser, fresh)]
+  return { stored: { ...flow, pending, handle }, cookies }
+}
+
+/** The stored flow that a handle names, if it was stored for this browser: 400 page `expired` for any other (O-29). */
+export const findFlow = async (context: Context, { call }: Visitor, handle: string): Promise<StoredFlow> => {
+  const browser_hash = browserHash(context.config, call.request)
+  const pending =
+    browser_hash &&
+    (await context.store.read(q =>
+      findPending(q, { request_hash: hashSecret(handle), browser_hash, now: context.clock.now() }),
+    ))
+  if (!pending) throw new PageError('expired', 400)
+  return { ...(await flowOf(context, pending.request)), pending, handle }
+}
+
+// A handle is base64url and an id of ours has no tilde.
+const SEPARATOR = '~'
+
+/** The `csrf_token` of a step's form: names the request, and the login that the page speaks of. */
+export const stepToken = (
+  context: Context,
+  { pending, handle }: StoredFlow,
+  purpose: CsrfPurpose,
+  login_id?: string,
+): string =>
+  issueCsrf(context, purpose, pending.browser_hash, login_id ? `${handle}${SEPARATOR}${login_id}` : handle)
+
+interface PostedStep {
+  visitor: Visitor
+  flow: StoredFlow
+  form: ReadonlyMap<string, string>
+  /** The login that the page spoke of. */
+  login_id: LoginId | undefined
+}
+
+/**
+ * The form of a step: from our own origin, with a token that this browser was given for this step (403 page), for a request
+ * that is still pending (400 page). The token alone finds the request: the specification's consent form has no field for it.
+ */
+export const openStep = async (context: Context, call: Call, purpose: CsrfPurpose): Promise<PostedStep> => {
+  checkOrigin(context.config, call.request)
+  const form = parseForm(await readForm(call.request))
+  const browser_hash = browserHash(context.config, call.request)
+  const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'))
+  const [handle = '', login_id] = subject.split(SEPARATOR)
+  if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
+  const visitor = visitorOf(context, call)
+  return {
+    visitor,
+    flow: await findFlow(context, visitor, handle),
+    form,
+    login_id: login_id as LoginId | undefined,
+  }
+}
+
+/** The flow as if it had settled on this login: what a page that spoke of it means. */
+export const settleOn = (flow: StoredFlow, login_id: LoginId | undefined): StoredFlow => {
+  const { pending } = flow
+  if (login_id === undefined || pending.login_id === login_id) return flow
+  return { ...flow, pending: { ...pending, login_id, selected: true } }
+}
+
+/** Whether the login was proven in this flow, by its own record: two tabs may log in at the same moment. */
+export const isProven = ({ pending }: Flow): boolean => Boolean(pending?.login_id) && !pending?.selected

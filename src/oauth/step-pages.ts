@@ -1,0 +1,139 @@
+import type { Context } from '#src/context.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { chooseLocale } from '#src/http/locale.ts'
+import type { Common, Pages, Person } from '#src/http/page-data.ts'
+import { render } from '#src/http/pages.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import type { Login } from '#src/sessions/logins.ts'
+import { passwordRules } from '#src/sign-in/new-password.ts'
+import { isProven, type StoredFlow, stepToken, type Visitor } from './flow.ts'
+
+/** A form shown again because of what was posted. */
+interface Again<Page extends keyof Pages> {
+  data: Partial<Pages[Page]>
+  status: number
+  headers?: Record<string, string>
+}
+
+export const brandOf = (organization: Organization): Common['brand'] => {
+  const { theme } = settingsOf(organization)
+  return { name: organization.display_name, ...(theme && { theme }) }
+}
+
+export const personOf = (user: Pick<Login, 'first_name' | 'last_name' | 'username' | 'email'>): Person => ({
+  name: `${user.first_name} ${user.last_name}`.trim(),
+  username: user.username,
+  email: user.email,
+})
+
+export const localeOf = (call: Call, ui_locales: readonly string[] = []): string =>
+  chooseLocale([...ui_locales], call.request.headers.get('accept-language'))
+
+const show = <Page extends keyof Pages>(
+  page: Page,
+  { call }: Visitor,
+  { request, organization }: StoredFlow,
+  data: Omit<Pages[Page], keyof Common>,
+  again: Again<Page> | undefined,
+): Response =>
+  render(
+    page,
+    { brand: brandOf(organization), request_id: call.request_id, ...data, ...again?.data } as Pages[Page],
+    { ...again, locale: localeOf(call, request.ui_locales) },
+  )
+
+const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
+
+/** `login`: whose password is asked for again, if anybody's. */
+export const loginPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login?: Login,
+  again?: Again<'login'>,
+): Response => {
+  const username = login?.username ?? flow.request.login_hint
+  return show(
+    'login',
+    visitor,
+    flow,
+    {
+      action: '/oauth/login',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'login'),
+      ...clientName(flow),
+      ...(username !== undefined && { username }),
+    },
+    again,
+  )
+}
+
+export const selectAccountPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  logins: readonly Login[],
+): Response =>
+  show(
+    'select-account',
+    visitor,
+    flow,
+    {
+      action: '/oauth/select-account',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'select_account'),
+      ...clientName(flow),
+      accounts: logins.map(login => ({ login: login.id, ...personOf(login) })),
+    },
+    undefined,
+  )
+
+export const changePasswordPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Login,
+  again?: Again<'change-password'>,
+): Response =>
+  show(
+    'change-password',
+    visitor,
+    flow,
+    {
+      action: '/oauth/change-password',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'change_password', login.id),
+      reason: login.password_temporary ? 'temporary' : 'expired',
+      user: personOf(login),
+      ask_current: !isProven(flow),
+      rules: passwordRules(settingsOf(flow.organization).password_policy),
+    },
+    again,
+  )
+
+export const consentPage = (context: Context, visitor: Visitor, flow: StoredFlow, login: Login): Response => {
+  const { request, client } = flow
+  return show(
+    'consent',
+    visitor,
+    flow,
+    {
+      action: '/oauth/consent',
+      client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
+      user: personOf(login),
+      scopes: request.scopes.map(name => ({ name })),
+      fields: {
+        client_id: request.client_id,
+        scope: formatScope(request.scopes),
+        state: request.state ?? '',
+        code_challenge: request.code_challenge,
+        redirect_uri: request.redirect_uri,
+        csrf_token: stepToken(context, flow, 'consent', login.id),
+        ...(request.nonce !== undefined && { nonce: request.nonce }),
+        request: flow.handle,
+      },
+    },
+    undefined,
+  )
+}

@@ -1,0 +1,124 @@
+import { and, eq, gt, sql } from 'drizzle-orm'
+import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+/** An authorization request as it is stored: the hint verified and reduced to the user whom it names. */
+export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
+  readonly hinted_user_id: string | undefined
+}
+
+/**
+ * An authorization in which a person has to act, bound to one browser. `login_id` is the login settled on: proven in this flow,
+ * or only `selected`. `selected` without a login: the person wants to log in as somebody else.
+ */
+export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request' | 'consented'> & {
+  request: FlowRequest
+}
+
+const pendingOf = prepared((q, { authorization_requests: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(
+      and(
+        eq(t.request_hash, sql.placeholder('request_hash')),
+        eq(t.browser_hash, sql.placeholder('browser_hash')),
+        gt(t.expires_at, sql.placeholder('now')),
+      ),
+    ),
+)
+
+/** The pending request of that handle, if it is this browser's. */
+export const findPending = async (
+  q: Queries,
+  key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
+): Promise<Pending | undefined> => (await pendingOf(q, key))[0] as Pending | undefined
+
+export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
+  await tx.insert(tx.tables.authorization_requests).values(pending)
+}
+
+/** Whether it was still there. */
+export const updatePending = async (
+  tx: Transaction,
+  request_hash: SecretHash,
+  settled: { login_id: LoginId | null; selected: boolean },
+): Promise<boolean> => {
+  const { authorization_requests: t } = tx.tables
+  const rows = await tx
+    .update(t)
+    .set(settled)
+    .where(eq(t.request_hash, request_hash))
+    .returning({ hash: t.request_hash })
+  return rows.length > 0
+}
+
+/** True for exactly one caller: what ends a request (a code, a refusal) is done by that one. */
+export const consumePending = async (tx: Transaction, request_hash: SecretHash): Promise<boolean> => {
+  const { authorization_requests: t } = tx.tables
+  const rows = await tx.delete(t).where(eq(t.request_hash, request_hash)).returning({ hash: t.request_hash })
+  return rows.length > 0
+}
+
+const consentsOf = prepared((q, { consents, logins }) =>
+  q
+    .select({ user_id: consents.user_id, scopes: consents.scopes })
+    .from(logins)
+    .innerJoin(
+      consents,
+      and(eq(consents.user_id, logins.user_id), eq(consents.client_id, sql.placeholder('client_id'))),
+    )
+    .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
+)
+
+/** What the users of this browser have granted to the client before. */
+export const listConsents = (
+  q: Queries,
+  key: { browser_hash: SecretHash; client_id: string },
+): Promise<{ user_id: UserId; scopes: string[] }[]> => consentsOf(q, key)
+
+/** Adds the scopes to those that the user granted the client before. */
+export const grantConsent = async (
+  tx: Transaction,
+  grant: { user_id: UserId; client_id: string; organization_id: OrganizationId; scopes: readonly string[] },
+  now: number,
+): Promise<void> => {
+  const { consents } = tx.tables
+  const { scopes, ...key } = grant
+  const [before] = await tx
+    .select({ scopes: consents.scopes })
+    .from(consents)
+    .where(and(eq(consents.user_id, key.user_id), eq(consents.client_id, key.client_id)))
+  const all = [...new Set([...(before?.scopes ?? []), ...scopes])]
+  await tx
+    .insert(consents)
+    .values({ ...key, scopes: all, created_at: now, updated_at: now })
+    .onConflictDoUpdate({
+      target: [consents.user_id, consents.client_id],
+      set: { scopes: all, updated_at: now },
+    })
+}
+
+/** What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. */
+export const insertParked = async (
+  tx: Transaction,
+  parked: Tables['parked_requests']['$inferSelect'],
+): Promise<void> => {
+  await tx.insert(tx.tables.parked_requests).values(parked)
+}
+
+/** The body, once. */
+export const consumeParked = async (
+  tx: Transaction,
+  key: { handle_hash: SecretHash; kind: string; now: number },
+): Promise<string | undefined> => {
+  const { parked_requests: t } = tx.tables
+  const [row] = await tx
+    .delete(t)
+    .where(and(eq(t.handle_hash, key.handle_hash), eq(t.kind, key.kind), gt(t.expires_at, key.now)))
+    .returning({ body: t.body })
+  return row?.body
+}

@@ -1,0 +1,106 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import {
+  checkChosen,
+  hashPassword,
+  type PasswordPolicy,
+  verifyPassword,
+} from '#src/directory/users/password.ts'
+import { setPassword, type UserRow } from '#src/directory/users/store.ts'
+import type { ChangePassword, PasswordRule } from '#src/http/page-data.ts'
+import type { Detail } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { provePassword } from './password.ts'
+
+const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
+
+/** What a page says that a new password needs, with what the refused one broke. */
+export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] = []): PasswordRule[] => {
+  const rules: PasswordRule[] = [
+    { rule: 'min_length', count: policy.min_length },
+    ...switches.filter(rule => policy[rule]).map(rule => ({ rule })),
+    { rule: 'not_common' },
+  ]
+  return rules.map(rule => ({ ...rule, failed: broken.some(({ code }) => code === rule.rule) }))
+}
+
+/** The same form once more: what its page shows, and how it is answered. */
+interface Again {
+  data: Required<Pick<ChangePassword, 'error' | 'rules'>>
+  status: number
+  headers: Record<string, string>
+}
+
+type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Again }
+
+/**
+ * The new password of a form (`password`, `password_repeat`, and `current_password` where it is asked for), hashed; or why it
+ * cannot be taken.
+ */
+export const chooseNewPassword = async (
+  context: Context,
+  policy: PasswordPolicy,
+  form: ReadonlyMap<string, string>,
+  person: { user: UserRow; ask_current: boolean; origin: Origin },
+): Promise<Chosen> => {
+  const { user, ask_current, origin } = person
+  const password = form.get('password') ?? ''
+  const broken = checkChosen(policy, password)
+  const again = (error: Again['data']['error'], status = 400, headers = {}): Chosen => ({
+    again: { data: { error, rules: passwordRules(policy, broken) }, status, headers },
+  })
+  if (ask_current) {
+    const { organization_id, username: identifier } = user
+    const current = form.get('current_password') ?? ''
+    const { refusal } = await provePassword(context, {
+      organization_id,
+      identifier,
+      password: current,
+      origin,
+    })
+    if (refusal) {
+      const { code, seconds, status, headers } = refusal
+      return again(
+        { code: code === 'invalid_credentials' ? 'wrong_current' : code, seconds },
+        status,
+        headers,
+      )
+    }
+  }
+  if (broken.length > 0) return again({ code: 'policy' })
+  if (password !== form.get('password_repeat')) return again({ code: 'mismatch' })
+  if (user.password_hash && (await verifyPassword(context, user.password_hash, password)))
+    return again({ code: 'unchanged' })
+  return { password_hash: await hashPassword(context, password) }
+}
+
+/**
+ * The password that a person has chosen. Every session and login of theirs ends with it, whoever may hold it; the caller
+ * starts a new login in the browser at hand.
+ */
+export const replaceOwnPassword = async (
+  context: Context,
+  tx: Transaction,
+  { user, password_hash, origin }: { user: UserRow; password_hash: string; origin: Origin },
+): Promise<void> => {
+  const now = context.clock.now()
+  const actor = { id: user.id, email: user.email }
+  await setPassword(tx, user.id, {
+    password_hash,
+    password_temporary: false,
+    password_changed_at: now,
+    updated_at: now,
+  })
+  await record(context, tx, {
+    type: 'user.password_changed',
+    actor,
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    subject_id: user.id,
+  })
+  await revokeSessions(context, tx, { user_id: user.id }, { actor, origin, reason: 'password_changed' })
+}
