@@ -1,0 +1,55 @@
+import type { Caller, Context } from '#src/context.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import { iso } from '#src/lib/text.ts'
+import { AuditEvent, EventList, ListEvents } from './schema.ts'
+import { countEvents, type EventRow, eventKeyset, findEvent, listEvents } from './store.ts'
+
+const eventAnswer = ({ seq, subject_id, timestamp, ...event }: EventRow) => ({
+  ...event,
+  timestamp: iso(timestamp),
+})
+
+const list = (context: Context, caller: Caller, query: ListEvents) => {
+  const { limit, cursor, order, ...asked } = query
+  const filter = { ...asked, organization_id: scopeOf(caller, asked.organization_id) }
+  const filtered = Object.values(asked).some(value => value !== undefined)
+  return page(context, {
+    name: 'events',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) => context.store.read(q => listEvents(q, filter, { order, after, limit })),
+    total: () => context.store.read(q => countEvents(q, filter, filtered)),
+    keyset: eventKeyset,
+    item: eventAnswer,
+  })
+}
+
+export const eventRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'GET',
+    path: '/events',
+    permission: 'events:read',
+    summary: 'List audit events',
+    query: ListEvents,
+    status: 200,
+    answer: EventList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/events/:event_id',
+    permission: 'events:read',
+    summary: 'Get an audit event',
+    status: 200,
+    answer: AuditEvent,
+    errors: [404],
+    handle: async ({ caller, params }) => {
+      const event = await context.store.read(q => findEvent(q, within(caller), params.event_id))
+      if (!event) throw notFound('The event')
+      return eventAnswer(event)
+    },
+  }),
+]

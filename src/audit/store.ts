@@ -1,0 +1,189 @@
+import {
+  and,
+  asc,
+  type Column,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  lt,
+  lte,
+  not,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { Keyset } from '#src/lib/cursor.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { removeSome } from '#src/storage/batches.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type EventRow = Tables['events']['$inferSelect']
+
+export interface EventFilter {
+  type?: string | undefined
+  actor_id?: string | undefined
+  target_id?: string | undefined
+  ip_address?: string | undefined
+  organization_id?: OrganizationId | undefined
+  /** Milliseconds, inclusive. */
+  from?: number | undefined
+  to?: number | undefined
+}
+
+const selectPurges = prepared((q, { purges }) =>
+  q
+    .select({ id: purges.id })
+    .from(purges)
+    .where(inArray(purges.kind, ['user', 'organization']))
+    .limit(1),
+)
+
+/** Leaves out the events of deleted organizations, and those that name a deleted user, until they are removed; mostly there are none. */
+const visible = async (q: Queries): Promise<SQL | undefined> => {
+  if ((await selectPurges(q, {})).length === 0) return undefined
+  const { events, purges } = q.tables
+  const gone = (column: Column, kind: 'user' | 'organization') =>
+    sql`coalesce(${column}, '') IN ${q.select({ id: purges.id }).from(purges).where(eq(purges.kind, kind))}`
+  return and(
+    not(gone(events.organization_id, 'organization')),
+    not(gone(events.subject_id, 'user')),
+    or(not(gone(events.actor_id, 'user')), sql`${events.actor_id} = ${events.target_id}`),
+    or(not(gone(events.target_id, 'user')), eq(events.type, 'user.deleted')),
+  )
+}
+
+type Equal = 'type' | 'actor_id' | 'target_id' | 'ip_address' | 'organization_id'
+
+/** Each begins an index that goes on with the time. The first that fits wins where counting finds no better. */
+const indexes: Equal[][] = [
+  ['target_id'],
+  ['actor_id'],
+  ['organization_id', 'type'],
+  ['type'],
+  ['ip_address'],
+  ['organization_id'],
+]
+
+/** So many rows may be looked through for a page without its cost being seen. */
+const FEW_EVENTS = 1000
+
+const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
+  and(
+    from === undefined ? undefined : gte(events.timestamp, from),
+    to === undefined ? undefined : lte(events.timestamp, to),
+  )
+
+const given = (filter: EventFilter): Equal[] =>
+  (['type', 'actor_id', 'target_id', 'ip_address', 'organization_id'] as const).filter(
+    name => filter[name] !== undefined,
+  )
+
+const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
+  and(...names.map(name => eq(events[name], filter[name] ?? '')))
+
+/** How many events fit these names, up to `most`. */
+const countSome = (q: Queries, filter: EventFilter, names: Equal[], most: number): Promise<number> => {
+  const { events } = q.tables
+  return q.$count(
+    q
+      .select({ seq: events.seq })
+      .from(events)
+      .where(and(equal(q, filter, names), between(q, filter)))
+      .limit(most),
+  )
+}
+
+/** Which index to walk: the one whose part of the filter is the rarest. */
+const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
+  const names = given(filter)
+  const usable = indexes.filter(index => index.every(name => names.includes(name)))
+  const exact = usable.find(index => index.length === names.length)
+  if (exact || usable.length === 0) return exact ?? []
+  let best: Equal[] = []
+  let fewest = FEW_EVENTS + 2
+  for (const index of usable) {
+    const count = await countSome(q, filter, index, FEW_EVENTS + 1)
+    if (count < fewest) [best, fewest] = [index, count]
+  }
+  return best
+}
+
+/** The filter such that this index alone is used: to the others, a function hides the column. */
+const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
+  const { events } = q.tables
+  const index = await rarest(q, filter)
+  const others = given(filter).filter(name => !index.includes(name))
+  return and(
+    equal(q, filter, index),
+    between(q, filter),
+    ...others.map(name => sql`coalesce(${events[name]}, '') = ${filter[name]}`),
+    await visible(q),
+  )
+}
+
+export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.seq]
+
+/** By time, and among those of one millisecond in the order of writing. */
+export const listEvents = async (
+  q: Queries,
+  filter: EventFilter,
+  page: { order: 'asc' | 'desc'; after: Keyset | undefined; limit: number },
+): Promise<EventRow[]> => {
+  const { events } = q.tables
+  const [direction, beyond] = page.order === 'asc' ? [asc, gt] : [desc, lt]
+  const [timestamp, seq] = page.after ?? []
+  const next = page.after && beyond(sql`(${events.timestamp}, ${events.seq})`, sql`(${timestamp}, ${seq})`)
+  return q
+    .select()
+    .from(events)
+    .where(and(await matching(q, filter), next))
+    .orderBy(direction(events.timestamp), direction(events.seq))
+    .limit(page.limit)
+}
+
+/** Without a filter kept by triggers; with one exact to 10,000, then 10,001. */
+export const countEvents = async (q: Queries, filter: EventFilter, filtered: boolean): Promise<number> => {
+  const { counters, events } = q.tables
+  if (filtered)
+    return q.$count(
+      q
+        .select({ seq: events.seq })
+        .from(events)
+        .where(await matching(q, filter))
+        .limit(COUNT_LIMIT + 1),
+    )
+  const own = filter.organization_id && eq(counters.organization_id, filter.organization_id)
+  const [row] = await q
+    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)`.mapWith(Number) })
+    .from(counters)
+    .where(and(eq(counters.kind, 'events'), own))
+  return row?.total ?? 0
+}
+
+export const findEvent = async (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  id: string,
+): Promise<EventRow | undefined> => {
+  const { events } = q.tables
+  const [event] = await q
+    .select()
+    .from(events)
+    .where(
+      and(
+        sql`${events.id} = ${id}`,
+        organization_id && eq(events.organization_id, organization_id),
+        await visible(q),
+      ),
+    )
+  return event
+}
+
+export const removeOldEvents = (tx: Transaction, before: number, limit: number): Promise<number> => {
+  const { events } = tx.tables
+  return removeSome(tx, events, events.seq, lt(events.timestamp, before), limit)
+}

@@ -1,0 +1,146 @@
+import { availableParallelism } from 'node:os'
+import type { Context } from '#src/context.ts'
+import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
+import { commonPasswords } from './common-passwords.ts'
+
+/** An organization's rules for new passwords, with the defaults of the specification filled in. */
+export interface PasswordPolicy {
+  min_length: number
+  require_uppercase: boolean
+  require_lowercase: boolean
+  require_digit: boolean
+  require_special: boolean
+  max_age_days?: number | undefined
+}
+
+type Costs = { config: Pick<Context['config'], 'argon2_memory' | 'argon2_time'> }
+
+export const MAX_PASSWORD_BYTES = 1024
+
+/** NFC (NIST SP 800-63B section 3.1.1.2): the same password typed on another keyboard is the same password. */
+export const normalizePassword = (password: string): string => password.normalize('NFC')
+
+const tooLong = (normalized: string): boolean => Buffer.byteLength(normalized) > MAX_PASSWORD_BYTES
+
+const detail = (code: string, message: string): Detail => ({ field: 'password', code, message })
+
+const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`)
+
+/** The rules that a new password breaks, one detail each; none: it may be used. */
+export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
+  const text = normalizePassword(password)
+  if (tooLong(text)) return [LENGTH]
+  const rules: [broken: boolean, code: string, message: string][] = [
+    [
+      [...text].length < Math.max(policy.min_length, 1),
+      'min_length',
+      `At least ${Math.max(policy.min_length, 1)} characters are needed.`,
+    ],
+    [
+      policy.require_uppercase && !/\p{Lu}/u.test(text),
+      'require_uppercase',
+      'At least one uppercase letter is needed.',
+    ],
+    [
+      policy.require_lowercase && !/\p{Ll}/u.test(text),
+      'require_lowercase',
+      'At least one lowercase letter is needed.',
+    ],
+    [policy.require_digit && !/\p{Nd}/u.test(text), 'require_digit', 'At least one digit is needed.'],
+    [
+      policy.require_special && !/[^\p{L}\p{N}]/u.test(text),
+      'require_special',
+      'At least one character that is neither letter nor digit is needed.',
+    ],
+  ]
+  return rules.flatMap(([broken, code, message]) => (broken ? [detail(code, message)] : []))
+}
+
+/**
+ * For pages, where a person chooses: the policy, and the list of passwords that everybody chooses, also with digits
+ * or signs behind them (NIST SP 800-63B section 3.1.1.2, https://pages.nist.gov/800-63-4/sp800-63b.html).
+ */
+export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
+  const text = normalizePassword(password).toLowerCase()
+  const common = commonPasswords().has(text) || commonPasswords().has(text.replace(/[^\p{L}]{1,6}$/u, ''))
+  return [
+    ...checkPolicy(policy, password),
+    ...(common ? [detail('not_common', 'This password is among those that everybody tries first.')] : []),
+  ]
+}
+
+/**
+ * At most `slots` jobs at once and `waiting` behind them; 503 with `Retry-After` past that. argon2 runs on the
+ * runtime's own threads, where more at once would only take the cores from everything else (architecture.md section 6).
+ */
+export const boundedQueue = (slots: number, waiting: number) => {
+  let running = 0
+  const queue: (() => void)[] = []
+  return async <T>(job: () => Promise<T>): Promise<T> => {
+    if (running < slots) running++
+    else if (queue.length < waiting) await new Promise<void>(start => queue.push(start))
+    else
+      throw retryLater(
+        'temporarily_unavailable',
+        'Too many passwords are being checked at present. Try again in a moment.',
+        2000,
+      )
+    try {
+      return await job()
+    } finally {
+      // The slot passes on to the next in line, or is free again.
+      const next = queue.shift()
+      if (next) next()
+      else running--
+    }
+  }
+}
+
+const SLOTS = Math.max(1, availableParallelism() - 1)
+const hashing = boundedQueue(SLOTS, SLOTS * 64)
+
+/** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
+export const hashPassword = async ({ config }: Costs, password: string): Promise<string> => {
+  const text = normalizePassword(password)
+  if (tooLong(text)) throw invalid(LENGTH)
+  return hashing(() =>
+    Bun.password.hash(text, {
+      algorithm: 'argon2id',
+      memoryCost: config.argon2_memory,
+      timeCost: config.argon2_time,
+    }),
+  )
+}
+
+/** PHC argon2 or bcrypt: hashes made elsewhere verify as well. */
+const isKnownHash = (text: string): boolean =>
+  /^\$argon2(?:id|i|d)\$v=19\$m=\d+,t=\d+,p=\d+\$[\w+/]{11,}\$[\w+/]{16,}$/.test(text) ||
+  /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
+
+/** A hash that no password has, at the cost of a real one: its 32 bytes are all zero. */
+const dummy = ({ config }: Costs): string =>
+  `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
+
+/**
+ * Whether `password` is the one of `hash`. Without a hash (an unknown user, or one who has no password) it costs the
+ * same and is false. 503 when too many wait.
+ */
+export const verifyPassword = async (
+  context: Costs,
+  hash: string | null | undefined,
+  password: string,
+): Promise<boolean> => {
+  const text = normalizePassword(password)
+  if (text === '' || tooLong(text)) return false
+  // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
+  const stored = hash && isKnownHash(hash) ? hash : undefined
+  const given = stored?.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
+  const matches = await hashing(() => Bun.password.verify(given, stored ?? dummy(context)))
+  return matches && stored !== undefined
+}
+
+/** Whether the settings ask for more than this hash has: then hash again, now that the password is at hand. */
+export const needsRehash = ({ config }: Costs, hash: string): boolean => {
+  const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
+  return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time
+}

@@ -1,0 +1,128 @@
+import type { Caller, Context } from '#src/context.ts'
+import { scopeOf, within } from '#src/directory/access.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
+import { countAllUsers, countUsers, keysetOf, listUsers } from './list-store.ts'
+import { CreateUser, ListUsers, ResetPassword, UpdateUser, User, UserList, userAnswer } from './schema.ts'
+import {
+  byCaller,
+  createUser,
+  deleteUser,
+  getUser,
+  resetPassword,
+  revokeUserSessions,
+  updateUser,
+} from './service.ts'
+import { roleNames, roleNamesOf } from './store.ts'
+
+const list = async (context: Context, caller: Caller, query: ListUsers) => {
+  const { search, enabled, role, email_verified, sort, order } = query
+  const filter = {
+    search,
+    enabled,
+    role,
+    email_verified,
+    organization_id: scopeOf(caller, query.organization_id),
+  }
+  const unfiltered = [search, enabled, role, email_verified, query.organization_id].every(
+    value => value === undefined,
+  )
+  return page(context, {
+    name: 'users',
+    query,
+    scope: within(caller) ?? '',
+    fetch: async (after, limit) => {
+      const users = await listUsers(context.store, filter, { sort, order, after, limit })
+      return context.store.read(q => roleNamesOf(q, users))
+    },
+    total: () =>
+      unfiltered
+        ? context.store.read(q => countAllUsers(q, filter.organization_id))
+        : countUsers(context.store, filter),
+    keyset: keysetOf(query),
+    item: userAnswer,
+  })
+}
+
+export const userRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/users',
+    permission: 'users:create',
+    summary: 'Create a user',
+    body: CreateUser,
+    status: 201,
+    answer: User,
+    errors: [409],
+    handle: async ({ caller, body, origin }) =>
+      userAnswer(await createUser(context, body, byCaller(caller, origin))),
+  }),
+  route({
+    method: 'GET',
+    path: '/users',
+    permission: 'users:read',
+    summary: 'List users',
+    query: ListUsers,
+    status: 200,
+    answer: UserList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/users/:user_id',
+    permission: 'users:read',
+    summary: 'Get a user',
+    status: 200,
+    answer: User,
+    errors: [404],
+    handle: ({ caller, params }) =>
+      context.store.read(async q => {
+        const user = await getUser(q, caller, params.user_id)
+        return userAnswer({ ...user, roles: await roleNames(q, user.id) })
+      }),
+  }),
+  route({
+    method: 'PUT',
+    path: '/users/:user_id',
+    permission: 'users:update',
+    summary: 'Change a user: only the fields given',
+    body: UpdateUser,
+    status: 200,
+    answer: User,
+    errors: [404, 409],
+    handle: async ({ caller, params, body, origin }) =>
+      userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, origin))),
+  }),
+  route({
+    method: 'POST',
+    path: '/users/:user_id/reset-password',
+    permission: 'users:update',
+    summary: 'Set a new password; ends all sessions and logins of the user',
+    body: ResetPassword,
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, body, origin }) =>
+      resetPassword(context, params.user_id, body, byCaller(caller, origin)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/users/:user_id',
+    permission: 'users:delete',
+    summary: 'Delete a user, with sessions, tokens and the events that name the user',
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, origin }) => deleteUser(context, params.user_id, byCaller(caller, origin)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/users/:user_id/sessions',
+    permission: 'sessions:revoke',
+    summary: 'Revoke all sessions and logins of a user',
+    status: 200,
+    answer: RevokedSessions,
+    errors: [404],
+    handle: async ({ caller, params, origin }) =>
+      revokedAnswer(await revokeUserSessions(context, params.user_id, byCaller(caller, origin))),
+  }),
+]

@@ -1,0 +1,324 @@
+import { type Actor, record } from '#src/audit/record.ts'
+import type { EventType } from '#src/audit/types.ts'
+import type { Caller, Context } from '#src/context.ts'
+import {
+  effectiveRoles,
+  mayActOn,
+  mayGrant,
+  permissionsOf,
+  requireOrganization,
+  within,
+} from '#src/directory/access.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { conflict, type Detail, invalid, notFound } from '#src/lib/app-error.ts'
+import { canonicalDomain, canonicalEmail } from '#src/lib/email.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { iso } from '#src/lib/text.ts'
+import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { checkChosen, checkPolicy, hashPassword } from './password.ts'
+import { removeOrPurge } from './remains-store.ts'
+import type { CreateUser, ResetPassword, UpdateUser } from './schema.ts'
+import {
+  findUser,
+  insertUser,
+  organizationOf,
+  removeUser,
+  replaceRoles,
+  roleNames,
+  rolesNamed,
+  saveUser,
+  setPassword,
+  takenName,
+  type UserRow,
+  type UserWithRoles,
+} from './store.ts'
+
+/** On whose behalf: `caller` for the admin API, whose rights then bound what may be done; without one, the server's own. */
+export interface By {
+  actor: Actor
+  origin: Origin
+  caller?: Caller
+}
+
+export const byCaller = (caller: Caller, origin: Origin): By => ({
+  actor: { id: caller.id, email: caller.email },
+  origin,
+  caller,
+})
+
+/** The body of POST /users, or a user that comes with a hash made before, or without any password (null). */
+export type NewUser = Omit<CreateUser, 'password'> & ({ password: string } | { password_hash: string | null })
+
+const recordUser = (
+  context: Context,
+  tx: Transaction,
+  { actor, origin }: Pick<By, 'actor' | 'origin'>,
+  type: EventType,
+  user: UserRow,
+  metadata: Record<string, unknown> = {},
+) =>
+  record(context, tx, {
+    type,
+    actor,
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    metadata,
+    subject_id: user.id,
+  })
+
+const refuse = ([first, ...others]: Detail[]): void => {
+  if (first) throw invalid(first, ...others)
+}
+
+/** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
+const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {
+  const user = await getUser(q, caller, id)
+  if (caller) mayActOn(caller, permissionsOf(await effectiveRoles(q, user.id)))
+  return user
+}
+
+export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
+  const user = await findUser(q, caller && within(caller), id)
+  if (!user) throw notFound('The user')
+  return user
+}
+
+/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
+const rolesToGive = async (q: Queries, { caller }: By, organization_id: OrganizationId, names: string[]) => {
+  const roles = await rolesNamed(q, organization_id, names)
+  if (caller) mayGrant(caller, permissionsOf(roles))
+  const problems = names.flatMap(name =>
+    roles.some(role => role.name === name)
+      ? []
+      : [{ field: 'roles', code: 'unknown_role', message: `The organization has no role ${name}.` }],
+  )
+  return { ids: roles.map(({ id }): RoleId => id), problems }
+}
+
+const getOrganization = async (q: Queries, id: OrganizationId) => {
+  const organization = await organizationOf(q, id)
+  if (!organization) throw notFound('The organization')
+  return organization
+}
+
+const domainProblems = (allowed_domains: readonly string[] | undefined, email: string): Detail[] => {
+  const domain = (canonicalEmail(email) ?? '').split('@').at(-1) ?? ''
+  return !allowed_domains?.length || allowed_domains.some(allowed => canonicalDomain(allowed) === domain)
+    ? []
+    : [
+        {
+          field: 'email',
+          code: 'domain_not_allowed',
+          message: `The organization allows addresses at ${allowed_domains.join(', ')} only.`,
+        },
+      ]
+}
+
+const refuseTaken = async (tx: Transaction, user: Parameters<typeof takenName>[1]): Promise<void> => {
+  const taken = await takenName(tx, user)
+  if (taken) throw conflict(`Another user of the organization has this ${taken}.`)
+}
+
+/**
+ * 422 for what the organization does not allow, 403 for roles beyond the caller's rights, 409 for a taken name. `also` is what
+ * has to happen in the same write, if anything.
+ */
+export const createUser = async (
+  context: Context,
+  input: NewUser,
+  by: By,
+  also?: (tx: Transaction, user: UserRow) => Promise<void>,
+): Promise<UserWithRoles> => {
+  const check = async (q: Queries) => {
+    const organization_id = by.caller
+      ? await requireOrganization(q, by.caller, input.organization_id)
+      : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
+    const settings = settingsOf(await getOrganization(q, organization_id))
+    const roles = await rolesToGive(q, by, organization_id, input.roles)
+    refuse([
+      ...roles.problems,
+      ...domainProblems(settings.allowed_domains, input.email),
+      ...('password' in input ? checkPolicy(settings.password_policy, input.password) : []),
+    ])
+    return { organization_id, role_ids: roles.ids }
+  }
+  await context.store.read(check)
+  const password_hash =
+    'password' in input ? await hashPassword(context, input.password) : input.password_hash
+  return context.store.write(async tx => {
+    const { organization_id, role_ids } = await check(tx)
+    const now = context.clock.now()
+    const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
+    const id = newId('usr', now)
+    await refuseTaken(tx, { id, organization_id, username, email })
+    await insertUser(
+      tx,
+      {
+        id,
+        organization_id,
+        username,
+        email,
+        first_name,
+        last_name,
+        enabled,
+        email_verified,
+        attributes,
+        password_hash,
+        password_temporary: false,
+        password_changed_at: now,
+        created_at: now,
+        updated_at: now,
+        last_login: null,
+      },
+      role_ids,
+    )
+    const user = await getUser(tx, undefined, id)
+    await recordUser(context, tx, by, 'user.created', user)
+    await also?.(tx, user)
+    return { ...user, roles: input.roles }
+  })
+}
+
+/** 422 for read-only fields that differ from what is stored: an object that was read can be sent back as it is. */
+const readOnlyProblems = (user: UserRow, change: UpdateUser): Detail[] => {
+  const stored = {
+    id: user.id,
+    organization_id: user.organization_id,
+    created_at: iso(user.created_at),
+    updated_at: iso(user.updated_at),
+    last_login: user.last_login === null ? null : iso(user.last_login),
+  }
+  return Object.entries(stored).flatMap(([field, value]) => {
+    const given = change[field as keyof typeof stored]
+    return given === undefined || given === value
+      ? []
+      : [{ field, code: 'read_only', message: 'This field cannot be changed.' }]
+  })
+}
+
+const editable = [
+  'username',
+  'email',
+  'first_name',
+  'last_name',
+  'email_verified',
+  'attributes',
+  'roles',
+  'enabled',
+] as const
+
+type Editable = Pick<UserWithRoles, (typeof editable)[number]>
+
+const given = (change: UpdateUser): Partial<Editable> =>
+  Object.fromEntries(editable.flatMap(field => (change[field] === undefined ? [] : [[field, change[field]]])))
+
+/** Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. */
+export const updateUser = (
+  context: Context,
+  id: string,
+  change: UpdateUser,
+  by: By,
+): Promise<UserWithRoles> =>
+  context.store.write(async tx => {
+    const user = await getUserToChange(tx, by, id)
+    const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
+    const before = { ...user, roles: await roleNames(tx, user.id) }
+    const after = { ...before, ...given(change) }
+    const changed = editable.filter(field => !Bun.deepEquals(before[field], after[field]))
+    const domains = changed.includes('email')
+      ? settingsOf(await getOrganization(tx, user.organization_id)).allowed_domains
+      : undefined
+    refuse([
+      ...readOnlyProblems(user, change),
+      ...(roles?.problems ?? []),
+      ...domainProblems(domains, after.email),
+    ])
+    if (changed.length === 0) return before
+    if (changed.includes('username') || changed.includes('email')) await refuseTaken(tx, after)
+    const { roles: names, ...row } = { ...after, updated_at: context.clock.now() }
+    await saveUser(tx, row)
+    if (roles && changed.includes('roles')) await replaceRoles(tx, user.id, roles.ids)
+    const fields = changed.filter(field => field !== 'enabled')
+    if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
+    if (changed.includes('enabled'))
+      await recordUser(context, tx, by, row.enabled ? 'user.enabled' : 'user.disabled', row)
+    return { ...row, roles: names }
+  })
+
+/** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
+export const resetPassword = async (
+  context: Context,
+  id: string,
+  { password, temporary }: ResetPassword,
+  by: By,
+): Promise<void> => {
+  await context.store.read(async q => {
+    const user = await getUserToChange(q, by, id)
+    const { password_policy } = settingsOf(await getOrganization(q, user.organization_id))
+    refuse(checkPolicy(password_policy, password))
+  })
+  const password_hash = await hashPassword(context, password)
+  await context.store.write(async tx => {
+    const user = await getUserToChange(tx, by, id)
+    const now = context.clock.now()
+    await setPassword(tx, user.id, {
+      password_hash,
+      password_temporary: temporary,
+      password_changed_at: now,
+      updated_at: now,
+    })
+    await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
+    await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
+  })
+}
+
+/** The user chose a new password on a page. 422 with the rules that it breaks, the list of common ones included. */
+export const changeOwnPassword = async (
+  context: Context,
+  { id, organization_id }: Pick<UserRow, 'id' | 'organization_id'>,
+  password: string,
+  origin: Origin,
+): Promise<void> => {
+  const { password_policy } = settingsOf(await context.store.read(q => getOrganization(q, organization_id)))
+  refuse(checkChosen(password_policy, password))
+  const password_hash = await hashPassword(context, password)
+  await context.store.write(async tx => {
+    const user = await getUser(tx, undefined, id)
+    const now = context.clock.now()
+    await setPassword(tx, user.id, {
+      password_hash,
+      password_temporary: false,
+      password_changed_at: now,
+      updated_at: now,
+    })
+    const actor = { id: user.id, email: user.email }
+    await recordUser(context, tx, { actor, origin }, 'user.password_changed', user)
+  })
+}
+
+/** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */
+export const deleteUser = (context: Context, id: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const user = await getUserToChange(tx, by, id)
+    await removeUser(tx, user.id)
+    await removeOrPurge(tx, user.id, context.clock.now())
+    const { actor, origin } = by
+    await record(context, tx, {
+      type: 'user.deleted',
+      // The id alone stays, also of users who deleted themselves.
+      actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
+      target_id: user.id,
+      target_type: 'user',
+      organization_id: user.organization_id,
+      origin,
+    })
+  })
+
+export const revokeUserSessions = async (context: Context, id: string, by: By): Promise<number> => {
+  const user = await context.store.read(q => getUser(q, by.caller, id))
+  return revokeAllSessions(context, { user_id: user.id }, { ...by, reason: 'admin' })
+}

@@ -1,0 +1,203 @@
+import { and, eq, inArray, or, sql } from 'drizzle-orm'
+import { foldIdentifier } from '#src/lib/email.ts'
+import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import { notPurged } from '#src/storage/purges.ts'
+import { searchText } from '#src/storage/search.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type UserRow = Tables['users']['$inferSelect']
+
+/** A user with the names of the roles given directly, sorted. */
+export type UserWithRoles = UserRow & { roles: string[] }
+
+const placeholder = sql.placeholder
+
+const selectUser = prepared((q, { users }) =>
+  q
+    .select()
+    .from(users)
+    .where(and(eq(users.id, placeholder('id')), notPurged(q, users.organization_id))),
+)
+
+/** By id, and when an organization is given, in that one alone. */
+export const findUser = async (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  id: string,
+): Promise<UserRow | undefined> => {
+  const [user] = await selectUser(q, { id })
+  return organization_id === undefined || user?.organization_id === organization_id ? user : undefined
+}
+
+const selectForLogin = prepared((q, { users }) =>
+  q
+    .select()
+    .from(users)
+    .where(
+      and(
+        eq(users.organization_id, placeholder('organization_id')),
+        or(eq(users.username_fold, placeholder('name')), eq(users.email_fold, placeholder('name'))),
+        notPurged(q, users.organization_id),
+      ),
+    ),
+)
+
+/** By user name or e-mail address as a person types them. No user name holds an `@`, so both never fit two users. */
+export const findUserForLogin = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  identifier: string,
+): Promise<UserRow | undefined> => {
+  const [user] = await selectForLogin(q, { organization_id, name: foldIdentifier(identifier) })
+  return user
+}
+
+const selectRoleNames = prepared((q, { user_roles, roles }) =>
+  q
+    .select({ name: roles.name })
+    .from(user_roles)
+    .innerJoin(roles, eq(roles.id, user_roles.role_id))
+    .where(eq(user_roles.user_id, placeholder('user_id')))
+    .orderBy(roles.name),
+)
+
+export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
+  (await selectRoleNames(q, { user_id })).map(({ name }) => name)
+
+/** The names of the direct roles of many users at once. */
+export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWithRoles[]> => {
+  const { user_roles, roles } = q.tables
+  const rows =
+    users.length > 0
+      ? await q
+          .select({ user_id: user_roles.user_id, name: roles.name })
+          .from(user_roles)
+          .innerJoin(roles, eq(roles.id, user_roles.role_id))
+          .where(
+            inArray(
+              user_roles.user_id,
+              users.map(({ id }) => id),
+            ),
+          )
+      : []
+  const names = Map.groupBy(rows, ({ user_id }) => user_id)
+  return users.map(user => ({ ...user, roles: (names.get(user.id) ?? []).map(({ name }) => name).sort() }))
+}
+
+const selectOrganization = prepared((q, { organizations }) =>
+  q
+    .select()
+    .from(organizations)
+    .where(eq(organizations.id, placeholder('id'))),
+)
+
+/** The organization as it is now, for writes: what caches hold may be a commit behind inside one. */
+export const organizationOf = async (q: Queries, id: OrganizationId) => {
+  const [organization] = await selectOrganization(q, { id })
+  return organization
+}
+
+const selectTaken = prepared((q, { users }) =>
+  q
+    .select({ id: users.id, username_fold: users.username_fold })
+    .from(users)
+    .where(
+      and(
+        eq(users.organization_id, placeholder('organization_id')),
+        or(eq(users.username_fold, placeholder('username')), eq(users.email_fold, placeholder('email'))),
+      ),
+    ),
+)
+
+/** Which of the two names another user of the organization has. */
+export const takenName = async (
+  q: Queries,
+  user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,
+): Promise<'username' | 'e-mail address' | undefined> => {
+  const username = foldIdentifier(user.username)
+  const rows = await selectTaken(q, {
+    organization_id: user.organization_id,
+    username,
+    email: foldIdentifier(user.email),
+  })
+  const others = rows.filter(({ id }) => id !== user.id)
+  if (others.some(row => row.username_fold === username)) return 'username'
+  return others.length > 0 ? 'e-mail address' : undefined
+}
+
+/** The roles of an organization that have these names. */
+export const rolesNamed = async (q: Queries, organization_id: OrganizationId, names: string[]) => {
+  const { roles } = q.tables
+  return names.length === 0
+    ? []
+    : q
+        .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
+        .from(roles)
+        .where(and(eq(roles.organization_id, organization_id), inArray(roles.name, names)))
+}
+
+type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
+
+/** What the other columns say in the forms in which users are looked up. */
+const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
+  ...user,
+  username_fold: foldIdentifier(user.username),
+  email_fold: foldIdentifier(user.email),
+  search_text: searchText(user),
+})
+
+/** Rejects with a unique violation when user name or e-mail address are taken in the organization. */
+export const insertUser = async (
+  tx: Transaction,
+  user: Omit<UserRow, Derived>,
+  role_ids: RoleId[],
+): Promise<void> => {
+  await tx.insert(tx.tables.users).values(derived(user))
+  await addRoles(tx, user.id, role_ids)
+  tx.changed('users')
+}
+
+/** Gives roles to a user; user_roles repeats what lists sort and filter by. */
+const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
+  const { users, user_roles } = tx.tables
+  const [user] = await tx
+    .select({
+      user_id: users.id,
+      seq: users.seq,
+      enabled: users.enabled,
+      email_verified: users.email_verified,
+      username_fold: users.username_fold,
+      email_fold: users.email_fold,
+      last_login: users.last_login,
+    })
+    .from(users)
+    .where(eq(users.id, user_id))
+  if (user && role_ids.length > 0)
+    await tx.insert(user_roles).values(role_ids.map(role_id => ({ ...user, role_id })))
+}
+
+/** Rejects with a unique violation as `insertUser` does. */
+export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Promise<void> => {
+  await tx.update(tx.tables.users).set(derived(user)).where(eq(tx.tables.users.seq, seq))
+  tx.changed('users')
+}
+
+export const replaceRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
+  await tx.delete(tx.tables.user_roles).where(eq(tx.tables.user_roles.user_id, user_id))
+  await addRoles(tx, user_id, role_ids)
+}
+
+export const setPassword = async (
+  tx: Transaction,
+  user_id: UserId,
+  password: Pick<UserRow, 'password_hash' | 'password_temporary' | 'password_changed_at' | 'updated_at'>,
+): Promise<void> => {
+  await tx.update(tx.tables.users).set(password).where(eq(tx.tables.users.id, user_id))
+}
+
+/** Takes the user's roles and memberships along. */
+export const removeUser = async (tx: Transaction, user_id: UserId): Promise<void> => {
+  await tx.delete(tx.tables.users).where(eq(tx.tables.users.id, user_id))
+  tx.changed('users')
+}

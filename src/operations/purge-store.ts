@@ -1,0 +1,43 @@
+import { asc, eq } from 'drizzle-orm'
+import { removeRemains } from '#src/directory/users/remains-store.ts'
+import { removeUser } from '#src/directory/users/store.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { BATCH, removeSome } from '#src/storage/batches.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+
+const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
+
+/** What was deleted and has rows left, oldest first. */
+export const listPurges = (q: Queries) => selectPurges(q, {})
+
+export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
+  await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
+}
+
+/** A user with everything around costs many times what a plain row does. */
+const USERS = 20
+
+/**
+ * Removes rows of a deleted organization: about `BATCH`, and says how many. Users go first, each with all that refers to
+ * them: what is left then has an index by organization, or runs out by itself within minutes.
+ */
+export const removeOrganizationRows = async (tx: Transaction, id: OrganizationId): Promise<number> => {
+  const { events, sessions, users } = tx.tables
+  const some = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(eq(users.organization_id, id))
+    .limit(USERS)
+  let removed = 0
+  for (const user of some) {
+    const remains = await removeRemains(tx, user.id)
+    removed += remains
+    if (remains === BATCH) return removed
+    await removeUser(tx, user.id)
+    removed++
+    if (removed >= BATCH) return removed
+  }
+  if (some.length > 0) return removed
+  removed += await removeSome(tx, sessions, sessions.id, eq(sessions.organization_id, id), BATCH)
+  return removed + (await removeSome(tx, events, events.seq, eq(events.organization_id, id), BATCH))
+}

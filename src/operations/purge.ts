@@ -1,0 +1,40 @@
+import type { Context } from '#src/context.ts'
+import { purgeClient } from '#src/directory/clients/service.ts'
+import { removeMembers } from '#src/directory/groups/store.ts'
+import { removeHolders } from '#src/directory/roles/store.ts'
+import { removeRemains } from '#src/directory/users/remains-store.ts'
+import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import { BATCH } from '#src/storage/batches.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
+
+/** One batch each: how many rows went; none, and nothing is left. */
+const removals = {
+  user: (tx: Transaction, id: string) => removeRemains(tx, id as UserId),
+  organization: (tx: Transaction, id: string) => removeOrganizationRows(tx, id as OrganizationId),
+  role: (tx: Transaction, id: string) => removeHolders(tx, id as RoleId, BATCH),
+  group: (tx: Transaction, id: string) => removeMembers(tx, id as GroupId, BATCH),
+}
+
+/**
+ * Removes what deleted users, organizations, roles, groups and clients left behind. Each batch is a write of its own, a
+ * few milliseconds long, between which all others go on. Says how many rows went.
+ */
+export const purge = async (context: Context): Promise<number> => {
+  let total = 0
+  for (const { id, kind } of await context.store.read(listPurges)) {
+    if (kind === 'client') {
+      await purgeClient(context, id)
+      continue
+    }
+    for (let removed = -1; removed !== 0; ) {
+      removed = await context.store.write(async tx => {
+        const count = await removals[kind](tx, id)
+        if (count === 0) await endPurge(tx, id)
+        return count
+      })
+      total += removed
+    }
+  }
+  return total
+}

@@ -1,0 +1,110 @@
+import type { Caller, Context } from '#src/context.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { COUNT_LIMIT, page } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { iso } from '#src/lib/text.ts'
+import {
+  ListSessions,
+  RevokedSessions,
+  RevokeSessions,
+  revokedAnswer,
+  type SessionAnswer,
+  SessionList,
+} from './schema.ts'
+import { type By, revokeAllSessions, revokeSession } from './service.ts'
+import { countSessions, findActiveSession, type ListedSession, listSessions } from './store.ts'
+
+const sessionAnswer = (session: ListedSession): SessionAnswer => ({
+  id: session.id,
+  user_id: session.user_id,
+  username: session.username,
+  client_id: session.client_id,
+  organization_id: session.organization_id,
+  ip_address: session.ip_address,
+  user_agent: session.user_agent,
+  location: session.location,
+  started_at: iso(session.started_at),
+  last_active_at: iso(session.last_active_at),
+  expires_at: iso(session.expires_at),
+})
+
+const byAdmin = ({ id, email }: Caller, origin: Origin): By => ({
+  actor: { id, email },
+  origin,
+  reason: 'admin',
+})
+
+const list = (context: Context, caller: Caller, query: ListSessions) => {
+  const { limit, cursor, order, organization_id, ...asked } = query
+  const filter = {
+    user_id: asked.user_id as UserId | undefined,
+    client_id: asked.client_id,
+    organization_id: organization_id === undefined ? undefined : scopeOf(caller, organization_id),
+    within: within(caller),
+    now: context.clock.now(),
+  }
+  return page(context, {
+    name: 'sessions',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) =>
+      context.store.read(q =>
+        listSessions(q, { ...filter, order, after: after?.[0] as string | undefined, limit }),
+      ),
+    total: () => context.store.read(q => countSessions(q, filter, COUNT_LIMIT)),
+    keyset: session => [session.id],
+    item: sessionAnswer,
+  })
+}
+
+export const sessionRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'GET',
+    path: '/sessions',
+    permission: 'sessions:read',
+    summary: 'List active sessions',
+    query: ListSessions,
+    status: 200,
+    answer: SessionList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/sessions/:session_id',
+    permission: 'sessions:revoke',
+    summary: 'Revoke a session: its tokens are invalid at once, the login that it came from ends',
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const session = await findActiveSession(tx, {
+          session_id: params.session_id,
+          organization_id: within(caller),
+          now: context.clock.now(),
+        })
+        if (!session) throw notFound('The session')
+        await revokeSession(context, tx, session, byAdmin(caller, origin))
+      }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/sessions',
+    permission: 'sessions:revoke',
+    summary: 'Revoke all sessions that fit every filter given; at least one is needed',
+    query: RevokeSessions,
+    status: 200,
+    answer: RevokedSessions,
+    handle: async ({ caller, query, origin }) => {
+      const filter = {
+        user_id: query.user_id as UserId | undefined,
+        client_id: query.client_id,
+        // Sessions have the organization of their user, so a foreign filter meets nothing.
+        organization_id: scopeOf(caller, query.organization_id),
+      }
+      return revokedAnswer(await revokeAllSessions(context, filter, byAdmin(caller, origin)))
+    },
+  }),
+]
