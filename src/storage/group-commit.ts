@@ -14,27 +14,32 @@ interface Waiting {
   reject: (reason: unknown) => void
 }
 
+interface Hooks {
+  /** Holds back the next transaction. */
+  pause(): Promise<void> | undefined
+  /** After a commit, before its writers hear of it. */
+  committed(topics: ReadonlySet<Topic>): void
+  /** After a failed one. */
+  failed(): void
+}
+
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /**
  * Group commit: writes queue, one BEGIN IMMEDIATE … COMMIT carries all that wait, each in a savepoint of its own, and
- * the answers go out after the COMMIT: the disk is waited for once. A batch begins with the next turn of the event loop,
- * so that requests which arrived together share it. `committed` hears of a commit before its writers do.
+ * the answers go out after the COMMIT: the disk is waited for once. A batch begins when a turn of the event loop has
+ * brought no further write: requests that arrive together share it, a lone one waits some microseconds.
  */
-export const groupCommit = (
-  db: Database,
-  queries: Queries,
-  committed: (topics: ReadonlySet<Topic>, writes: number) => void,
-) => {
-  const statement = (text: string) => db.prepare(text)
-  const begin = statement('BEGIN IMMEDIATE')
-  const commit = statement('COMMIT')
-  const rollback = statement('ROLLBACK')
-  const savepoint = statement('SAVEPOINT body')
-  const release = statement('RELEASE body')
-  const undo = statement('ROLLBACK TO body')
+export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const rollback = db.prepare('ROLLBACK')
+  const savepoint = db.prepare('SAVEPOINT body')
+  const release = db.prepare('RELEASE body')
+  const undo = db.prepare('ROLLBACK TO body')
 
+  let open = true
   let queue: Waiting[] = []
   let draining: Promise<void> | undefined
   let changed = new Set<Topic>()
@@ -78,16 +83,26 @@ export const groupCommit = (
       commit.run()
     } catch (error) {
       if (db.inTransaction) rollback.run()
+      hooks.failed()
       for (const { reject } of batch) reject(unavailable(error))
       return
     }
-    committed(topics, batch.length)
+    hooks.committed(topics)
     for (const answer of answers) answer()
+  }
+
+  /** Turns of the event loop until one brings nothing more. */
+  const gather = async (): Promise<void> => {
+    for (let seen = 0; seen < queue.length && seen < BATCH; ) {
+      seen = queue.length
+      await nextTurn()
+    }
   }
 
   const drain = async (): Promise<void> => {
     while (queue.length > 0) {
-      await nextTurn()
+      await gather()
+      await hooks.pause()
       const batch = queue.slice(0, BATCH)
       queue = queue.slice(BATCH)
       await runBatch(batch)
@@ -98,10 +113,15 @@ export const groupCommit = (
   return {
     write: <T>(body: (tx: Transaction) => Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
+        if (!open) return reject(unavailable(new Error('The store is closed.')))
         queue.push({ body, resolve: resolve as (value: unknown) => void, reject })
         draining ??= drain()
       }),
-    /** Settles once nothing waits. */
-    idle: async (): Promise<void> => draining,
+    /** Refuses new writes; settles once those that wait are answered. */
+    close: async (): Promise<void> => {
+      open = false
+      await draining
+      for (const statement of [begin, commit, rollback, savepoint, release, undo]) statement.finalize()
+    },
   }
 }

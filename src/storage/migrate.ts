@@ -11,7 +11,7 @@ export const sqliteMigrations: Migrations = embed('migrations/sqlite', ['.sql'])
 /** `Gate`, in the header of our database files. https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x47617465
 
-const value = (db: Database, query: string): unknown => db.prepare(query).values()[0]?.[0]
+const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
 
 /** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
 export const migrate = (db: Database, migrations = sqliteMigrations, apply = true): void => {
@@ -34,7 +34,7 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
 
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const exists = value(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")
-  const applied = exists ? db.prepare('SELECT name, hash FROM migrations ORDER BY name').values() : []
+  const applied = exists ? db.query('SELECT name, hash FROM migrations ORDER BY name').values() : []
   for (const [name, hash] of applied) {
     const text = migrations[String(name)]
     if (text === undefined)

@@ -1,5 +1,7 @@
 import { Database } from 'bun:sqlite'
-import { unavailable } from './errors.ts'
+import { sql } from 'drizzle-orm'
+import { checkpointer } from './checkpoint.ts'
+import { StorageError, unavailable } from './errors.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './sqlite-queries.ts'
@@ -11,39 +13,73 @@ interface SqliteOptions {
   migrate?: boolean
 }
 
-/** How often another process's commits are looked for, ms. */
+/** Pages kept in memory per connection, KiB. */
+const CACHE = 16_384
+/** How often the commits of other processes are looked for, ms. */
 const WATCH = 250
 
-const open = (path: string, options: { readonly?: boolean; create?: boolean }): Database => {
-  const db = new Database(path, options)
+const openWriter = (path: string, apply?: boolean): Database => {
+  try {
+    const db = new Database(path, { create: true })
+    // Nothing is served yet: another process that starts at the same moment may be waited for.
+    db.run('PRAGMA busy_timeout = 5000')
+    migrate(db, undefined, apply)
+    db.run('PRAGMA journal_mode = WAL')
+    db.run('PRAGMA synchronous = FULL')
+    db.run('PRAGMA foreign_keys = ON')
+    db.run(`PRAGMA cache_size = -${CACHE}`)
+    // Savepoints copy the pages that they change; beyond 64 KiB these copies would go through a file.
+    db.run('PRAGMA temp_store = MEMORY')
+    // From here on waiting would hold the event loop: group-commit.ts tries again instead.
+    db.run('PRAGMA busy_timeout = 0')
+    return db
+  } catch (error) {
+    if (error instanceof StorageError) throw error
+    throw new StorageError(
+      `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
+    )
+  }
+}
+
+const openReader = (path: string): Database => {
+  const db = new Database(path, { readonly: true })
   db.run('PRAGMA busy_timeout = 40')
+  db.run(`PRAGMA cache_size = -${CACHE}`)
   return db
 }
 
-/** Opens a database file, made and migrated when need be. Throws StorageError with one line for people. */
+/**
+ * A database file as store, made and migrated when need be: one connection for writes, one for reads. Throws
+ * StorageError when the file is of another program, damaged, newer than this one or out of reach.
+ */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
-  const writer = open(options.path, { create: true })
-  writer.run('PRAGMA journal_mode = WAL')
-  writer.run('PRAGMA synchronous = FULL')
-  writer.run('PRAGMA foreign_keys = ON')
-  migrate(writer, undefined, options.migrate)
-  const reader = open(options.path, { readonly: true })
+  const writer = openWriter(options.path, options.migrate)
+  const reader = openReader(options.path)
+  const reads = sqliteQueries(reader, () => {})
+  // Outside a transaction a statement would be committed at once, alone: when the transaction was lost, or the body is over.
+  const writes = sqliteQueries(writer, () => {
+    if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
+  })
 
   const listeners: ((topics?: ReadonlySet<Topic>) => void)[] = []
   const tell = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-
-  const reads = sqliteQueries(reader, () => {})
-  // A statement outside a transaction would be committed at once, alone: after a lost transaction, or after the body.
-  const writes = sqliteQueries(writer, () => {
-    if (!writer.inTransaction) throw unavailable(new Error('The transaction is over.'))
+  let failing = false
+  const checkpoints = checkpointer(writer)
+  const { write, close } = groupCommit(writer, writes, {
+    pause: checkpoints.pause,
+    committed: topics => {
+      failing = false
+      checkpoints.committed()
+      if (topics.size > 0) tell(topics)
+    },
+    failed: () => {
+      failing = true
+    },
   })
-  const { write, idle } = groupCommit(writer, writes, topics => {
-    if (topics.size > 0) tell(topics)
-  })
 
-  // It moves with the commits of other connections alone.
+  // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
   const dataVersion = writer.prepare('PRAGMA data_version')
   const version = () => dataVersion.values()[0]?.[0]
   let seen = version()
@@ -59,15 +95,23 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     read: body => body(reads),
     write,
     onChange: listener => void listeners.push(listener),
-    ready: async () => true,
+    ready: async () => {
+      try {
+        await reads.select({ one: sql`1` }).from(reads.tables.settings).limit(1)
+        // Writes nothing but a page of the file: enough to see whether a disk has recovered.
+        if (failing) await write(async () => void writer.run('PRAGMA user_version = 0'))
+        return true
+      } catch {
+        return false
+      }
+    },
     close: async () => {
       clearInterval(watch)
-      await idle()
-      writer.run('PRAGMA wal_checkpoint(TRUNCATE)')
-      reads.finalize()
-      writes.finalize()
-      reader.close()
-      writer.close()
+      await close()
+      await checkpoints.close()
+      dataVersion.finalize()
+      for (const queries of [reads, writes]) queries.finalize()
+      for (const db of [reader, writer]) db.close()
     },
   }
 }

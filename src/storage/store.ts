@@ -12,7 +12,14 @@ export type Queries = Pick<
 > & { readonly tables: Tables }
 
 /** What caches hold: a write names the topics that it touches, and caches of them are dropped after its commit. */
-export type Topic = 'organizations' | 'users' | 'roles' | 'clients' | 'keys' | 'settings' | 'identity_providers'
+export type Topic =
+  | 'organizations'
+  | 'users'
+  | 'roles'
+  | 'clients'
+  | 'keys'
+  | 'settings'
+  | 'identity_providers'
 
 export type Transaction = Queries & { changed(topic: Topic): void }
 

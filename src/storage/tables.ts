@@ -122,7 +122,13 @@ export const tables = (kit: Kit) => {
       uniqueIndex('users_email').on(t.organization_id, t.email_fold),
       // Lists read these in order, one range for each pair of enabled and email_verified: a rare value costs what a common one does.
       index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
-      index('users_sorted_username').on(t.organization_id, t.enabled, t.email_verified, t.username_fold, t.seq),
+      index('users_sorted_username').on(
+        t.organization_id,
+        t.enabled,
+        t.email_verified,
+        t.username_fold,
+        t.seq,
+      ),
       index('users_sorted_email').on(t.organization_id, t.enabled, t.email_verified, t.email_fold, t.seq),
       index('users_last_login').on(t.organization_id, t.enabled, t.email_verified, t.last_login, t.seq),
       index('users_all_created').on(t.enabled, t.email_verified, t.seq),

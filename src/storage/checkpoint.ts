@@ -1,0 +1,65 @@
+import type { Database } from 'bun:sqlite'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+
+/** Pages of 4 KiB in the log from which it is copied into the database: 32 MiB, half of what it may grow to. */
+const LIMIT = 8_192
+/** Commits between two looks at the log. */
+const LOOK = 16
+
+const [source = ''] = Object.values(embed('src/storage', ['checkpoint-worker.ts']))
+
+/**
+ * Copies the log into the database from a thread, where SQLite's automatic checkpoint makes some unlucky commit pay.
+ * Under constant writes a copy is never complete, and only a complete one lets the log begin anew: the rest is copied
+ * while writes wait for some milliseconds (`pause`). A log that is overwritten in place costs half of one that grows.
+ */
+export const checkpointer = (db: Database) => {
+  db.run('PRAGMA wal_autocheckpoint = 0')
+  db.run(`PRAGMA journal_size_limit = ${LIMIT * 4096}`)
+  const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
+  const look = () => state.values()[0] as [busy: number, log: number, copied: number]
+  let worker: Worker | undefined
+  let commits = 0
+  let limit = LIMIT
+  let running: PromiseWithResolvers<void> | undefined
+  let paused = false
+
+  const answered = (): void => {
+    const [, log, copied] = look()
+    if (copied < log && !paused) {
+      paused = true
+      worker?.postMessage(db.filename)
+      return
+    }
+    // A log that a long read of another process keeps is tried again when it has grown by as much again.
+    limit = copied < log ? log + LIMIT : LIMIT
+    paused = false
+    running?.resolve()
+    running = undefined
+  }
+
+  const start = (): Worker => {
+    const url = URL.createObjectURL(new Blob([source], { type: 'application/typescript' }))
+    const thread = new Worker(url, { ref: false })
+    thread.onmessage = answered
+    return thread
+  }
+
+  return {
+    /** To be awaited before a transaction begins. */
+    pause: (): Promise<void> | undefined => (paused ? running?.promise : undefined),
+    committed: (): void => {
+      commits++
+      if (running || commits % LOOK !== 0 || look()[1] < limit) return
+      running = Promise.withResolvers()
+      worker ??= start()
+      worker.postMessage(db.filename)
+    },
+    close: async (): Promise<void> => {
+      await running?.promise
+      worker?.terminate()
+      state.finalize()
+      db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    },
+  }
+}

@@ -1,0 +1,22 @@
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { isBusy, StorageError } from './errors.ts'
+
+/**
+ * Takes the data directory for this process; gives the function that lets go of it. The lock is SQLite's own, on an empty
+ * file: the system drops it when the process dies, however it dies. Throws StorageError while another holds it.
+ */
+export const lockInstance = (data_dir: string): (() => void) => {
+  const db = new Database(join(data_dir, 'gatehouse.lock'), { create: true })
+  try {
+    db.run('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!isBusy(error)) throw error
+    throw new StorageError(
+      `${data_dir} is in use by another Gatehouse server: stop it or choose another GATEHOUSE_DATA_DIR.`,
+      75,
+    )
+  }
+  return () => db.close()
+}
