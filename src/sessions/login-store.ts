@@ -1,9 +1,8 @@
-import { and, desc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
-import type { LoginId, UserId } from '#src/lib/ids.ts'
+import { and, desc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
+import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { notPurged } from './store.ts'
 
 export type LoginRow = Tables['logins']['$inferSelect']
 
@@ -37,11 +36,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
     .innerJoin(users, eq(users.id, logins.user_id))
     .innerJoin(organizations, eq(organizations.id, logins.organization_id))
     .where(
-      and(
-        eq(logins.browser_hash, placeholder('browser_hash')),
-        gt(logins.expires_at, placeholder('now')),
-        notPurged(q, logins),
-      ),
+      and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now'))),
     )
     .orderBy(desc(logins.auth_time), desc(logins.id)),
 )
@@ -52,6 +47,62 @@ export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 /** The logins of a browser that have not run out, the latest first; those of disabled users too. */
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
+
+const selectSubject = prepared((q, { logins, users, organizations }) =>
+  q
+    .select({
+      id: users.id,
+      organization_id: users.organization_id,
+      username: users.username,
+      email: users.email,
+      email_verified: users.email_verified,
+      first_name: users.first_name,
+      last_name: users.last_name,
+      settings: organizations.settings,
+    })
+    .from(logins)
+    .innerJoin(users, eq(users.id, logins.user_id))
+    .innerJoin(organizations, eq(organizations.id, users.organization_id))
+    .where(
+      and(
+        eq(logins.id, placeholder('login_id')),
+        eq(logins.user_id, placeholder('user_id')),
+        eq(users.enabled, true),
+      ),
+    ),
+)
+
+/** The enabled user behind a login that has not ended, with the settings of the organization. */
+export const findSubject = async (q: Queries, login: { login_id: LoginId; user_id: UserId }) => {
+  const [subject] = await selectSubject(q, login)
+  return subject
+}
+
+/** The login behind an active session of this user, in the form in which it can be logged out. */
+export const findSessionLogin = async (
+  q: Queries,
+  session: { session_id: SessionId; user_id: UserId; now: number },
+) => {
+  const { sessions, users } = q.tables
+  const [login] = await q
+    .select({
+      id: sessions.login_id,
+      user_id: users.id,
+      email: users.email,
+      organization_id: users.organization_id,
+    })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.user_id))
+    .where(
+      and(
+        eq(sessions.id, session.session_id),
+        eq(sessions.user_id, session.user_id),
+        isNull(sessions.ended_at),
+        gt(sessions.expires_at, session.now),
+      ),
+    )
+  return login
+}
 
 export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<void> => {
   await tx.insert(tx.tables.logins).values(login)

@@ -104,9 +104,10 @@ export const releaseSessions = (
   context: Context,
   tx: Transaction,
   filter: SessionFilter,
-): Promise<Session[]> => closeSessions(tx, filter, context.clock.now())
+  limit = Number.MAX_SAFE_INTEGER,
+): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
 
-interface LoggedIn {
+export interface LoggedIn {
   id: LoginId
   user_id: UserId
   email: string

@@ -1,20 +1,7 @@
-import {
-  and,
-  asc,
-  type Column,
-  desc,
-  eq,
-  gt,
-  inArray,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  notExists,
-  type SQL,
-  sql,
-} from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import { removeSome } from '#src/storage/batches.ts'
+import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -34,16 +21,6 @@ export interface SessionFilter {
 const placeholder = sql.placeholder
 /** A placeholder in SET, where drizzle's types have no room for a bare one. */
 const value = (name: string): SQL => sql`${placeholder(name)}`
-
-type Owned = Record<'user_id' | 'organization_id', Column>
-
-/** Neither the user nor the organization of the row has been deleted: their rows may outlive them for a while. */
-export const notPurged = (q: Queries, { user_id, organization_id }: Owned): SQL => {
-  const { purges } = q.tables
-  return notExists(
-    q.select({ id: purges.id }).from(purges).where(sql`${purges.id} IN (${user_id}, ${organization_id})`),
-  )
-}
 
 const isActive = ({ sessions }: Tables, now: number | SQL) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
@@ -105,7 +82,7 @@ const selectHolder = prepared((q, { sessions, users }) =>
         eq(sessions.user_id, placeholder('user_id')),
         isNull(sessions.tokens_valid_until),
         eq(users.enabled, true),
-        notPurged(q, sessions),
+        notPurged(q, sessions.organization_id),
       ),
     ),
 )
@@ -156,14 +133,20 @@ export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: 
     .where(and(matching(tx.tables, filter), isNull(sessions.tokens_valid_until)))
 }
 
-/** Ends sessions, but leaves their access tokens valid until these run out. */
-export const closeSessions = (tx: Transaction, filter: SessionFilter, now: number): Promise<Session[]> => {
+/** Ends the active sessions that fit, `limit` at most, but leaves their access tokens valid until these run out. */
+export const closeSessions = (
+  tx: Transaction,
+  filter: SessionFilter,
+  now: number,
+  limit: number,
+): Promise<Session[]> => {
   const { sessions } = tx.tables
-  return tx
-    .update(sessions)
-    .set({ ended_at: now })
+  const active = tx
+    .select({ id: sessions.id })
+    .from(sessions)
     .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
-    .returning()
+    .limit(limit)
+  return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }
 
 /** Ends sessions that ran out, at the moment when they did: each is returned by exactly one call. */
@@ -172,7 +155,13 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
   const due = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(isNull(sessions.ended_at), lte(sessions.expires_at, now), notPurged(tx, sessions)))
+    .where(
+      and(
+        isNull(sessions.ended_at),
+        lte(sessions.expires_at, now),
+        notPurged(tx, sessions.user_id, sessions.organization_id),
+      ),
+    )
     .limit(limit)
   return tx
     .update(sessions)
@@ -205,7 +194,7 @@ const listed = (q: Queries, { within, now, ...filter }: ListFilter): SQL | undef
     matching(q.tables, filter),
     within && eq(q.tables.sessions.organization_id, within),
     isActive(q.tables, now),
-    notPurged(q, q.tables.sessions),
+    notPurged(q, q.tables.sessions.user_id, q.tables.sessions.organization_id),
   )
 
 const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?: SQL, limit = 1) => {
@@ -273,7 +262,9 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
     .select({ session: sessions, client_name: clients.name })
     .from(sessions)
     .leftJoin(clients, eq(clients.client_id, sessions.client_id))
-    .where(and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions)))
+    .where(
+      and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions.organization_id)),
+    )
     .orderBy(desc(sessions.id))
     .limit(100)
   return rows.map(({ session, client_name }) => ({
@@ -282,18 +273,12 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
   }))
 }
 
-/** Removes ended sessions whose access tokens have all run out. */
-export const removeEndedSessions = async (
+/** Removes sessions that ended before and whose access tokens have all run out; says how many. */
+export const removeEndedSessions = (
   tx: Transaction,
   ended_before: number,
   limit: number,
 ): Promise<number> => {
   const { sessions } = tx.tables
-  const over = tx
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(and(isNotNull(sessions.ended_at), lte(sessions.ended_at, ended_before)))
-    .limit(limit)
-  const removed = await tx.delete(sessions).where(inArray(sessions.id, over)).returning({ id: sessions.id })
-  return removed.length
+  return removeSome(tx, sessions, sessions.id, lte(sessions.ended_at, ended_before), limit)
 }

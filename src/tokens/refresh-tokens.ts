@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto'
-import { and, eq, isNull, notExists, sql } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
 import type { SessionId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 
 const placeholder = sql.placeholder
@@ -31,7 +32,7 @@ const storeToken = async (tx: Transaction, token: Secret, { now, ...row }: NewTo
 export const issueRefreshToken = (tx: Transaction, token: NewToken): Promise<Secret> =>
   storeToken(tx, newSecret(), token)
 
-const selectGrant = prepared((q, { refresh_tokens, sessions, users, purges }) =>
+const selectGrant = prepared((q, { refresh_tokens, sessions, users }) =>
   q
     .select({
       session_id: refresh_tokens.session_id,
@@ -54,15 +55,7 @@ const selectGrant = prepared((q, { refresh_tokens, sessions, users, purges }) =>
     .innerJoin(sessions, eq(sessions.id, refresh_tokens.session_id))
     .innerJoin(users, eq(users.id, sessions.user_id))
     .where(
-      and(
-        eq(refresh_tokens.token_hash, placeholder('token_hash')),
-        notExists(
-          q
-            .select({ id: purges.id })
-            .from(purges)
-            .where(sql`${purges.id} IN (${sessions.user_id}, ${sessions.organization_id})`),
-        ),
-      ),
+      and(eq(refresh_tokens.token_hash, placeholder('token_hash')), notPurged(q, sessions.organization_id)),
     ),
 )
 

@@ -1,0 +1,50 @@
+import type { Context } from '#src/context.ts'
+import { asAppError, errorBody, json } from '#src/http/answer.ts'
+import { type Call, callOf } from '#src/http/call.ts'
+import { allowOrigin } from '#src/http/cors.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+const noStore = { 'cache-control': 'no-store', pragma: 'no-cache', vary: 'Origin' }
+
+export const oauthJson = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
+  json(body, status, { ...noStore, ...headers })
+
+/** A request at an endpoint that pages of clients may call. */
+export interface Exchange {
+  readonly call: Call
+  /** The client whose pages may read the answer, once it is known. */
+  client_id?: string | undefined
+}
+
+/** The error boundary of the OAuth endpoints that speak JSON: whatever is thrown becomes RFC 6749's error body. */
+export const endpoint =
+  (context: Context, handle: (exchange: Exchange) => Promise<Response>) =>
+  async ({ request }: { request: Request }): Promise<Response> => {
+    const exchange: Exchange = { call: callOf(request) }
+    let answer: Response
+    try {
+      answer = await handle(exchange)
+    } catch (error) {
+      answer = oauthError(context, exchange.call, error)
+    }
+    return allowOrigin(context, request, answer, exchange.client_id)
+  }
+
+const oauthError = (context: Context, call: Call, error: unknown): Response => {
+  if (error instanceof OAuthError && error.status < 500) {
+    const { code, description, status } = error
+    const body = { error: code, error_description: description, status, request_id: call.request_id }
+    return oauthJson(body, status, challenge(call, error))
+  }
+  const refusal = asAppError(error)
+  if (refusal.status >= 500)
+    context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'OAuth endpoint failed')
+  return oauthJson(errorBody(call, refusal), refusal.status, refusal.headers)
+}
+
+/** A client that tried HTTP authentication is told the scheme: https://www.rfc-editor.org/rfc/rfc6749#section-5.2 */
+const challenge = (call: Call, error: OAuthError): Record<string, string> =>
+  error.code === 'invalid_client' && call.request.headers.has('authorization')
+    ? { 'www-authenticate': 'Basic realm="gatehouse"' }
+    : {}

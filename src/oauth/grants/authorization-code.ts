@@ -1,0 +1,155 @@
+import { record } from '#src/audit/record.ts'
+import type { Context, SigningAlg } from '#src/context.ts'
+import { effectiveRoles } from '#src/directory/access.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { newId } from '#src/lib/ids.ts'
+import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { verifies } from '#src/protocol/oauth/pkce.ts'
+import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
+import { type Locate, openLocator } from '#src/sessions/location.ts'
+import { findSubject } from '#src/sessions/login-store.ts'
+import { revokeSession, startSession } from '#src/sessions/service.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { type Code, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
+import { issueToken } from '#src/tokens/issue.ts'
+import { issueRefreshToken } from '#src/tokens/refresh-tokens.ts'
+import { type Grant, type GrantCall, issueAccessToken, type TokenAnswer } from './grant.ts'
+
+type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
+type CodeCall = GrantCall<CodeRequest>
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-4.1.3 */
+export const authorizationCode: Grant<'authorization_code'> = async (context, call) => {
+  const locate = await openLocator(context)
+  const redeemed = await context.store.write(tx => redeem(context, tx, call, locate))
+  if (redeemed instanceof OAuthError) throw redeemed
+  return answer(context, call, redeemed)
+}
+
+type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
+
+/** A refusal is returned, not thrown: the code stays used up, and a session revoked. */
+const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
+  const { client, request, origin } = call
+  const { client_id } = client
+  const now = context.clock.now()
+  const session_id = newId('sess', now)
+  const code = await consumeCode(tx, { code: request.code, client_id, session_id, now })
+  if (!code) return refuseUnknown(context, tx, call)
+  const fault = findFault(code, request, now)
+  if (fault) return new OAuthError('invalid_grant', fault)
+  const user = await findSubject(tx, code)
+  if (!user) return new OAuthError('invalid_grant', 'The login that the code came from has ended.')
+
+  const { session_ttl } = settingsOf(user)
+  const ends_by = session_ttl === undefined ? null : now + session_ttl
+  const isRefreshed = client.grant_types.includes('refresh_token')
+  const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
+  const session = {
+    id: session_id,
+    user_id: user.id,
+    email: user.email,
+    client_id,
+    organization_id: user.organization_id,
+    login_id: code.login_id,
+    scope: code.scope,
+    ip_address: code.ip_address,
+    user_agent: code.user_agent,
+    location: locate(code.ip_address),
+    started_at: now,
+    expires_at: Math.min(now + lifetime, ends_by ?? Number.POSITIVE_INFINITY),
+    ends_by,
+  }
+  const actor = { id: user.id, email: user.email }
+  const about = { actor, organization_id: user.organization_id, subject_id: user.id }
+  const { grant_type } = request
+  await record(context, tx, {
+    ...about,
+    type: 'user.login',
+    target_id: user.id,
+    target_type: 'user',
+    origin: session,
+    metadata: { client_id, grant_type, session_id },
+  })
+  await startSession(context, tx, session)
+  await record(context, tx, {
+    ...about,
+    type: 'token.issued',
+    target_id: session_id,
+    target_type: 'session',
+    origin,
+    metadata: { client_id, grant_type, scope: code.scope },
+  })
+  const { expires_at } = session
+  const refresh_token = isRefreshed ? await issueRefreshToken(tx, { session_id, now, expires_at }) : undefined
+  return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
+}
+
+/** A second use tells that somebody else has the code too: what the first one made is revoked. */
+const refuseUnknown = async (context: Context, tx: Transaction, { client, request, origin }: CodeCall) => {
+  const { client_id } = client
+  const id = await findUsedCode(tx, { code: request.code, client_id })
+  if (!id) return new WrongGuess('invalid_grant')
+  const actor = { id: client_id, email: null }
+  await revokeSession(context, tx, { id }, { actor, origin, reason: 'code_replayed' })
+  return new OAuthError('invalid_grant')
+}
+
+const findFault = (code: Code, request: CodeRequest, now: number): string | undefined => {
+  if (code.expires_at <= now) return 'The code has expired.'
+  if (code.redirect_uri !== request.redirect_uri)
+    return 'The redirect_uri is not the one of the authorization request.'
+  if (!verifies(request.code_verifier, code.code_challenge))
+    return 'The code_verifier does not fit the code_challenge.'
+  return undefined
+}
+
+const answer = async (context: Context, { client }: CodeCall, granted: Redeemed): Promise<TokenAnswer> => {
+  const { code, refresh_token, ...grant } = granted
+  const scopes = code.scope.split(' ')
+  const { token, expires_in } = await issueAccessToken(context, client, { ...grant, scopes })
+  return {
+    access_token: token,
+    token_type: 'Bearer',
+    expires_in,
+    ...(refresh_token && { refresh_token }),
+    ...(scopes.includes('openid') && {
+      id_token: await issueIdToken(context, client, granted, token),
+    }),
+    scope: code.scope,
+  }
+}
+
+const issueIdToken = async (
+  context: Context,
+  client: CodeCall['client'],
+  { code, user, session_id, ends_by }: Redeemed,
+  access_token: string,
+): Promise<string> => {
+  const alg = (client.id_token_signed_response_alg ?? context.config.id_token_alg) as SigningAlg
+  const { token } = await issueToken(context, {
+    alg,
+    typ: 'JWT',
+    lifetime: client.access_token_ttl,
+    ends_by,
+    claims: ({ issuer, issued_at, expires_at }) =>
+      idTokenClaims({
+        issuer,
+        issued_at,
+        expires_at,
+        client_id: client.client_id,
+        user,
+        session_id,
+        auth_time: Math.floor(code.auth_time / SECOND),
+        acr: code.acr,
+        amr: code.amr,
+        nonce: code.nonce || undefined,
+        access_token,
+        alg,
+      }),
+  })
+  return token
+}

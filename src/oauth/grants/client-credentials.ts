@@ -1,0 +1,31 @@
+import { record } from '#src/audit/record.ts'
+import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
+import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
+import { issueToken } from '#src/tokens/issue.ts'
+import { accessTokenForm, type Grant } from './grant.ts'
+
+/** A client's own token: no user, no session, no refresh token. https://www.rfc-editor.org/rfc/rfc6749#section-4.4 */
+export const clientCredentials: Grant<'client_credentials'> = async (
+  context,
+  { client, request, origin },
+) => {
+  const { client_id, organization_id } = client
+  const scopes = grantScopes(request.scopes, client.scopes)
+  const scope = formatScope(scopes)
+  await context.store.write(tx =>
+    record(context, tx, {
+      type: 'token.issued',
+      actor: { id: client_id, email: null },
+      target_id: client_id,
+      target_type: 'client',
+      organization_id,
+      origin,
+      metadata: { client_id, grant_type: request.grant_type, scope },
+    }),
+  )
+  const { token, expires_in } = await issueToken(context, {
+    ...accessTokenForm(context, client),
+    claims: issued => clientTokenClaims({ ...issued, client_id, organization_id, scopes }),
+  })
+  return { access_token: token, token_type: 'Bearer', expires_in, scope }
+}

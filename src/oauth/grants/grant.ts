@@ -1,0 +1,64 @@
+import type { Context, SigningAlg } from '#src/context.ts'
+import type { Client } from '#src/directory/clients/store.ts'
+import type { SessionId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Secret } from '#src/lib/secrets.ts'
+import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
+import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
+
+/** A token request from a client that has proven to be it. */
+export interface GrantCall<Request> {
+  client: Client
+  request: Request
+  origin: Origin
+}
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+export interface TokenAnswer {
+  access_token: string
+  token_type: 'Bearer'
+  expires_in: number
+  refresh_token?: Secret
+  id_token?: string
+  scope: string
+}
+
+/** A grant authorizes, records, and signs once all is committed. Throws OAuthError. */
+export type Grant<T extends TokenRequest['grant_type']> = (
+  context: Context,
+  call: GrantCall<Extract<TokenRequest, { grant_type: T }>>,
+) => Promise<TokenAnswer>
+
+/** How the client wants its access tokens. */
+export const accessTokenForm = ({ config }: Pick<Context, 'config'>, client: Client) => ({
+  alg: (client.access_token_signed_response_alg ?? config.access_token_alg) as SigningAlg,
+  typ: client.access_token_typ,
+  lifetime: client.access_token_ttl,
+})
+
+/** A user's access token within a session. */
+export const issueAccessToken = (
+  context: Context,
+  client: Client,
+  grant: {
+    user: ClaimsUser
+    roles: { name: string }[]
+    session_id: SessionId
+    scopes: readonly string[]
+    ends_by: number | null
+  },
+): Promise<IssuedToken> => {
+  const { ends_by, roles, ...facts } = grant
+  return issueToken(context, {
+    ...accessTokenForm(context, client),
+    ends_by,
+    claims: issued =>
+      accessTokenClaims({
+        ...issued,
+        ...facts,
+        client_id: client.client_id,
+        roles: roles.map(({ name }) => name),
+      }),
+  })
+}

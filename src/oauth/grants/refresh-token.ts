@@ -1,0 +1,115 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { effectiveRoles } from '#src/directory/access.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import type { Secret } from '#src/lib/secrets.ts'
+import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
+import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import { revokeSession } from '#src/sessions/service.ts'
+import { touchSession } from '#src/sessions/store.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import {
+  consumeRefreshToken,
+  findRefreshGrant,
+  findUnusedSuccessor,
+  issueSuccessor,
+  type RefreshGrant,
+} from '#src/tokens/refresh-tokens.ts'
+import { type Grant, type GrantCall, issueAccessToken } from './grant.ts'
+
+type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-6, with rotation at each use (RFC 9700 section 4.14.2). */
+export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
+  const refreshed = await context.store.write(tx => refresh(context, tx, call))
+  if (refreshed instanceof OAuthError) throw refreshed
+  const { refresh_token, ...grant } = refreshed
+  const { token, expires_in } = await issueAccessToken(context, call.client, grant)
+  return {
+    access_token: token,
+    token_type: 'Bearer',
+    expires_in,
+    refresh_token,
+    scope: formatScope(grant.scopes),
+  }
+}
+
+/** A refusal is returned, not thrown: reuse revokes the session. */
+const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
+  const { client, request, origin } = call
+  const grant = await findRefreshGrant(tx, request.refresh_token)
+  // What another client presents is refused, and nothing happens to it.
+  if (grant?.client_id !== client.client_id) return new WrongGuess('invalid_grant')
+  const now = context.clock.now()
+  if (grant.ended_at !== null || grant.expires_at <= now)
+    return new OAuthError('invalid_grant', 'The session has ended.')
+  const isUsed = grant.used_at !== null
+  const repeated = isUsed ? await findRepeatable(context, tx, call, grant) : undefined
+  if (isUsed && !repeated) return refuseReuse(context, tx, call, grant)
+  // Nothing is consumed: the session comes back when the user is enabled again.
+  if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
+  const scopes = grantScopes(request.scopes, grant.scope.split(' '))
+
+  const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
+  if (!refresh_token) return refuseReuse(context, tx, call, grant)
+  const { client_id, session_id, user_id, organization_id, email, ends_by } = grant
+  await record(context, tx, {
+    type: 'token.refreshed',
+    actor: { id: user_id, email },
+    target_id: session_id,
+    target_type: 'session',
+    organization_id,
+    origin,
+    metadata: { client_id },
+    subject_id: user_id,
+  })
+  return {
+    refresh_token,
+    user: { ...grant, id: user_id },
+    roles: await effectiveRoles(tx, user_id),
+    session_id,
+    // What the client has lost since the user logged in it does not get again.
+    scopes: scopes.filter(scope => client.scopes.includes(scope)),
+    ends_by,
+  }
+}
+
+/** The answer to this token once more, for a client whose first one was lost (decisions.md section 3, "Refresh token reuse"). */
+const findRepeatable = async (
+  context: Context,
+  tx: Transaction,
+  { client, request }: RefreshCall,
+  { used_at, session_id }: RefreshGrant,
+): Promise<Secret | undefined> => {
+  const window = client.refresh_token_reuse_window * SECOND
+  const isLate = window === 0 || context.clock.now() - (used_at ?? 0) > window
+  return isLate ? undefined : findUnusedSuccessor(context, tx, request.refresh_token, session_id)
+}
+
+/** One use, and the session lasts from now on; undefined when somebody else was faster. */
+const rotate = async (
+  context: Context,
+  tx: Transaction,
+  { client, request }: RefreshCall,
+  { session_id, ends_by }: RefreshGrant,
+): Promise<Secret | undefined> => {
+  const now = context.clock.now()
+  if (!(await consumeRefreshToken(tx, request.refresh_token, now))) return undefined
+  const expires_at = Math.min(now + client.refresh_token_ttl * SECOND, ends_by ?? Number.POSITIVE_INFINITY)
+  await touchSession(tx, { id: session_id, now, expires_at })
+  return issueSuccessor(context, tx, request.refresh_token, { session_id, now, expires_at })
+}
+
+/** Two parties have the token: nobody can tell which is the thief. https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2 */
+const refuseReuse = async (
+  context: Context,
+  tx: Transaction,
+  { client, origin }: RefreshCall,
+  { session_id }: RefreshGrant,
+): Promise<OAuthError> => {
+  const actor = { id: client.client_id, email: null }
+  await revokeSession(context, tx, { id: session_id }, { actor, origin, reason: 'refresh_token_reused' })
+  return new OAuthError('invalid_grant', 'The refresh token was used before; the session is revoked.')
+}

@@ -1,0 +1,105 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import type { Client } from '#src/directory/clients/store.ts'
+import { readForm } from '#src/http/body.ts'
+import { forbidden } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { bareId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
+import { findRefreshGrant } from '#src/tokens/refresh-tokens.ts'
+import { findLiveToken } from './bearer.ts'
+import { endpoint, oauthJson } from './boundary.ts'
+import { authenticateClient, guarded } from './client-authentication.ts'
+
+/** A token that is active, whoever may learn of it. */
+interface Found {
+  organization_id: OrganizationId
+  user_id: UserId | undefined
+  target_id: string
+  target_type: 'session' | 'client'
+  claims: Record<string, unknown>
+}
+
+/** https://www.rfc-editor.org/rfc/rfc7662#section-2 */
+export const postIntrospect = (context: Context) =>
+  endpoint(context, async ({ call }) => {
+    const form = parseForm(await readForm(call.request))
+    const presented = parseClientAuth(call.request.headers.get('authorization'), form)
+    if (!presented || presented.method === 'none') throw new OAuthError('invalid_client')
+    const client = await guarded(context, call, () => authenticateClient(context, presented))
+    if (!client.capabilities.includes('token_introspection'))
+      throw forbidden('The client lacks the capability token_introspection.')
+    const token = requireParameter(form, 'token')
+    const found = (await findAccess(context, token)) ?? (await findRefresh(context, token))
+    const isVisible = found?.organization_id === client.organization_id
+    await recordIntrospection(context, client, call, isVisible ? found : undefined)
+    return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
+  })
+
+const findAccess = async (context: Context, text: string): Promise<Found | undefined> => {
+  const token = await findLiveToken(context, text)
+  if (!token) return undefined
+  const { organization_id, client_id, user, claims } = token
+  return {
+    organization_id,
+    user_id: user?.user_id,
+    target_id: user?.session_id ?? client_id,
+    target_type: user ? 'session' : 'client',
+    claims: {
+      ...claims,
+      token_type: 'Bearer',
+      ...(user && { username: claims.preferred_username }),
+    },
+  }
+}
+
+const findRefresh = async (context: Context, text: string): Promise<Found | undefined> => {
+  const grant = await context.store.read(q => findRefreshGrant(q, text))
+  const isLive =
+    grant?.used_at === null &&
+    grant.ended_at === null &&
+    grant.enabled &&
+    grant.expires_at > context.clock.now()
+  if (!isLive) return undefined
+  const { organization_id, user_id, session_id, client_id, scope, username, expires_at } = grant
+  return {
+    organization_id,
+    user_id,
+    target_id: session_id,
+    target_type: 'session',
+    claims: {
+      iss: context.config.url,
+      sub: bareId(user_id),
+      client_id,
+      scope,
+      exp: Math.floor(expires_at / SECOND),
+      org_id: bareId(organization_id),
+      sid: bareId(session_id),
+      username,
+      token_type: 'refresh_token',
+    },
+  }
+}
+
+/** The asking client did it, to the token's session or client; to itself when there is nothing to tell of. */
+const recordIntrospection = (
+  context: Context,
+  client: Client,
+  origin: Origin,
+  found: Found | undefined,
+): Promise<void> =>
+  context.store.write(tx =>
+    record(context, tx, {
+      type: 'token.introspected',
+      actor: { id: client.client_id, email: null },
+      target_id: found?.target_id ?? client.client_id,
+      target_type: found?.target_type ?? 'client',
+      organization_id: client.organization_id,
+      origin,
+      metadata: { active: found !== undefined },
+      subject_id: found?.user_id ?? null,
+    }),
+  )

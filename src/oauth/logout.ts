@@ -1,0 +1,142 @@
+import type { Context } from '#src/context.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { clearCookie, cookieNames, loginHash, withCookies } from '#src/http/cookies.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
+import type { Common } from '#src/http/page-data.ts'
+import { render } from '#src/http/pages.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
+import type { IdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
+import { findSessionLogin, type Login } from '#src/sessions/login-store.ts'
+import { listLogins } from '#src/sessions/logins.ts'
+import { type LoggedIn, logOut } from '#src/sessions/service.ts'
+import { verifyIdTokenHint } from '#src/tokens/verify.ts'
+import { seeOther } from './advance.ts'
+import { brandOf, localeOf, personOf } from './step-pages.ts'
+
+const PATH = '/oauth/logout'
+/** What goes on to the confirmation and from a POST to our GET. */
+const kept = ['client_id', 'post_logout_redirect_uri', 'state', 'ui_locales']
+
+type Parameters = ReadonlyMap<string, string>
+
+/** A logout that an application asks for: https://openid.net/specs/openid-connect-rpinitiated-1_0.html */
+interface Logout {
+  call: Call
+  parameters: Parameters
+  hint: IdTokenHint | undefined
+  client: Client | undefined
+  /** The logins of this browser. */
+  logins: Login[]
+}
+
+export const getLogout =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const start = call.request.url.indexOf('?')
+    const parameters = parseForm(start < 0 ? '' : call.request.url.slice(start + 1))
+    const logout = await openLogout(context, call, parameters)
+    const { hint, logins } = logout
+    if (hint) return end(context, logout, await hintedLogins(context, logout, hint))
+    // Anybody can send a browser here: without the hint its user is asked.
+    return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
+  }
+
+/** Our own confirmation; or an application's request, whose cookies a Lax browser left out: taken up by our GET. */
+export const postLogout =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const form = parseForm(await readForm(call.request))
+    if (!form.has('csrf_token')) return seeOther(withParameters(PATH, pick(form, ['id_token_hint', ...kept])))
+    checkOrigin(context.config, call.request)
+    verifyCsrf(context, 'logout', loginHash(context.config, call.request), form.get('csrf_token'))
+    const logout = await openLogout(context, call, form)
+    return end(context, logout, logout.logins)
+  }
+
+const pick = (parameters: Parameters, names: string[]): Record<string, string> =>
+  Object.fromEntries([...parameters].filter(([name]) => names.includes(name)))
+
+const openLogout = async (context: Context, call: Call, parameters: Parameters): Promise<Logout> => {
+  const token = parameters.get('id_token_hint')
+  const hint = token && (await verifyIdTokenHint(context, token, parameters.get('client_id')))
+  const client_id = hint ? hint.client_id : parameters.get('client_id')
+  const browser = loginHash(context.config, call.request)
+  return {
+    call,
+    parameters,
+    hint: hint || undefined,
+    client: client_id === undefined ? undefined : await findClient(context.store, client_id),
+    logins: browser ? await context.store.read(q => listLogins(context, q, browser)) : [],
+  }
+}
+
+/** The logins of the hinted user in this browser, and the one that the hinted session came from, wherever that is. */
+const hintedLogins = async (
+  context: Context,
+  { logins }: Logout,
+  { sub, sid }: IdTokenHint,
+): Promise<LoggedIn[]> => {
+  const user_id = `usr_${sub}` as const
+  const here = logins.filter(login => login.user_id === user_id)
+  const now = context.clock.now()
+  const other =
+    sid && (await context.store.read(q => findSessionLogin(q, { session_id: `sess_${sid}`, user_id, now })))
+  return other && !here.some(({ id }) => id === other.id) ? [...here, other] : here
+}
+
+const end = async (context: Context, logout: Logout, ended: LoggedIn[]): Promise<Response> => {
+  if (ended.length > 0) await context.store.write(tx => logOut(context, tx, ended, logout.call))
+  const isLoggedIn = logout.logins.some(login => !ended.some(({ id }) => id === login.id))
+  const answer = await goodbye(context, logout)
+  return isLoggedIn
+    ? answer
+    : withCookies(answer, [clearCookie(context.config, cookieNames(context.config).login)])
+}
+
+/** Back to the application when it registered the address exactly so; a page of ours otherwise. */
+const goodbye = async (context: Context, { call, parameters, client }: Logout): Promise<Response> => {
+  const target = parameters.get('post_logout_redirect_uri')
+  if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
+    return seeOther(withParameters(target, { state: parameters.get('state') }))
+  return render('logged-out', await common(context, call, client), { locale: locale(call, parameters) })
+}
+
+const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
+  const { call, parameters, client, logins } = logout
+  const holder = loginHash(context.config, call.request)
+  const [login, ...others] = logins
+  if (!login || !holder) return goodbye(context, logout)
+  return render(
+    'logout-confirm',
+    {
+      ...(await common(context, call, client)),
+      action: PATH,
+      csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
+      ...(others.length === 0 && { user: personOf(login) }),
+      fields: pick(parameters, kept),
+      cancel_url: '/account',
+    },
+    { locale: locale(call, parameters) },
+  )
+}
+
+const locale = (call: Call, parameters: Parameters): string =>
+  localeOf(call, parameters.get('ui_locales')?.split(' '))
+
+const common = async (
+  context: Context,
+  call: Call,
+  client: Client | undefined,
+): Promise<Common & { client_name?: string }> => {
+  const organization = await findOrganization(context.store, client?.organization_id ?? DEFAULT_ORGANIZATION)
+  return {
+    brand: organization ? brandOf(organization) : { name: 'Gatehouse' },
+    request_id: call.request_id,
+    ...(client && { client_name: client.name || client.client_id }),
+  }
+}

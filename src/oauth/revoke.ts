@@ -1,0 +1,72 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { readForm } from '#src/http/body.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
+import { releaseSessions } from '#src/sessions/service.ts'
+import { findRefreshGrant, type RefreshGrant } from '#src/tokens/refresh-tokens.ts'
+import { type Exchange, endpoint } from './boundary.ts'
+import { authenticateClient, guarded, WrongGuess } from './client-authentication.ts'
+
+/**
+ * Always 200 with an empty body, whatever came; only a store that cannot write is a 503 (decisions.md section 3).
+ * https://www.rfc-editor.org/rfc/rfc7009#section-2
+ */
+export const postRevoke = (context: Context) =>
+  endpoint(context, async exchange => {
+    try {
+      await revoke(context, exchange)
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+    }
+    return new Response(null, {
+      headers: { 'cache-control': 'no-store', pragma: 'no-cache', vary: 'Origin' },
+    })
+  })
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof OAuthError || (error instanceof AppError && error.status < 500)
+
+const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
+  const { call } = exchange
+  const form = parseForm(await readForm(call.request))
+  exchange.client_id = form.get('client_id')
+  const presented = parseClientAuth(call.request.headers.get('authorization'), form)
+  exchange.client_id = presented?.client_id
+  const token = requireParameter(form, 'token')
+  await guarded(context, call, async () => {
+    // Anonymous calls are honoured, and a name alone is no credential; but whoever shows a secret must have the right one.
+    if (presented && presented.method !== 'none') await authenticateClient(context, presented)
+    // An access token cannot be revoked, and sending one is no guess at a refresh token, which has no dot.
+    if (token.includes('.')) return
+    const grant = await context.store.read(q => findRefreshGrant(q, token))
+    if (!grant) throw new WrongGuess('invalid_grant')
+    if (presented && presented.client_id !== grant.client_id) return
+    exchange.client_id = grant.client_id
+    await release(context, grant, call)
+  })
+}
+
+/** The session ends; its access tokens stay valid until they run out, and the login lives on. */
+const release = (
+  context: Context,
+  { session_id, user_id, client_id, email, organization_id }: RefreshGrant,
+  origin: Origin,
+): Promise<void> =>
+  context.store.write(async tx => {
+    const ended = await releaseSessions(context, tx, { session_id })
+    if (ended.length === 0) return
+    await record(context, tx, {
+      type: 'token.revoked',
+      actor: { id: user_id, email },
+      target_id: session_id,
+      target_type: 'session',
+      organization_id,
+      origin,
+      metadata: { client_id },
+      subject_id: user_id,
+    })
+  })

@@ -1,0 +1,43 @@
+import type { Context } from '#src/context.ts'
+import { readForm } from '#src/http/body.ts'
+import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { checkGrantType, parseTokenRequest, type TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import { endpoint, oauthJson } from './boundary.ts'
+import { authenticateClient, guarded } from './client-authentication.ts'
+import { authorizationCode } from './grants/authorization-code.ts'
+import { clientCredentials } from './grants/client-credentials.ts'
+import type { Grant, GrantCall, TokenAnswer } from './grants/grant.ts'
+import { refreshToken } from './grants/refresh-token.ts'
+
+const grants: { [T in TokenRequest['grant_type']]: Grant<T> } = {
+  authorization_code: authorizationCode,
+  refresh_token: refreshToken,
+  client_credentials: clientCredentials,
+}
+
+/** The table pairs each request with its grant; what TypeScript cannot see across the union is said here once. */
+const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnswer> => {
+  const grant = grants[call.request.grant_type] as Grant<TokenRequest['grant_type']>
+  return grant(context, call)
+}
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
+export const postToken = (context: Context) =>
+  endpoint(context, async exchange => {
+    const { call } = exchange
+    if (call.request.url.includes('?'))
+      throw new OAuthError('invalid_request', 'Parameters belong in the body, not in the address.')
+    const form = parseForm(await readForm(call.request))
+    exchange.client_id = form.get('client_id')
+    const presented = parseClientAuth(call.request.headers.get('authorization'), form)
+    if (!presented) throw new OAuthError('invalid_request', 'The parameter client_id is missing.')
+    exchange.client_id = presented.client_id
+    const request = parseTokenRequest(form)
+    return guarded(context, call, async () => {
+      const client = await authenticateClient(context, presented)
+      checkGrantType(client, request.grant_type)
+      return oauthJson(await run(context, { client, request, origin: call }))
+    })
+  })

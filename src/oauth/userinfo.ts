@@ -1,0 +1,27 @@
+import type { Context } from '#src/context.ts'
+import { readForm } from '#src/http/body.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import { authenticateBearer, claimedClient } from './bearer.ts'
+import { endpoint, oauthJson } from './boundary.ts'
+
+/** https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
+export const userinfo = (context: Context) =>
+  endpoint(context, async exchange => {
+    const { request } = exchange.call
+    if (request.headers.has('origin')) exchange.client_id = claimedClient(request)
+    const hasForm = request.method === 'POST' && request.headers.has('content-type')
+    const form = hasForm ? parseForm(await readForm(request)) : undefined
+    const { scopes, holder } = await authenticateBearer(context, request, form)
+    if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
+    if (!holder) throw insufficient('The access token is of a client itself and speaks for no user.')
+    const updated_at = Math.floor(holder.updated_at / SECOND)
+    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes))
+  })
+
+const insufficient = (description: string): AppError =>
+  new AppError('insufficient_scope', description, {
+    headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
+  })

@@ -1,0 +1,57 @@
+import { hash } from 'node:crypto'
+import type { Context, PublishedKeys } from '#src/context.ts'
+import { locales } from '#src/http/locale.ts'
+import { signingAlgs } from '#src/protocol/oidc/claims.ts'
+import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
+
+/** Short enough that a key published a quarter of an hour before its use is in every cache by then (tokens/rotation.ts). */
+const MAX_AGE = 300
+
+const headers = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': `public, max-age=${MAX_AGE}`,
+  'access-control-allow-origin': '*',
+}
+
+const matches = (request: Request, etag: string): boolean => {
+  const known = request.headers.get('if-none-match')
+  return (
+    known !== null && (known === '*' || known.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag))
+  )
+}
+
+const answer = (request: Request, { body, etag }: PublishedKeys): Response =>
+  matches(request, etag)
+    ? new Response(null, { status: 304, headers: { ...headers, etag } })
+    : new Response(body, { headers: { ...headers, etag } })
+
+/** The same document on both paths: OpenID Connect Discovery 1.0 section 4, RFC 8414 section 3. */
+export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
+  const body = JSON.stringify(
+    discoveryDocument({
+      issuer: config.url,
+      scopes: ['openid', 'profile', 'email'],
+      id_token_algs: signingAlgs,
+      acr_values: ['1'],
+      ui_locales: locales,
+    }),
+  )
+  const document = { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` }
+  return ({ request }: { request: Request }): Response => answer(request, document)
+}
+
+/** https://www.rfc-editor.org/rfc/rfc7517#section-5 */
+export const getKeySet =
+  ({ ports }: Pick<Context, 'ports'>) =>
+  async ({ request }: { request: Request }): Promise<Response> =>
+    answer(request, await ports.keys.published())
+
+export const preflightAny = (): Response =>
+  new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET',
+      'access-control-max-age': '86400',
+    },
+  })

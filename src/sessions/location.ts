@@ -1,0 +1,35 @@
+import type { CityResponse, Reader } from 'maxmind'
+import type { Context } from '#src/context.ts'
+
+/** The place of an address as free text, "" when it is not known. */
+export type Locate = (ip_address: string) => string
+
+const nowhere: Locate = () => ''
+
+const locators = new Map<string, Promise<Locate>>()
+
+/** Where addresses are, by the MaxMind-format file of the settings: read when the first session needs it, then from memory. */
+export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log'>): Promise<Locate> => {
+  const file = config.geoip_file
+  if (file === undefined) return nowhere
+  let locator = locators.get(file)
+  if (!locator) {
+    locator = open(file).catch(error => {
+      log.warn({ event: 'geoip', file, err: error }, 'the file of places cannot be read: sessions show none')
+      return nowhere
+    })
+    locators.set(file, locator)
+  }
+  return locator
+}
+
+const open = async (file: string): Promise<Locate> => {
+  const maxmind = await import('maxmind')
+  const reader = await maxmind.open<CityResponse>(file)
+  return ip_address => (maxmind.validate(ip_address) ? describe(reader, ip_address) : '')
+}
+
+const describe = (reader: Reader<CityResponse>, ip_address: string): string => {
+  const { city, country } = reader.get(ip_address) ?? {}
+  return [city?.names.en, country?.names.en].filter(Boolean).join(', ')
+}
