@@ -1,4 +1,4 @@
-import { type Actor, record } from '#src/audit/record.ts'
+import { type Actor, nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
@@ -9,6 +9,7 @@ import {
   closeSessions,
   createSession,
   endSessions,
+  expireSessions,
   type NewSession,
   refuseTokens,
   type Session,
@@ -106,6 +107,27 @@ export const releaseSessions = (
   filter: SessionFilter,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
+
+/** Ends sessions that ran out, `limit` at most, with the event of each; says how many. */
+export const expireDueSessions = async (
+  context: Context,
+  tx: Transaction,
+  limit: number,
+): Promise<number> => {
+  const expired = await expireSessions(tx, context.clock.now(), limit)
+  for (const session of expired)
+    await record(context, tx, {
+      type: 'session.expired',
+      actor: nobody,
+      target_id: session.id,
+      target_type: 'session',
+      organization_id: session.organization_id,
+      origin: { ip_address: '', user_agent: '' },
+      metadata: { user_id: session.user_id, client_id: session.client_id },
+      subject_id: session.user_id,
+    })
+  return expired.length
+}
 
 export interface LoggedIn {
   id: LoginId

@@ -1,0 +1,57 @@
+import { inArray, lte } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { removeEndedSessions } from '#src/sessions/store.ts'
+import { BATCH, removeSome } from '#src/storage/batches.ts'
+import type { Transaction } from '#src/storage/store.ts'
+
+/** A used code is known for so long after it ran out: presented again, it revokes what it made. */
+const CODE_KEPT = HOUR
+/** The last access token of a session has run out by then: a day at most, and clocks that disagree. */
+const SESSION_KEPT = DAY + 10 * MINUTE
+
+/** Each removes one batch of what ran out, and says how many rows: a full batch, and there may be more. */
+export type Removal = (tx: Transaction, now: number) => Promise<number>
+
+type Expiring =
+  | 'logins'
+  | 'authorization_requests'
+  | 'parked_requests'
+  | 'links'
+  | 'throttles'
+  | 'refresh_tokens'
+
+const expired =
+  (name: Expiring | 'authorization_codes', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (tx, now) => {
+    const table = tx.tables[name]
+    return removeSome(tx, table, key(tx), lte(table.expires_at, now - kept), BATCH)
+  }
+
+/** The refresh tokens of a session may be many: they go before it, not all at once with it. */
+const tokensOfEnded: Removal = (tx, now) => {
+  const { refresh_tokens, sessions } = tx.tables
+  const ended = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(lte(sessions.ended_at, now - SESSION_KEPT))
+  return removeSome(
+    tx,
+    refresh_tokens,
+    refresh_tokens.token_hash,
+    inArray(refresh_tokens.session_id, ended),
+    BATCH,
+  )
+}
+
+export const removals: Removal[] = [
+  expired('logins', tx => tx.tables.logins.id),
+  expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash, CODE_KEPT),
+  expired('authorization_requests', tx => tx.tables.authorization_requests.request_hash),
+  expired('parked_requests', tx => tx.tables.parked_requests.handle_hash),
+  expired('links', tx => tx.tables.links.link_hash),
+  expired('throttles', tx => tx.tables.throttles.key),
+  expired('refresh_tokens', tx => tx.tables.refresh_tokens.token_hash),
+  tokensOfEnded,
+  (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, BATCH),
+]

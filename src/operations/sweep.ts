@@ -1,0 +1,24 @@
+import type { Context } from '#src/context.ts'
+import { expireDueSessions } from '#src/sessions/service.ts'
+import { BATCH } from '#src/storage/batches.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { removals } from './sweep-store.ts'
+
+/**
+ * Ends the sessions that ran out, each with one `session.expired`, and removes rows whose time is over. Each batch is a
+ * write of its own, a few milliseconds long, between which all others go on. Says how many rows it dealt with.
+ */
+export const sweep = async (context: Context): Promise<number> => {
+  const now = context.clock.now()
+  let total = await untilDone(context, tx => expireDueSessions(context, tx, BATCH))
+  for (const remove of removals) total += await untilDone(context, tx => remove(tx, now))
+  return total
+}
+
+const untilDone = async (context: Context, batch: (tx: Transaction) => Promise<number>): Promise<number> => {
+  for (let total = 0; ; ) {
+    const count = await context.store.write(batch)
+    total += count
+    if (count < BATCH) return total
+  }
+}
