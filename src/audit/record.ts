@@ -43,7 +43,11 @@ const insert = prepared((q, { events }) =>
 )
 
 /** Writes an event in the transaction of what it records: neither exists without the other. */
-export const record = async (context: Context, tx: Transaction, event: NewEvent): Promise<void> => {
+export const record = async (
+  context: Pick<Context, 'clock'>,
+  tx: Transaction,
+  event: NewEvent,
+): Promise<void> => {
   const now = context.clock.now()
   await insert(tx, {
     id: newId('evt', now),

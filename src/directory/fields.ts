@@ -34,7 +34,7 @@ export const integer = (min: number, max: number) => {
   return z.int(allowed).min(min, allowed).max(max, allowed)
 }
 
-export const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
+export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, `One of: ${names.join(', ')}.`)
 
 /** A list without repetitions. */

@@ -10,6 +10,7 @@ import type {
   UserId,
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import type { SigningAlg } from '#src/protocol/oidc/claims.ts'
 import type { Kit } from './kit.ts'
 
 /**
@@ -219,8 +220,8 @@ export const tables = (kit: Kit) => {
       refresh_token_ttl: int('refresh_token_ttl').notNull(),
       capabilities: json('capabilities').$type<string[]>().notNull(),
       consent_required: bool('consent_required').notNull(),
-      id_token_signed_response_alg: text('id_token_signed_response_alg'),
-      access_token_signed_response_alg: text('access_token_signed_response_alg'),
+      id_token_signed_response_alg: text('id_token_signed_response_alg').$type<SigningAlg>(),
+      access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
       access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
       refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
       created_at: created_at(),

@@ -4,6 +4,8 @@ import { listOf, listQuery } from '#src/http/list.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import type { Organization as Row } from './store.ts'
 
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
@@ -53,19 +55,22 @@ export const Settings = z.strictObject(
 )
 export type Settings = z.output<typeof Settings>
 
-const name = line(128, 1)
+export const writable = {
+  name: line(128, 1),
+  slug,
+  display_name: line(128, 1),
+  settings: Settings,
+}
 
 export const CreateOrganization = z.strictObject({
-  name,
-  slug,
-  display_name: name.optional(),
+  ...writable,
+  display_name: writable.display_name.optional(),
   settings: Settings.default({}),
 })
 export type CreateOrganization = z.output<typeof CreateOrganization>
 
 export const UpdateOrganization = z.strictObject({
-  ...CreateOrganization.partial().shape,
-  settings: Settings.optional(),
+  ...z.object(writable).partial().shape,
   id: z.string().optional(),
   user_count: z.int().optional(),
   created_at: z.string().optional(),
@@ -73,6 +78,7 @@ export const UpdateOrganization = z.strictObject({
 })
 export type UpdateOrganization = z.output<typeof UpdateOrganization>
 
+/** Without `user_count`, which lists alone show. */
 export const Organization = z.object({
   id: z.string(),
   name: z.string(),
@@ -83,7 +89,24 @@ export const Organization = z.object({
   updated_at: time,
 })
 
+const ListedOrganization = Organization.extend({ user_count: z.int() })
+
+export const organizationAnswer = (organization: Row): z.output<typeof Organization> => ({
+  id: organization.id,
+  name: organization.name,
+  slug: organization.slug,
+  display_name: organization.display_name,
+  settings: organization.settings,
+  created_at: iso(organization.created_at),
+  updated_at: iso(organization.updated_at),
+})
+
+export const organizationItem = (organization: Row): z.output<typeof ListedOrganization> => ({
+  ...organizationAnswer(organization),
+  user_count: organization.user_count,
+})
+
 export const ListOrganizations = listQuery({ search: line(256).optional() })
 export type ListOrganizations = z.output<typeof ListOrganizations>
 
-export const OrganizationList = listOf(Organization.extend({ user_count: z.int() }))
+export const OrganizationList = listOf(ListedOrganization)

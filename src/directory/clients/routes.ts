@@ -1,0 +1,110 @@
+import type { Caller, Context } from '#src/context.ts'
+import { scopeOf, within } from '#src/directory/access.ts'
+import { capped, countAll } from '#src/directory/store.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import {
+  Client,
+  ClientList,
+  ClientSecret,
+  CreateClient,
+  CreatedClient,
+  clientAnswer,
+  clientItem,
+  ListClients,
+  UpdateClient,
+} from './schema.ts'
+import { createClient, deleteClient, getClient, regenerateSecret, updateClient } from './service.ts'
+import { countClients, listClients } from './store.ts'
+
+const list = (context: Context, caller: Caller, query: ListClients) => {
+  const { type, order } = query
+  const organization_id = scopeOf(caller, query.organization_id)
+  const filter = { type, organization_id }
+  return page(context, {
+    name: 'clients',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) => context.store.read(q => listClients(q, filter, { order, after, limit })),
+    total: () =>
+      context.store.read(async q => {
+        if (type !== undefined) return countClients(q, filter)
+        const total = await countAll(q, 'clients', organization_id)
+        return query.organization_id === undefined ? total : capped(total)
+      }),
+    keyset: client => [client.created_at, client.client_id],
+    item: clientItem,
+  })
+}
+
+export const clientRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/clients',
+    permission: 'clients:create',
+    summary: 'Register a client; the answer alone carries its secret',
+    body: CreateClient,
+    status: 201,
+    answer: CreatedClient,
+    errors: [409],
+    handle: async input => {
+      const { client, secret } = await createClient(context, input.body, input)
+      return { ...clientAnswer(client), ...(secret && { client_secret: secret }) }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/clients',
+    permission: 'clients:read',
+    summary: 'List clients',
+    query: ListClients,
+    status: 200,
+    answer: ClientList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/clients/:client_id',
+    permission: 'clients:read',
+    summary: 'Get a client, without its secret',
+    status: 200,
+    answer: Client,
+    errors: [404],
+    handle: async ({ caller, params }) =>
+      clientAnswer(await context.store.read(q => getClient(q, caller, params.client_id))),
+  }),
+  route({
+    method: 'PUT',
+    path: '/clients/:client_id',
+    permission: 'clients:update',
+    summary: 'Change a client: only the fields given',
+    body: UpdateClient,
+    status: 200,
+    answer: Client,
+    errors: [404],
+    handle: async input =>
+      clientAnswer(await updateClient(context, input.params.client_id, input.body, input)),
+  }),
+  route({
+    method: 'POST',
+    path: '/clients/:client_id/secret',
+    permission: 'clients:update',
+    summary: 'Make a new secret; the old one stops working at once',
+    status: 200,
+    answer: ClientSecret,
+    errors: [404],
+    handle: async input => ({
+      client_id: input.params.client_id,
+      client_secret: await regenerateSecret(context, input.params.client_id, input),
+    }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/clients/:client_id',
+    permission: 'clients:delete',
+    summary: 'Delete a client; its sessions and refresh tokens end',
+    status: 204,
+    errors: [404],
+    handle: input => deleteClient(context, input.params.client_id, input),
+  }),
+]

@@ -1,0 +1,197 @@
+import type { Caller, Context } from '#src/context.ts'
+import {
+  type By,
+  changedFields,
+  mayActOn,
+  mayGrant,
+  readOnlyProblems,
+  recordChange,
+  refuse,
+  requireOrganization,
+  within,
+} from '#src/directory/access.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { releaseSessions } from '#src/sessions/service.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { ensureKey } from '#src/tokens/rotation.ts'
+import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
+import {
+  type Client,
+  endPurge,
+  insertClient,
+  isPurging,
+  readClient,
+  removeClient,
+  removeGrants,
+  saveClient,
+  saveSecret,
+} from './store.ts'
+
+export const getClient = async (q: Queries, caller: Caller, client_id: string): Promise<Client> => {
+  const client = await readClient(q, client_id, within(caller))
+  if (!client) throw notFound('The client')
+  return client
+}
+
+/** A tenant's client that logs in other tenants' users is the instance's to decide. */
+const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void => {
+  if (capabilities.includes('cross_organization') && !caller.instance)
+    throw forbidden('Only administrators of the default organization handle clients with cross_organization.')
+}
+
+/** The client as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
+const getClientToChange = async (q: Queries, { caller }: By, client_id: string): Promise<Client> => {
+  const client = await getClient(q, caller, client_id)
+  mayActOn(caller, client.scopes)
+  mayReachAcross(caller, client.capabilities)
+  return client
+}
+
+type Shape = Pick<Client, 'type' | 'redirect_uris' | 'grant_types' | 'token_endpoint_auth_method'>
+
+/** What the fields of a client must be to one another, whoever sets them. */
+const shapeProblems = (client: Shape): Detail[] => {
+  const { type, grant_types, redirect_uris, token_endpoint_auth_method: method } = client
+  const isPublic = type === 'public'
+  const rules: [broken: boolean, field: string, message: string][] = [
+    [
+      grant_types.includes('authorization_code') && redirect_uris.length === 0,
+      'redirect_uris',
+      'The authorization code grant needs a redirect URI.',
+    ],
+    [
+      isPublic && grant_types.includes('client_credentials'),
+      'grant_types',
+      'A public client cannot use client_credentials: it has no secret.',
+    ],
+    [
+      isPublic && method !== 'none',
+      'token_endpoint_auth_method',
+      'A public client has no secret: none is allowed.',
+    ],
+    [
+      !isPublic && method === 'none',
+      'token_endpoint_auth_method',
+      'A confidential client proves itself by client_secret_basic or client_secret_post.',
+    ],
+  ]
+  return rules.flatMap(([broken, field, message]) =>
+    broken ? [{ field, code: 'incompatible', message }] : [],
+  )
+}
+
+/** With the secret of a confidential client, which nobody can read again. */
+export const createClient = async (
+  context: Context,
+  input: CreateClient,
+  by: By,
+): Promise<{ client: Client; secret: Secret | undefined }> => {
+  const isPublic = input.type === 'public'
+  const token_endpoint_auth_method =
+    input.token_endpoint_auth_method ?? (isPublic ? 'none' : 'client_secret_basic')
+  refuse(shapeProblems({ ...input, token_endpoint_auth_method }))
+  const secret = isPublic ? undefined : newSecret()
+  await purgeClient(context, input.client_id)
+  const client = await context.store.write(async tx => {
+    mayGrant(by.caller, input.scopes)
+    mayReachAcross(by.caller, input.capabilities)
+    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    const now = context.clock.now()
+    const client = {
+      ...input,
+      organization_id,
+      token_endpoint_auth_method,
+      secret_hash: secret ? hashSecret(secret) : null,
+      created_at: now,
+      updated_at: now,
+    }
+    if (await isPurging(tx, client.client_id))
+      throw conflict('A client of this client_id is being deleted just now.')
+    await insertClient(tx, client).catch(whenTaken('Another client has this client_id.'))
+    await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
+    return client
+  })
+  await publishKeys(context, client)
+  return { client, secret }
+}
+
+/** The keys that the client's tokens need are there before its first token. */
+const publishKeys = async (context: Context, client: Client): Promise<void> => {
+  for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
+    if (alg) await ensureKey(context, alg)
+}
+
+export const updateClient = async (
+  context: Context,
+  client_id: string,
+  change: UpdateClient,
+  by: By,
+): Promise<Client> => {
+  const changed = await context.store.write(async tx => {
+    const client = await getClientToChange(tx, by, client_id)
+    mayGrant(by.caller, change.scopes ?? [])
+    mayReachAcross(by.caller, change.capabilities ?? [])
+    const fields = changedFields(clientAnswer(client), change)
+    const changes = Object.fromEntries(
+      Object.entries(change).filter(([name]) => Object.hasOwn(writable, name)),
+    )
+    const changed: Client = { ...client, ...changes, updated_at: context.clock.now() }
+    refuse([...readOnlyProblems(fields, writable), ...shapeProblems(changed)])
+    if (fields.length === 0) return client
+    await saveClient(tx, changed)
+    await recordClient(context, tx, by, 'client.updated', client, { fields })
+    return changed
+  })
+  await publishKeys(context, changed)
+  return changed
+}
+
+/** The old secret is worthless from the commit on. */
+export const regenerateSecret = async (context: Context, client_id: string, by: By): Promise<Secret> => {
+  const secret = newSecret()
+  await context.store.write(async tx => {
+    const client = await getClientToChange(tx, by, client_id)
+    if (client.type === 'public')
+      refuse([{ field: 'client_id', code: 'public_client', message: 'A public client has no secret.' }])
+    await saveSecret(tx, client_id, { secret_hash: hashSecret(secret), updated_at: context.clock.now() })
+    await recordClient(context, tx, by, 'client.secret_regenerated', client)
+  })
+  return secret
+}
+
+/** Its sessions and refresh tokens end; access tokens stay valid until they run out (decisions.md section 2). */
+export const deleteClient = async (context: Context, client_id: string, by: By): Promise<void> => {
+  await context.store.write(async tx => {
+    const client = await getClientToChange(tx, by, client_id)
+    await removeClient(tx, client_id, context.clock.now())
+    await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
+  })
+  await purgeClient(context, client_id)
+}
+
+const BATCH = 500
+
+/** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
+export const purgeClient = async (context: Context, client_id: string): Promise<void> => {
+  const remains = await context.store.read(q => isPurging(q, client_id))
+  while (remains && (await context.store.write(tx => purgeSome(context, tx, client_id))));
+}
+
+const purgeSome = async (context: Context, tx: Transaction, client_id: string): Promise<boolean> => {
+  const ended = await releaseSessions(context, tx, { client_id }, BATCH)
+  const forgotten = await removeGrants(tx, client_id, BATCH)
+  if (ended.length + forgotten > 0) return true
+  await endPurge(tx, client_id)
+  return false
+}
+
+const recordClient = (
+  context: Context,
+  tx: Transaction,
+  by: By,
+  type: 'client.created' | 'client.updated' | 'client.deleted' | 'client.secret_regenerated',
+  { client_id, organization_id }: Client,
+  metadata: Record<string, unknown> = {},
+): Promise<void> => recordChange(context, tx, by, { type, target_id: client_id, organization_id, metadata })

@@ -1,0 +1,127 @@
+import type { Caller, Context } from '#src/context.ts'
+import { scopeOf, within } from '#src/directory/access.ts'
+import { capped, countAll } from '#src/directory/store.ts'
+import { UserList, userAnswer } from '#src/directory/users/schema.ts'
+import { roleNamesOf } from '#src/directory/users/store.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import { CreateGroup, Group, GroupList, groupAnswer, ListGroups, ListMembers, UpdateGroup } from './schema.ts'
+import { createGroup, deleteGroup, deleteMember, getGroup, putMember, updateGroup } from './service.ts'
+import { listGroups, listMembers } from './store.ts'
+
+const list = (context: Context, caller: Caller, query: ListGroups) => {
+  const organization_id = scopeOf(caller, query.organization_id)
+  return page(context, {
+    name: 'groups',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) =>
+      context.store.read(q => listGroups(q, organization_id, { order: query.order, after, limit })),
+    total: async () => {
+      const total = await context.store.read(q => countAll(q, 'groups', organization_id))
+      return query.organization_id === undefined ? total : capped(total)
+    },
+    keyset: group => [group.created_at, group.id],
+    item: groupAnswer,
+  })
+}
+
+const members = async (context: Context, caller: Caller, group_id: string, query: ListMembers) => {
+  const group = await context.store.read(q => getGroup(q, caller, group_id))
+  return page(context, {
+    name: `members of ${group.id}`,
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) =>
+      context.store.read(async q =>
+        roleNamesOf(q, await listMembers(q, group.id, { order: query.order, after, limit })),
+      ),
+    total: async () => group.member_count,
+    keyset: user => [user.id],
+    item: userAnswer,
+  })
+}
+
+export const groupRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/groups',
+    permission: 'groups:create',
+    summary: 'Create a group',
+    body: CreateGroup,
+    status: 201,
+    answer: Group,
+    errors: [409],
+    handle: async input => groupAnswer(await createGroup(context, input.body, input)),
+  }),
+  route({
+    method: 'GET',
+    path: '/groups',
+    permission: 'groups:read',
+    summary: 'List groups',
+    query: ListGroups,
+    status: 200,
+    answer: GroupList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/groups/:group_id',
+    permission: 'groups:read',
+    summary: 'Get a group',
+    status: 200,
+    answer: Group,
+    errors: [404],
+    handle: async ({ caller, params }) =>
+      groupAnswer(await context.store.read(q => getGroup(q, caller, params.group_id))),
+  }),
+  route({
+    method: 'PUT',
+    path: '/groups/:group_id',
+    permission: 'groups:update',
+    summary: 'Change a group: only the fields given',
+    body: UpdateGroup,
+    status: 200,
+    answer: Group,
+    errors: [404, 409],
+    handle: async input => groupAnswer(await updateGroup(context, input.params.group_id, input.body, input)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/groups/:group_id',
+    permission: 'groups:delete',
+    summary: 'Delete a group: its members lose the roles that they inherited',
+    status: 204,
+    errors: [404],
+    handle: input => deleteGroup(context, input.params.group_id, input),
+  }),
+  route({
+    method: 'GET',
+    path: '/groups/:group_id/members',
+    permission: 'groups:read',
+    summary: 'List the members of a group',
+    query: ListMembers,
+    status: 200,
+    answer: UserList,
+    errors: [404],
+    handle: ({ caller, params, query }) => members(context, caller, params.group_id, query),
+  }),
+  route({
+    method: 'PUT',
+    path: '/groups/:group_id/members/:user_id',
+    permission: 'groups:update',
+    summary: 'Add a user to a group',
+    status: 204,
+    errors: [404],
+    handle: input => putMember(context, input.params.group_id, input.params.user_id, input),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/groups/:group_id/members/:user_id',
+    permission: 'groups:update',
+    summary: 'Take a user out of a group',
+    status: 204,
+    errors: [404],
+    handle: input => deleteMember(context, input.params.group_id, input.params.user_id, input),
+  }),
+]

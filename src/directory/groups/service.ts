@@ -1,0 +1,162 @@
+import type { Caller, Context } from '#src/context.ts'
+import {
+  type By,
+  changedFields,
+  effectiveRoles,
+  mayActOn,
+  mayGrant,
+  organizationFor,
+  permissionsOf,
+  readOnlyProblems,
+  recordChange,
+  refuse,
+  requireOrganization,
+  within,
+} from '#src/directory/access.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { findUser, rolesNamed, type UserRow } from '#src/directory/users/store.ts'
+import { type Detail, notFound } from '#src/lib/app-error.ts'
+import { newId, type OrganizationId } from '#src/lib/ids.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { type CreateGroup, groupAnswer, type UpdateGroup, writable } from './schema.ts'
+import {
+  addMember,
+  findGroup,
+  type GroupWithRoles,
+  insertGroup,
+  removeGroup,
+  removeMember,
+  replaceRoles,
+  saveGroup,
+} from './store.ts'
+
+export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<GroupWithRoles> => {
+  const group = await findGroup(q, id, within(caller))
+  if (!group) throw notFound('The group')
+  return group
+}
+
+/** The group as the caller may act on it: 404 when unknown or foreign, 403 when its roles have more rights. */
+const getGroupToChange = async (q: Queries, { caller }: By, id: string): Promise<GroupWithRoles> => {
+  const group = await getGroup(q, caller, id)
+  mayActOn(caller, permissionsOf(group.roles))
+  return group
+}
+
+/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
+const rolesToGive = async (q: Queries, { caller }: By, organization_id: OrganizationId, names: string[]) => {
+  const roles = await rolesNamed(q, organization_id, names)
+  mayGrant(caller, permissionsOf(roles))
+  const problems: Detail[] = names
+    .filter(name => !roles.some(role => role.name === name))
+    .map(name => ({
+      field: 'roles',
+      code: 'unknown_role',
+      message: `The organization has no role ${name}.`,
+    }))
+  return { ids: roles.map(({ id }) => id), problems }
+}
+
+const NAME_TAKEN = whenTaken('The organization has a group of this name.')
+
+export const createGroup = (context: Context, input: CreateGroup, by: By): Promise<GroupWithRoles> =>
+  context.store.write(async tx => {
+    const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
+    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    refuse(roles.problems)
+    const now = context.clock.now()
+    const { name, description } = input
+    const id = newId('grp', now)
+    await insertGroup(
+      tx,
+      { id, organization_id, name, description, created_at: now, updated_at: now },
+      roles.ids,
+    ).catch(NAME_TAKEN)
+    const group = await getGroup(tx, by.caller, id)
+    await recordGroup(context, tx, by, 'group.created', group, { name, roles: input.roles })
+    return group
+  })
+
+export const updateGroup = (
+  context: Context,
+  id: string,
+  change: UpdateGroup,
+  by: By,
+): Promise<GroupWithRoles> =>
+  context.store.write(async tx => {
+    const group = await getGroupToChange(tx, by, id)
+    const roles = await rolesToGive(tx, by, group.organization_id, change.roles ?? [])
+    const fields = changedFields(groupAnswer(group), change)
+    refuse([...readOnlyProblems(fields, writable), ...roles.problems])
+    if (fields.length === 0) return group
+    const { name = group.name, description = group.description } = change
+    const changed = { ...group, name, description, updated_at: context.clock.now() }
+    await saveGroup(tx, changed).catch(NAME_TAKEN)
+    if (fields.includes('roles')) await replaceRoles(tx, group.id, roles.ids)
+    await recordGroup(context, tx, by, 'group.updated', group, {
+      name,
+      fields,
+      ...(fields.includes('roles') && { roles: change.roles }),
+    })
+    return getGroup(tx, by.caller, id)
+  })
+
+/** Its members are without the roles that they inherited at once. */
+export const deleteGroup = (context: Context, id: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const group = await getGroupToChange(tx, by, id)
+    await removeGroup(tx, group.id, context.clock.now())
+    await recordGroup(context, tx, by, 'group.deleted', group, { name: group.name })
+  })
+
+/** Both as the caller may act on them: a member inherits the group's roles. 404 for a user of another organization. */
+const getPair = async (q: Queries, by: By, group_id: string, user_id: string) => {
+  const group = await getGroup(q, by.caller, group_id)
+  const user = await findUser(q, group.organization_id, user_id)
+  if (!user) throw notFound('The user')
+  mayActOn(by.caller, permissionsOf([...group.roles, ...(await effectiveRoles(q, user.id))]))
+  return { group, user }
+}
+
+/** Adding a member again changes nothing and leaves no event. */
+export const putMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const { group, user } = await getPair(tx, by, group_id, user_id)
+    if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
+  })
+
+export const deleteMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const { group, user } = await getPair(tx, by, group_id, user_id)
+    if (!(await removeMember(tx, group.id, user.id))) throw notFound('The user')
+    await touch(context, tx, by, group, user, 'member_removed')
+  })
+
+const touch = async (
+  context: Context,
+  tx: Transaction,
+  by: By,
+  group: GroupWithRoles,
+  user: UserRow,
+  change: 'member_added' | 'member_removed',
+): Promise<void> => {
+  await saveGroup(tx, { ...group, updated_at: context.clock.now() })
+  await recordGroup(context, tx, by, 'group.updated', group, { name: group.name, [change]: user.id }, user)
+}
+
+const recordGroup = (
+  context: Context,
+  tx: Transaction,
+  by: By,
+  type: 'group.created' | 'group.updated' | 'group.deleted',
+  group: GroupWithRoles,
+  metadata: Record<string, unknown>,
+  member?: UserRow,
+): Promise<void> =>
+  recordChange(context, tx, by, {
+    type,
+    target_id: group.id,
+    organization_id: group.organization_id,
+    metadata,
+    ...(member && { subject_id: member.id }),
+  })

@@ -1,0 +1,156 @@
+import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Group = Tables['groups']['$inferSelect']
+/** With the roles that its members inherit, by name. */
+export type GroupWithRoles = Group & { roles: { name: string; permissions: string[] }[] }
+
+const { placeholder } = sql
+
+const select = prepared((q, { groups }) =>
+  q
+    .select()
+    .from(groups)
+    .where(and(eq(groups.id, placeholder('id')), isWithin(groups.organization_id))),
+)
+
+/** By id, and when an organization is given, in that one alone. */
+export const findGroup = async (
+  q: Queries,
+  id: string,
+  within?: OrganizationId,
+): Promise<GroupWithRoles | undefined> =>
+  (await withRoles(q, await select(q, { id, within: within ?? null })))[0]
+
+const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> => {
+  const { group_roles, roles } = q.tables
+  const ids = rows.map(({ id }) => id)
+  const held = await q
+    .select({ group_id: group_roles.group_id, name: roles.name, permissions: roles.permissions })
+    .from(group_roles)
+    .innerJoin(roles, eq(roles.id, group_roles.role_id))
+    .where(inArray(group_roles.group_id, ids))
+    .orderBy(roles.name)
+  const byGroup = Map.groupBy(held, ({ group_id }) => group_id)
+  return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
+}
+
+/** Rejects with a unique violation when the organization has a group of this name. */
+export const insertGroup = async (
+  tx: Transaction,
+  group: Omit<Group, 'member_count'>,
+  role_ids: RoleId[],
+): Promise<void> => {
+  await tx.insert(tx.tables.groups).values(group)
+  await addRoles(tx, group.id, role_ids)
+}
+
+const addRoles = async (tx: Transaction, group_id: GroupId, role_ids: RoleId[]): Promise<void> => {
+  if (role_ids.length > 0)
+    await tx.insert(tx.tables.group_roles).values(role_ids.map(role_id => ({ group_id, role_id })))
+}
+
+/** Rejects with a unique violation when the organization has a group of this name. */
+export const saveGroup = async (
+  tx: Transaction,
+  { id, name, description, updated_at }: Pick<Group, 'id' | 'name' | 'description' | 'updated_at'>,
+): Promise<void> => {
+  const { groups } = tx.tables
+  await tx.update(groups).set({ name, description, updated_at }).where(eq(groups.id, id))
+}
+
+export const replaceRoles = async (tx: Transaction, group_id: GroupId, role_ids: RoleId[]): Promise<void> => {
+  const { group_roles } = tx.tables
+  await tx.delete(group_roles).where(eq(group_roles.group_id, group_id))
+  await addRoles(tx, group_id, role_ids)
+}
+
+/** Nobody inherits from it any more; the rows that say who was in it follow in batches. */
+export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Promise<void> => {
+  const { groups, purges } = tx.tables
+  await tx.delete(groups).where(eq(groups.id, id))
+  await tx.insert(purges).values({ id, kind: 'group', created_at: now })
+}
+
+/** Removes so many members of a deleted group; gives how many there were. */
+export const removeMembers = async (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
+  const { group_members } = tx.tables
+  const some = tx
+    .select({ user_id: group_members.user_id })
+    .from(group_members)
+    .where(eq(group_members.group_id, group_id))
+    .limit(limit)
+  const gone = await tx
+    .delete(group_members)
+    .where(and(eq(group_members.group_id, group_id), inArray(group_members.user_id, some)))
+    .returning({ user_id: group_members.user_id })
+  return gone.length
+}
+
+/** Whether the user was not a member before. */
+export const addMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
+  const { group_members } = tx.tables
+  const added = await tx
+    .insert(group_members)
+    .values({ group_id, user_id })
+    .onConflictDoNothing()
+    .returning({ user_id: group_members.user_id })
+  return added.length > 0
+}
+
+/** Whether the user was a member before. */
+export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
+  const { group_members } = tx.tables
+  const removed = await tx
+    .delete(group_members)
+    .where(and(eq(group_members.group_id, group_id), eq(group_members.user_id, user_id)))
+    .returning({ user_id: group_members.user_id })
+  return removed.length > 0
+}
+
+/** By id, which is by creation; the keyset is the id. */
+export const listMembers = async (
+  q: Queries,
+  group_id: GroupId,
+  { order, after, limit }: Range,
+): Promise<UserRow[]> => {
+  const { group_members, users } = q.tables
+  const { user_id } = group_members
+  const rows = await q
+    .select({ user: users })
+    .from(group_members)
+    .innerJoin(users, eq(users.id, user_id))
+    .where(
+      and(
+        eq(group_members.group_id, group_id),
+        after && (order === 'asc' ? gt : lt)(user_id, String(after[0]) as UserId),
+      ),
+    )
+    .orderBy((order === 'asc' ? asc : desc)(user_id))
+    .limit(limit)
+  return rows.map(({ user }) => user)
+}
+
+export const listGroups = async (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  range: Range,
+): Promise<GroupWithRoles[]> => {
+  const { groups } = q.tables
+  const rows = await q
+    .select()
+    .from(groups)
+    .where(
+      and(
+        organization_id && eq(groups.organization_id, organization_id),
+        beyond(range, groups.created_at, groups.id),
+      ),
+    )
+    .orderBy(...byCreation(range.order, groups.created_at, groups.id))
+    .limit(range.limit)
+  return withRoles(q, rows)
+}

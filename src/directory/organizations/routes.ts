@@ -1,0 +1,87 @@
+import type { Context } from '#src/context.ts'
+import { countAll } from '#src/directory/store.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import {
+  CreateOrganization,
+  ListOrganizations,
+  Organization,
+  OrganizationList,
+  organizationAnswer,
+  organizationItem,
+  UpdateOrganization,
+} from './schema.ts'
+import { createOrganization, deleteOrganization, getOrganization, updateOrganization } from './service.ts'
+import { countOrganizations, listOrganizations } from './store.ts'
+
+const list = (context: Context, { search, ...query }: ListOrganizations) =>
+  page(context, {
+    name: 'organizations',
+    query: { ...query, search },
+    scope: '',
+    fetch: (after, limit) =>
+      context.store.read(q => listOrganizations(q, search, { order: query.order, after, limit })),
+    total: () =>
+      context.store.read(q => (search ? countOrganizations(q, search) : countAll(q, 'organizations'))),
+    keyset: organization => [organization.created_at, organization.id],
+    item: organizationItem,
+  })
+
+export const organizationRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/organizations',
+    permission: 'organizations:create',
+    instance_only: true,
+    summary: 'Create an organization, with the roles admin and user',
+    body: CreateOrganization,
+    status: 201,
+    answer: Organization,
+    errors: [409],
+    handle: async input => organizationAnswer(await createOrganization(context, input.body, input)),
+  }),
+  route({
+    method: 'GET',
+    path: '/organizations',
+    permission: 'organizations:read',
+    instance_only: true,
+    summary: 'List organizations',
+    query: ListOrganizations,
+    status: 200,
+    answer: OrganizationList,
+    handle: ({ query }) => list(context, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/organizations/:org_id',
+    permission: 'organizations:read',
+    summary: 'Get an organization by id or slug',
+    status: 200,
+    answer: Organization,
+    errors: [404],
+    handle: async ({ caller, params }) =>
+      organizationAnswer(await context.store.read(q => getOrganization(q, caller, params.org_id))),
+  }),
+  route({
+    method: 'PUT',
+    path: '/organizations/:org_id',
+    permission: 'organizations:update',
+    summary: 'Change an organization: only the fields given; settings merge by key, null resets one',
+    body: UpdateOrganization,
+    status: 200,
+    answer: Organization,
+    errors: [404, 409],
+    handle: async input =>
+      organizationAnswer(await updateOrganization(context, input.params.org_id, input.body, input)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/organizations/:org_id',
+    permission: 'organizations:delete',
+    instance_only: true,
+    summary: 'Delete an organization with its users, roles, groups, clients, sessions and events',
+    status: 204,
+    errors: [404, 409],
+    handle: input => deleteOrganization(context, input.params.org_id, input),
+  }),
+]

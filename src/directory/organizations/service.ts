@@ -1,0 +1,131 @@
+import type { Caller, Context } from '#src/context.ts'
+import {
+  type By,
+  changedFields,
+  readOnlyProblems,
+  recordChange,
+  refuse,
+  within,
+} from '#src/directory/access.ts'
+import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { conflict, notFound } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import {
+  type CreateOrganization,
+  organizationItem,
+  type Settings,
+  type UpdateOrganization,
+  writable,
+} from './schema.ts'
+import {
+  insertOrganization,
+  type Organization,
+  readOrganization,
+  readOrganizationBySlug,
+  removeOrganization,
+  saveOrganization,
+} from './store.ts'
+
+/** By id or slug: no slug can be read as an id. */
+export const getOrganization = async (
+  q: Queries,
+  caller: Caller,
+  reference: string,
+): Promise<Organization> => {
+  const organization = reference.startsWith('org_')
+    ? await readOrganization(q, reference)
+    : await readOrganizationBySlug(q, reference)
+  const own = within(caller)
+  if (!organization || (own && organization.id !== own)) throw notFound('The organization')
+  return organization
+}
+
+/** One object over another, key by key; null takes a key away. */
+const merge = <T extends object>(stored: T, change: T): T =>
+  Object.fromEntries(
+    Object.entries({ ...stored, ...change }).filter(([, value]) => value !== null && value !== undefined),
+  ) as T
+
+const mergeSettings = (stored: Settings, change: Settings): Settings => {
+  const password_policy =
+    change.password_policy && merge(stored.password_policy ?? {}, change.password_policy)
+  return merge(stored, {
+    ...change,
+    ...(password_policy && {
+      password_policy: Object.keys(password_policy).length > 0 ? password_policy : null,
+    }),
+  })
+}
+
+const SLUG_TAKEN = whenTaken('Another organization has this slug.')
+
+/** With its built-in roles `admin` and `user`. */
+export const createOrganization = (
+  context: Context,
+  input: CreateOrganization,
+  by: By,
+): Promise<Organization> =>
+  context.store.write(async tx => {
+    const now = context.clock.now()
+    const { name, slug, display_name = name } = input
+    const organization = {
+      id: newId('org', now),
+      name,
+      slug,
+      display_name,
+      settings: mergeSettings({}, input.settings),
+      created_at: now,
+      updated_at: now,
+    }
+    await insertOrganization(tx, organization).catch(SLUG_TAKEN)
+    await insertBuiltInRoles(tx, organization.id, now)
+    await recordChange(context, tx, by, {
+      type: 'organization.created',
+      target_id: organization.id,
+      organization_id: organization.id,
+      metadata: { name, slug },
+    })
+    return getOrganization(tx, by.caller, organization.id)
+  })
+
+/** `settings` and its `password_policy` merge by key. */
+export const updateOrganization = (
+  context: Context,
+  reference: string,
+  change: UpdateOrganization,
+  by: By,
+): Promise<Organization> =>
+  context.store.write(async tx => {
+    const organization = await getOrganization(tx, by.caller, reference)
+    const settings = mergeSettings(organization.settings, change.settings ?? {})
+    const fields = changedFields(organizationItem(organization), { ...change, settings })
+    refuse(readOnlyProblems(fields, writable))
+    if (fields.length === 0) return organization
+    const { name = organization.name, slug = organization.slug } = change
+    const { display_name = organization.display_name } = change
+    const changed = { ...organization, name, slug, display_name, settings, updated_at: context.clock.now() }
+    await saveOrganization(tx, changed).catch(SLUG_TAKEN)
+    await recordChange(context, tx, by, {
+      type: 'organization.updated',
+      target_id: organization.id,
+      organization_id: organization.id,
+      metadata: { fields, ...(fields.includes('settings') && { settings }) },
+    })
+    return changed
+  })
+
+/** Gone for every read at once; what is left of its users follows in batches (operations/purge). */
+export const deleteOrganization = (context: Context, reference: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const { id, name, slug } = await getOrganization(tx, by.caller, reference)
+    if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
+    await removeOrganization(tx, id, context.clock.now())
+    await recordChange(context, tx, by, {
+      type: 'organization.deleted',
+      target_id: id,
+      organization_id: DEFAULT_ORGANIZATION,
+      metadata: { name, slug },
+    })
+  })

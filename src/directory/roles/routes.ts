@@ -1,0 +1,80 @@
+import type { Caller, Context } from '#src/context.ts'
+import { scopeOf, within } from '#src/directory/access.ts'
+import { capped, countAll } from '#src/directory/store.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import { CreateRole, ListRoles, Role, RoleList, roleAnswer, UpdateRole } from './schema.ts'
+import { createRole, deleteRole, getRole, updateRole } from './service.ts'
+import { listRoles } from './store.ts'
+
+const list = (context: Context, caller: Caller, query: ListRoles) => {
+  const organization_id = scopeOf(caller, query.organization_id)
+  return page(context, {
+    name: 'roles',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) =>
+      context.store.read(q => listRoles(q, organization_id, { order: query.order, after, limit })),
+    total: async () => {
+      const total = await context.store.read(q => countAll(q, 'roles', organization_id))
+      return query.organization_id === undefined ? total : capped(total)
+    },
+    keyset: role => [role.created_at, role.id],
+    item: roleAnswer,
+  })
+}
+
+export const roleRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/roles',
+    permission: 'roles:create',
+    summary: 'Create a role',
+    body: CreateRole,
+    status: 201,
+    answer: Role,
+    errors: [409],
+    handle: async input => roleAnswer(await createRole(context, input.body, input)),
+  }),
+  route({
+    method: 'GET',
+    path: '/roles',
+    permission: 'roles:read',
+    summary: 'List roles',
+    query: ListRoles,
+    status: 200,
+    answer: RoleList,
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/roles/:role_id',
+    permission: 'roles:read',
+    summary: 'Get a role',
+    status: 200,
+    answer: Role,
+    errors: [404],
+    handle: async ({ caller, params }) =>
+      roleAnswer(await context.store.read(q => getRole(q, caller, params.role_id))),
+  }),
+  route({
+    method: 'PUT',
+    path: '/roles/:role_id',
+    permission: 'roles:update',
+    summary: 'Change a role: only the fields given',
+    body: UpdateRole,
+    status: 200,
+    answer: Role,
+    errors: [404, 409],
+    handle: async input => roleAnswer(await updateRole(context, input.params.role_id, input.body, input)),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/roles/:role_id',
+    permission: 'roles:delete',
+    summary: 'Delete a role: users and groups that had it are without it',
+    status: 204,
+    errors: [404, 409],
+    handle: input => deleteRole(context, input.params.role_id, input),
+  }),
+]

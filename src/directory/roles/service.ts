@@ -1,0 +1,95 @@
+import type { Caller, Context } from '#src/context.ts'
+import {
+  type By,
+  changedFields,
+  mayActOn,
+  mayGrant,
+  readOnlyProblems,
+  recordChange,
+  refuse,
+  requireOrganization,
+  within,
+} from '#src/directory/access.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { newId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema.ts'
+import { findRole, insertRole, type Role, removeRole, saveRole } from './store.ts'
+
+export const getRole = async (q: Queries, caller: Caller, id: string): Promise<Role> => {
+  const role = await findRole(q, id, within(caller))
+  if (!role) throw notFound('The role')
+  return role
+}
+
+export const createRole = (context: Context, input: CreateRole, by: By): Promise<Role> =>
+  context.store.write(async tx => {
+    mayGrant(by.caller, input.permissions)
+    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    const now = context.clock.now()
+    const role = {
+      ...input,
+      organization_id,
+      id: newId('role', now),
+      built_in: false,
+      created_at: now,
+      updated_at: now,
+    }
+    await insertRole(tx, role).catch(whenTaken('The organization has a role of this name.'))
+    const { id: target_id, name, permissions } = role
+    await recordChange(context, tx, by, {
+      type: 'role.created',
+      target_id,
+      organization_id,
+      metadata: { name, permissions },
+    })
+    return { ...role, user_count: 0 }
+  })
+
+const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detail[] =>
+  changed.includes('permissions') && permissions?.includes('*')
+    ? [
+        {
+          field: 'permissions',
+          code: 'wildcard',
+          message: 'Only the built-in role admin has the permission *.',
+        },
+      ]
+    : []
+
+export const updateRole = (context: Context, id: string, change: UpdateRole, by: By): Promise<Role> =>
+  context.store.write(async tx => {
+    const role = await getRole(tx, by.caller, id)
+    mayActOn(by.caller, role.permissions)
+    mayGrant(by.caller, change.permissions ?? [])
+    const fields = changedFields(roleAnswer(role), change)
+    refuse([...readOnlyProblems(fields, writable), ...wildcardProblems(fields, change)])
+    if (fields.length === 0) return role
+    if (role.built_in) throw conflict('Built-in roles cannot be changed.')
+    const { description = role.description, permissions = role.permissions } = change
+    const changed = { ...role, description, permissions, updated_at: context.clock.now() }
+    await saveRole(tx, changed)
+    await recordChange(context, tx, by, {
+      type: 'role.updated',
+      target_id: role.id,
+      organization_id: role.organization_id,
+      metadata: { name: role.name, fields, ...(fields.includes('permissions') && { permissions }) },
+    })
+    return changed
+  })
+
+/** Users and groups that had the role are without it at once. */
+export const deleteRole = (context: Context, id: string, by: By): Promise<void> =>
+  context.store.write(async tx => {
+    const role = await getRole(tx, by.caller, id)
+    mayActOn(by.caller, role.permissions)
+    if (role.built_in) throw conflict('Built-in roles cannot be deleted.')
+    await removeRole(tx, role.id, context.clock.now())
+    await recordChange(context, tx, by, {
+      type: 'role.deleted',
+      target_id: role.id,
+      organization_id: role.organization_id,
+      metadata: { name: role.name },
+    })
+  })

@@ -1,0 +1,181 @@
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { nobody, record } from '#src/audit/record.ts'
+import { ConfigError } from '#src/config.ts'
+import type { Context, Ports } from '#src/context.ts'
+import { CreateClient } from '#src/directory/clients/schema.ts'
+import { type Client, insertClient, readClient, saveClient } from '#src/directory/clients/store.ts'
+import { insertOrganization, readOrganization } from '#src/directory/organizations/store.ts'
+import { findRole, insertBuiltInRoles } from '#src/directory/roles/store.ts'
+import { CreateUser } from '#src/directory/users/schema.ts'
+import { createUser } from '#src/directory/users/service.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { permissions } from '#src/lib/permission.ts'
+import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+
+type Base = Omit<Context, 'ports'>
+
+const server = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
+
+/** The scopes of the first admin client. */
+const allScopes = [...permissions, 'admin']
+
+/** Setting of the server: the scopes that there were at the last start. Its absence makes a start the first. */
+const KNOWN_SCOPES = 'known_scopes'
+
+const knownScopes = async (q: Queries): Promise<string[] | undefined> => {
+  const rows = await q.select().from(q.tables.settings)
+  return rows.find(row => row.name === KNOWN_SCOPES)?.value as string[] | undefined
+}
+
+const rememberScopes = async (tx: Transaction, now: number): Promise<void> => {
+  const { settings } = tx.tables
+  const row = { value: allScopes, updated_at: now }
+  await tx
+    .insert(settings)
+    .values({ name: KNOWN_SCOPES, ...row })
+    .onConflictDoUpdate({ target: settings.name, set: row })
+}
+
+export interface FirstStart {
+  /** Where the generated secret of the first admin client was written, when it was now. */
+  admin_client_file?: string
+  /** Nobody holds the role `admin` of the default organization: a set-up link is called for. */
+  needs_admin: boolean
+}
+
+/**
+ * What an instance has from its first start on: the default organization, its built-in roles, the first admin client,
+ * and the first admin user when the settings name one. At later starts it applies the client's secret from the settings
+ * and tops its scopes up. A start that was cut short goes on where it ended.
+ */
+export const seedInstance = async (base: Base): Promise<FirstStart> => {
+  const { config, store, clock } = base
+  checkNames(base)
+  const known = await store.read(knownScopes)
+  await store.write(tx => seedOrganization(tx, clock.now()))
+  const generated = known || config.admin_client_secret ? undefined : newSecret()
+  const admin_client_file = generated && writeClientFile(base, generated)
+  await store.write(async tx => {
+    await seedClient(base, tx, config.admin_client_secret ?? generated, known ?? [])
+    if (known) await rememberScopes(tx, clock.now())
+  })
+  if (!known) {
+    await seedUser(base)
+    await store.write(tx => rememberScopes(tx, clock.now()))
+  }
+  const role = await store.read(q => findRole(q, 'role_admin'))
+  return { ...(admin_client_file && { admin_client_file }), needs_admin: role?.user_count === 0 }
+}
+
+const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
+  if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return
+  await insertOrganization(tx, {
+    id: DEFAULT_ORGANIZATION,
+    name: 'Default',
+    slug: 'default',
+    display_name: 'Gatehouse',
+    settings: {},
+    created_at: now,
+    updated_at: now,
+  })
+  await insertBuiltInRoles(tx, DEFAULT_ORGANIZATION, now)
+}
+
+const clientOf = ({ config, clock }: Base, secret: string): Client => ({
+  ...CreateClient.parse({
+    client_id: config.admin_client_id,
+    name: 'First admin client',
+    type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: allScopes,
+  }),
+  organization_id: DEFAULT_ORGANIZATION,
+  token_endpoint_auth_method: 'client_secret_basic',
+  secret_hash: hashSecret(secret),
+  created_at: clock.now(),
+  updated_at: clock.now(),
+})
+
+/** The client is made when there is a secret for it; one that an administrator deleted comes back with the settings' secret alone. */
+const seedClient = async (
+  base: Base,
+  tx: Transaction,
+  secret: string | undefined,
+  known: string[],
+): Promise<void> => {
+  const stored = await readClient(tx, base.config.admin_client_id)
+  if (!stored) {
+    if (secret) await insertClient(tx, clientOf(base, secret))
+    return
+  }
+  if (stored.organization_id !== DEFAULT_ORGANIZATION || stored.type !== 'confidential')
+    throw new ConfigError(
+      'admin_client_id: this client exists and is no confidential one of the default organization.',
+    )
+  const secret_hash = secret ? hashSecret(secret) : stored.secret_hash
+  const missing = allScopes.filter(scope => !known.includes(scope) && !stored.scopes.includes(scope))
+  const changes = [
+    ...(missing.length > 0 ? (['client.updated'] as const) : []),
+    ...(secret_hash !== stored.secret_hash ? (['client.secret_regenerated'] as const) : []),
+  ]
+  if (changes.length === 0) return
+  const scopes = [...stored.scopes, ...missing]
+  await saveClient(tx, { ...stored, secret_hash, scopes, updated_at: base.clock.now() })
+  for (const type of changes)
+    await record(base, tx, {
+      ...server,
+      type,
+      target_id: stored.client_id,
+      target_type: 'client',
+      organization_id: DEFAULT_ORGANIZATION,
+      metadata: type === 'client.updated' ? { fields: ['scopes'] } : {},
+    })
+}
+
+/** Whole or not at all, and before the client is stored: a secret that nobody can read would be lost. */
+const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
+  const file = join(config.data_dir, 'admin-client.json')
+  const content = { client_id: config.admin_client_id, client_secret, url: config.url }
+  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+  return file
+}
+
+const adminUser = ({ config }: Base) =>
+  config.admin_username === undefined
+    ? undefined
+    : CreateUser.safeParse({
+        username: config.admin_username,
+        email: config.admin_email,
+        password: config.admin_password,
+        first_name: '',
+        last_name: '',
+        email_verified: true,
+        roles: ['admin'],
+      })
+
+/** The settings are read without knowing what names may look like: here they meet the rules of the admin API. */
+const checkNames = (base: Base): void => {
+  const client = CreateClient.shape.client_id.safeParse(base.config.admin_client_id)
+  if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
+  const [issue] = adminUser(base)?.error?.issues ?? []
+  if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
+}
+
+const seedUser = async (base: Base): Promise<void> => {
+  const user = adminUser(base)?.data
+  if (!user) return
+  try {
+    // Nothing in here signs or asks who calls.
+    await createUser({ ...base, ports: {} as Ports }, user, server)
+  } catch (error) {
+    // A start that was cut short has made the user already.
+    if (!(error instanceof AppError)) throw error
+    if (error.code !== 'conflict')
+      throw new ConfigError(`admin_password: ${error.details?.map(detail => detail.message).join(' ')}`)
+  }
+}
