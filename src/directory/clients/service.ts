@@ -14,6 +14,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
+import { BATCH } from '#src/storage/batches.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
 import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
@@ -24,7 +25,7 @@ import {
   isPurging,
   readClient,
   removeClient,
-  removeGrants,
+  removeConsents,
   saveClient,
   saveSecret,
 } from './store.ts'
@@ -171,8 +172,6 @@ export const deleteClient = async (context: Context, client_id: string, by: By):
   await purgeClient(context, client_id)
 }
 
-const BATCH = 500
-
 /** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
 export const purgeClient = async (context: Context, client_id: string): Promise<void> => {
   const remains = await context.store.read(q => isPurging(q, client_id))
@@ -181,7 +180,7 @@ export const purgeClient = async (context: Context, client_id: string): Promise<
 
 const purgeSome = async (context: Context, tx: Transaction, client_id: string): Promise<boolean> => {
   const ended = await releaseSessions(context, tx, { client_id }, BATCH)
-  const forgotten = await removeGrants(tx, client_id, BATCH)
+  const forgotten = await removeConsents(tx, client_id, BATCH)
   if (ended.length + forgotten > 0) return true
   await endPurge(tx, client_id)
   return false

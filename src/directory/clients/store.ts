@@ -1,8 +1,9 @@
-import { and, eq, inArray, ne, sql } from 'drizzle-orm'
+import { and, eq, ne, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { removeSome } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -26,10 +27,7 @@ export const readClient = async (
 ): Promise<Client | undefined> => (await select(q, { client_id, within: within ?? null }))[0]
 
 /** From memory until a commit touches clients. */
-export const findClient = cached(
-  'clients',
-  readClient as (q: Queries, key: string) => Promise<Client | undefined>,
-)
+export const findClient = cached('clients', (q, client_id) => readClient(q, client_id))
 
 const origins = cached('clients', async q => {
   const { clients } = q.tables
@@ -70,7 +68,7 @@ export const saveSecret = async (
   tx.changed('clients')
 }
 
-/** What waits for the client goes with it; its sessions and consents follow in batches. */
+/** What hangs on it follows in batches (`purges`); until then nobody takes its name. */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients, purges } = tx.tables
   await tx.delete(clients).where(eq(clients.client_id, client_id))
@@ -78,30 +76,23 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   tx.changed('clients')
 }
 
+/** Whether a client of this name was deleted and is not gone for good yet. */
 export const isPurging = async (q: Queries, client_id: string): Promise<boolean> => {
   const { purges } = q.tables
   return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, client_id))).length > 0
 }
 
-/** Removes so many consents to a deleted client, and what it had pending: nobody who takes its name inherits them. */
-export const removeGrants = async (tx: Transaction, client_id: string, limit: number): Promise<number> => {
-  const { authorization_codes, authorization_requests, consents } = tx.tables
-  await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))
-  await tx.delete(authorization_requests).where(eq(authorization_requests.client_id, client_id))
-  const some = tx
-    .select({ user_id: consents.user_id })
-    .from(consents)
-    .where(eq(consents.client_id, client_id))
-    .limit(limit)
-  const gone = await tx
-    .delete(consents)
-    .where(and(eq(consents.client_id, client_id), inArray(consents.user_id, some)))
-    .returning({ user_id: consents.user_id })
-  return gone.length
+/** Forgets so many consents to a deleted client: nobody who takes its name inherits them. */
+export const removeConsents = (tx: Transaction, client_id: string, limit: number): Promise<number> => {
+  const { consents } = tx.tables
+  return removeSome(tx, consents, consents.user_id, eq(consents.client_id, client_id), limit)
 }
 
+/** With what the client had pending, nothing of it is left: its name is free again. */
 export const endPurge = async (tx: Transaction, client_id: string): Promise<void> => {
-  const { purges } = tx.tables
+  const { authorization_codes, authorization_requests, purges } = tx.tables
+  await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))
+  await tx.delete(authorization_requests).where(eq(authorization_requests.client_id, client_id))
   await tx.delete(purges).where(eq(purges.id, client_id))
 }
 

@@ -4,7 +4,6 @@ import {
   changedFields,
   effectiveRoles,
   mayActOn,
-  mayGrant,
   organizationFor,
   permissionsOf,
   readOnlyProblems,
@@ -14,9 +13,10 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
-import { findUser, rolesNamed, type UserRow } from '#src/directory/users/store.ts'
-import { type Detail, notFound } from '#src/lib/app-error.ts'
-import { newId, type OrganizationId } from '#src/lib/ids.ts'
+import { rolesToGive } from '#src/directory/users/service.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import { newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { type CreateGroup, groupAnswer, type UpdateGroup, writable } from './schema.ts'
 import {
@@ -41,20 +41,6 @@ const getGroupToChange = async (q: Queries, { caller }: By, id: string): Promise
   const group = await getGroup(q, caller, id)
   mayActOn(caller, permissionsOf(group.roles))
   return group
-}
-
-/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
-const rolesToGive = async (q: Queries, { caller }: By, organization_id: OrganizationId, names: string[]) => {
-  const roles = await rolesNamed(q, organization_id, names)
-  mayGrant(caller, permissionsOf(roles))
-  const problems: Detail[] = names
-    .filter(name => !roles.some(role => role.name === name))
-    .map(name => ({
-      field: 'roles',
-      code: 'unknown_role',
-      message: `The organization has no role ${name}.`,
-    }))
-  return { ids: roles.map(({ id }) => id), problems }
 }
 
 const NAME_TAKEN = whenTaken('The organization has a group of this name.')

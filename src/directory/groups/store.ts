@@ -2,6 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import { removeSome } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -77,18 +78,9 @@ export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Pr
 }
 
 /** Removes so many members of a deleted group; gives how many there were. */
-export const removeMembers = async (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
+export const removeMembers = (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
   const { group_members } = tx.tables
-  const some = tx
-    .select({ user_id: group_members.user_id })
-    .from(group_members)
-    .where(eq(group_members.group_id, group_id))
-    .limit(limit)
-  const gone = await tx
-    .delete(group_members)
-    .where(and(eq(group_members.group_id, group_id), inArray(group_members.user_id, some)))
-    .returning({ user_id: group_members.user_id })
-  return gone.length
+  return removeSome(tx, group_members, group_members.user_id, eq(group_members.group_id, group_id), limit)
 }
 
 /** Whether the user was not a member before. */

@@ -1,6 +1,7 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
+import { removeSome } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -68,18 +69,9 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
 }
 
 /** Removes so many rows of holders of a deleted role; gives how many there were. */
-export const removeHolders = async (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
+export const removeHolders = (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
   const { user_roles } = tx.tables
-  const some = tx
-    .select({ user_id: user_roles.user_id })
-    .from(user_roles)
-    .where(eq(user_roles.role_id, role_id))
-    .limit(limit)
-  const gone = await tx
-    .delete(user_roles)
-    .where(and(eq(user_roles.role_id, role_id), inArray(user_roles.user_id, some)))
-    .returning({ user_id: user_roles.user_id })
-  return gone.length
+  return removeSome(tx, user_roles, user_roles.user_id, eq(user_roles.role_id, role_id), limit)
 }
 
 export const listRoles = (

@@ -88,7 +88,12 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
 }
 
 /** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
-const rolesToGive = async (q: Queries, { caller }: By, organization_id: OrganizationId, names: string[]) => {
+export const rolesToGive = async (
+  q: Queries,
+  { caller }: Pick<By, 'caller'>,
+  organization_id: OrganizationId,
+  names: string[],
+) => {
   const roles = await rolesNamed(q, organization_id, names)
   if (caller) mayGrant(caller, permissionsOf(roles))
   const problems = names.flatMap(name =>
