@@ -145,9 +145,8 @@ const issue = async (
 /** The end of a flow without a code. */
 export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
   const { pending, request } = flow
-  await context.store.write(async tx => {
-    if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
-  })
+  const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
+  if (isLate) throw new PageError('expired', 400)
   return answerError(context, request, new OAuthError(code))
 }
 

@@ -11,6 +11,7 @@ import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
+import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 const PENDING_FOR = 30 * MINUTE
@@ -41,16 +42,20 @@ export interface Flow {
 /** A flow that is stored, with the handle by which its browser knows it. */
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
-/** Everything about a request afresh: a client that is gone, or no longer has the redirect URI, gets no answer there. */
+/** Everything about a request afresh: a client that may no longer ask for it gets no answer. */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
-  const { client_id, redirect_uri } = request
-  const client = client_id === '' ? undefined : await findClient(context.store, client_id)
-  const isRegistered = client?.redirect_uris.some(registered => matches(registered, redirect_uri)) ?? false
-  if (client_id !== '' && !isRegistered) throw new PageError('bad_client', 400)
+  const isOwn = request.client_id === ''
+  const client = isOwn ? undefined : await findClient(context.store, request.client_id)
+  if (!isOwn && !(client && mayAsk(client, request))) throw new PageError('bad_client', 400)
   const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
   if (!organization) throw new PageError('expired', 400)
   return { request, client, organization, pending: undefined, approved: false }
 }
+
+const mayAsk = (client: Client, { redirect_uri, scopes }: FlowRequest): boolean =>
+  client.redirect_uris.some(registered => matches(registered, redirect_uri)) &&
+  client.grant_types.includes('authorization_code') &&
+  isSubset(scopes, client.scopes)
 
 /** The request of a login that no application asked for: it ends on /account. */
 export const accountRequest = (

@@ -51,6 +51,8 @@ const later = (code: 'throttled' | 'busy', wait: number): Refusal => {
 /** Longer than any e-mail address: nobody has such a name. What is recorded of it is cut here. */
 const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
+/** Attempts on one account at the same moment, until it has to wait after each. */
+const ABREAST = 20
 const KNOWN_FOR = 30 * DAY
 const KNOWN = { ...ROW, forget_after: KNOWN_FOR } satisfies Limit
 
@@ -72,7 +74,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
     }
   })
   if (wait > 0) return { refusal: later('throttled', wait) }
-  const leave = enter(context.store, account.key, Math.max(1, ROW.after - failures))
+  const leave = enter(context.store, account.key, failures < ROW.after ? ABREAST : 1)
   if (!leave) return { refusal: later('throttled', ROW.first_wait) }
   try {
     const isRight = await verifyPassword(context, user?.password_hash, password)
@@ -112,7 +114,7 @@ const accountKey = async (
 
 const underway = new WeakMap<Store, Map<string, number>>()
 
-/** Attempts side by side must not outrun the count of failures: no more at once than may still fail. Undefined: full. */
+/** Attempts side by side outrun the count of failures: so there are not many of them. Undefined: no room. */
 const enter = (store: Store, key: string, room: number): (() => void) | undefined => {
   const counts = underway.get(store) ?? new Map<string, number>()
   underway.set(store, counts)

@@ -69,7 +69,7 @@ const expand = (address: string): number[] => {
 
 /** Milliseconds until the next attempt is looked at; 0: now. */
 export const checkThrottle = async (
-  context: Context,
+  context: Pick<Context, 'clock'>,
   q: Queries,
   keys: readonly ThrottleKey[],
 ): Promise<number> => {
@@ -80,7 +80,7 @@ export const checkThrottle = async (
 
 /** Counts one failure against each key, and answers how many each has by now, in the order of `keys`. */
 export const countFailure = async (
-  context: Context,
+  context: Pick<Context, 'clock'>,
   tx: Transaction,
   keys: readonly ThrottleKey[],
 ): Promise<number[]> => {

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'bun:test'
+import { loadConfig } from '#src/config.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+
+const context = { master: masterKey(Buffer.alloc(32, 1)) }
+const [mine, other] = [hashSecret('mine'), hashSecret('other')]
+const token = issueCsrf(context, 'login', mine, 'handle')
+
+test('O-28 a token is good for its own purpose and browser, and names its subject', () => {
+  expect(verifyCsrf(context, 'login', mine, token)).toBe('handle')
+})
+
+describe('O-28 any other token is refused with 403', () => {
+  const elsewhere = issueCsrf({ master: masterKey(Buffer.alloc(32, 2)) }, 'login', mine, 'handle')
+  test.each([
+    ['none', 'login', mine, undefined],
+    ['empty', 'login', mine, ''],
+    ['no MAC', 'login', mine, 'handle'],
+    ['an empty MAC', 'login', mine, 'handle.'],
+    ['of another purpose', 'consent', mine, token],
+    ['of another browser', 'login', other, token],
+    ['without a browser', 'login', undefined, token],
+    ['for another subject', 'login', mine, token.replace('handle', 'handel')],
+    ['under another key', 'login', mine, elsewhere],
+    ['longer', 'login', mine, `${token}A`],
+    ['of 100 KB', 'login', mine, `handle.${'A'.repeat(100_000)}`],
+  ] as const)('%s', (_, purpose, holder, presented) => {
+    expect(() => verifyCsrf(context, purpose, holder, presented)).toThrow(
+      expect.objectContaining({ code: 'forbidden', status: 403 }),
+    )
+  })
+})
+
+describe('O-28 the origin of a post', () => {
+  const config = { ...loadConfig({}).config, url: 'https://id.example.com' }
+  const check = (origin: string | null) =>
+    checkOrigin(config, new Request('http://localhost', { headers: origin === null ? {} : { origin } }))
+  test.each([['https://id.example.com'], [null]])('%s may post', origin => {
+    expect(() => check(origin)).not.toThrow()
+  })
+  test.each([
+    ['null'],
+    ['https://evil.example'],
+    ['http://id.example.com'],
+    ['https://id.example.com:8443'],
+    ['https://id.example.com.evil.example'],
+    [''],
+  ])('%s may not', origin => {
+    expect(() => check(origin)).toThrow(expect.objectContaining({ code: 'forbidden', status: 403 }))
+  })
+})

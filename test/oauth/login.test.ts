@@ -1,0 +1,366 @@
+import { describe, expect, test } from 'bun:test'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme')
+const ada = await addUser(app, 'ada')
+const dora = await addUser(app, 'dora')
+await app.admin('PUT', `/users/${dora.id}`, { enabled: false })
+await addUser(app, 'foreign', { organization_id: acme.id })
+await addClient(app, 'web')
+
+const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
+const pendings = () => app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
+const start = async () => {
+  const browser = openBrowser(app)
+  return { browser, page: await browser.get(authorizeUrl('web')) }
+}
+const credentials = { username: 'ada', password: PASSWORD }
+
+test('the login page says for whom, and posts what it should', async () => {
+  const { page } = await start()
+  expect(page.status).toBe(200)
+  expect(page.html).toContain('The web')
+  const { action, fields } = formOf(page)
+  expect(action).toBe('/oauth/login')
+  expect(Object.keys(fields).sort()).toEqual(['csrf_token', 'password', 'request', 'username'])
+})
+
+test('a login stores who, where and when; the code waits for the client', async () => {
+  const { browser, page } = await start()
+  await app.events()
+  const before = new Set((await logins()).map(({ id }) => id))
+  const answer = answerOf(await browser.submit(page, credentials))
+  const login = (await logins()).find(({ id }) => !before.has(id))
+  expect(login).toMatchObject({
+    user_id: ada.id,
+    organization_id: 'org_default',
+    auth_time: app.clock.now(),
+    acr: '1',
+    amr: ['pwd'],
+    ip_address: '192.0.2.10',
+    expires_at: app.clock.now() + 24 * HOUR,
+  })
+  expect(await codeRow(app, answer.code)).toMatchObject({
+    client_id: 'web',
+    user_id: ada.id,
+    login_id: login?.id,
+    auth_time: app.clock.now(),
+  })
+  const { body } = await app.admin('GET', `/users/${ada.id}`)
+  expect(body.last_login).toBe(new Date(app.clock.now()).toISOString())
+  // The exchange of the code records the login.
+  expect(await app.events()).toEqual([])
+})
+
+test('the specification’s three fields are enough', async () => {
+  const { browser, page } = await start()
+  const { csrf_token = '' } = formOf(page).fields
+  expect(answerOf(await browser.post('/oauth/login', { csrf_token, ...credentials })).code).toBeString()
+})
+
+test('name and address are looked up without regard to case', async () => {
+  for (const username of ['ADA', 'ada@example.com', 'Ada@EXAMPLE.com'])
+    expect((await logInTo(openBrowser(app), 'web', username)).code).toBeString()
+})
+
+test('an empty form asks for what is missing, and counts as no attempt', async () => {
+  const { browser, page } = await start()
+  await app.events()
+  for (const fields of [
+    { username: '', password: '' },
+    { username: 'ada', password: '' },
+  ]) {
+    const again = await browser.submit(page, fields)
+    expect([again.status, formOf(again).fields.username]).toEqual([400, fields.username])
+  }
+  expect(await app.events()).toEqual([])
+})
+
+describe('O-28 a form that this browser was not given', () => {
+  const refused = async (page: Page) => {
+    expect([page.status, page.heading]).toEqual([403, 'We couldn’t accept that form'])
+    expect(page.location).toBeUndefined()
+  }
+
+  test('without, with a stale, and with another session’s csrf_token', async () => {
+    const { browser, page } = await start()
+    const { csrf_token: stale = '' } = formOf(await browser.get(authorizeUrl('web'))).fields
+    const { csrf_token: foreign = '' } = formOf((await start()).page).fields
+    const before = [await logins(), await pendings(), await app.events()].slice(0, 2)
+    for (const csrf_token of ['', 'junk', 'a.b', stale, foreign])
+      await refused(await browser.submit(page, { ...credentials, csrf_token }))
+    expect([await logins(), await pendings()]).toEqual(before)
+    expect(await app.events()).toEqual([])
+  })
+
+  test('of another purpose (M-04)', async () => {
+    const { browser, page } = await start()
+    for (const action of ['/oauth/consent', '/oauth/select-account', '/oauth/change-password'])
+      await refused(
+        await browser.post(action, { ...formOf(page).fields, decision: 'approve', login: 'other' }),
+      )
+  })
+
+  test('from another origin', async () => {
+    const { browser, page } = await start()
+    for (const origin of ['null', 'https://evil.example', 'http://localhost:8081', 'https://localhost:8080'])
+      await refused(
+        await browser.post('/oauth/login', { ...formOf(page).fields, ...credentials }, { origin }),
+      )
+  })
+
+  test('without the cookie', async () => {
+    const { browser, page } = await start()
+    browser.cookies.clear()
+    await refused(await browser.submit(page, credentials))
+  })
+})
+
+describe('O-29 a pending request belongs to the browser that began it', () => {
+  test('its address and its form are of no use elsewhere', async () => {
+    const { page } = await start()
+    const { request = '', csrf_token = '' } = formOf(page).fields
+    const { browser: victim } = await start()
+    const before = await logins()
+    for (const path of ['login', 'consent', 'select-account', 'change-password']) {
+      const shown = await victim.get(`/oauth/${path}?request=${request}`)
+      expect([shown.status, shown.heading]).toEqual([400, 'This page has expired'])
+      expect(shown.html).not.toContain('The web')
+    }
+    expect((await victim.post('/oauth/login', { request, csrf_token, ...credentials })).status).toBe(403)
+    expect(await logins()).toEqual(before)
+  })
+
+  test('a reload in its own browser goes on where it was', async () => {
+    const { browser, page } = await start()
+    const shown = await browser.get(`/oauth/login?request=${formOf(page).fields.request}`)
+    expect(answerOf(await signIn(browser, shown, 'ada')).state).toBe('xyz')
+  })
+
+  test('it ends after half an hour', async () => {
+    const { browser, page } = await start()
+    app.clock.advance(30 * MINUTE)
+    const late = await browser.submit(page, credentials)
+    expect([late.status, late.heading]).toEqual([400, 'This page has expired'])
+  })
+
+  test('an address without request is no page', async () => {
+    for (const path of ['login', 'consent', 'select-account', 'change-password'])
+      expect((await openBrowser(app).get(`/oauth/${path}`)).status).toBe(400)
+  })
+})
+
+test('ten requests may be in flight in one browser, and all can finish', async () => {
+  const browser = openBrowser(app)
+  const pages: Page[] = []
+  for (let i = 0; i < 12; i++)
+    pages.push(await browser.get(authorizeUrl('web', { state: `s${i}`, prompt: 'login' })))
+  expect(browser.cookies.size).toBe(1)
+  for (const [i, page] of pages.entries())
+    expect(answerOf(await browser.submit(page, credentials)).state).toBe(`s${i}`)
+})
+
+describe('O-30 the login cookie', () => {
+  const name = 'gatehouse_login_8080'
+
+  test('that was planted before means nothing after', async () => {
+    const planted = 'A'.repeat(43)
+    const { browser, page } = await start()
+    browser.cookies.set(name, planted)
+    await browser.submit(page, credentials)
+    expect(browser.cookies.get(name)).not.toBe(planted)
+    const attacker = openBrowser(app)
+    attacker.cookies.set(name, planted)
+    expect((await attacker.get(authorizeUrl('web'))).heading).toBe('Sign in')
+  })
+
+  test('is new at every login, and takes the other logins along', async () => {
+    const browser = openBrowser(app)
+    await logInTo(browser, 'web', 'ada')
+    const old = browser.cookies.get(name) ?? ''
+    await addUser(app, 'bea')
+    await logInTo(browser, 'web', 'bea', { prompt: 'login' })
+    const value = browser.cookies.get(name) ?? ''
+    expect(value).not.toBe(old)
+    const stale = openBrowser(app)
+    stale.cookies.set(name, old)
+    expect((await stale.get(authorizeUrl('web'))).heading).toBe('Sign in')
+    const mine = (await logins()).filter(({ browser_hash }) => browser_hash === hashSecret(value))
+    expect(mine).toHaveLength(2)
+  })
+
+  test('a second login of the same person renews the first', async () => {
+    const browser = openBrowser(app)
+    const first = await codeRow(app, (await logInTo(browser, 'web', 'ada')).code)
+    app.clock.advance(MINUTE)
+    const second = await codeRow(app, (await logInTo(browser, 'web', 'ada', { prompt: 'login' })).code)
+    expect(second.login_id).toBe(first.login_id)
+    expect(second.auth_time).toBe(first.auth_time + MINUTE)
+  })
+})
+
+describe('O-31 Set-Cookie', () => {
+  test('on https', async () => {
+    const secure = await startApp({ url: 'https://id.example.com' })
+    await addUser(secure, 'ada')
+    await addClient(secure, 'web')
+    const browser = openBrowser(secure)
+    const page = await browser.get(authorizeUrl('web'))
+    const attributes = 'Path=/; HttpOnly; SameSite=Lax; Secure'
+    expect(browser.received).toEqual([
+      expect.stringMatching(new RegExp(`^__Host-gatehouse_browser=[\\w-]{43}; ${attributes}$`)),
+    ])
+    await browser.submit(page, credentials)
+    expect(browser.received).toEqual([
+      expect.stringMatching(new RegExp(`^__Host-gatehouse_login=[\\w-]{43}; ${attributes}; Max-Age=86400$`)),
+    ])
+  })
+
+  test('single sign-on sets none', async () => {
+    const browser = openBrowser(app)
+    await logInTo(browser, 'web', 'ada')
+    expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
+    expect(browser.received).toEqual([])
+  })
+
+  test('O-62 what is stored of cookies and handles are digests', async () => {
+    const { browser, page } = await start()
+    await browser.submit(page, credentials)
+    await browser.get(authorizeUrl('web', { prompt: 'login' }))
+    const rows = JSON.stringify([await logins(), await pendings()])
+    for (const value of [...browser.cookies.values(), formOf(page).fields.request])
+      expect(rows).not.toContain(value ?? 'missing')
+  })
+})
+
+test('O-33 after the password the browser goes on with a GET', async () => {
+  const { browser, page } = await start()
+  expect((await browser.submit(page, credentials)).status).toBe(302)
+  await addClient(app, 'asking', { consent_required: true })
+  const other = openBrowser(app)
+  const asked = await other.submit(await other.get(authorizeUrl('asking')), credentials)
+  expect(asked.status).toBe(303)
+})
+
+describe('O-34 nobody learns who exists', () => {
+  const attempt = async (username: string, password: string) => {
+    const { browser, page } = await start()
+    const answer = await browser.submit(page, { username, password })
+    const { request = '', csrf_token = '' } = formOf(page).fields
+    return {
+      status: answer.status,
+      cookies: browser.received.length,
+      headers: [...answer.headers].filter(([name]) => name !== 'x-request-id'),
+      html: answer.html
+        .replaceAll(csrf_token, 'CSRF')
+        .replaceAll(request, 'HANDLE')
+        .replaceAll(answer.headers.get('x-request-id') ?? 'none', 'ID')
+        .replaceAll(username, 'NAME'),
+    }
+  }
+
+  test('unknown, wrong, disabled and foreign read alike', async () => {
+    const wrong = await attempt('ada', 'Wrong-horse-7')
+    expect(wrong.status).toBe(401)
+    expect(wrong.html).toContain('don’t match an account')
+    expect(await attempt('nobody', PASSWORD)).toEqual(wrong)
+    expect(await attempt('dora', PASSWORD)).toEqual(wrong)
+    expect(await attempt('dora', 'Wrong-horse-7')).toEqual(wrong)
+    expect(await attempt('foreign', PASSWORD)).toEqual(wrong)
+  })
+
+  test('the audit log alone tells', async () => {
+    await app.events()
+    const { browser, page } = await start()
+    for (const [username, password] of [
+      ['ada', 'Wrong-horse-8'],
+      ['nobody', PASSWORD],
+      ['DORA', PASSWORD],
+      ['foreign', PASSWORD],
+    ] as const)
+      await browser.submit(page, { username, password })
+    const failure = (username_attempted: string, failure_reason: string, target_id: string) => ({
+      type: 'user.login_failed',
+      actor_id: null,
+      target_id,
+      target_type: 'user',
+      organization_id: 'org_default',
+      metadata: { username_attempted, failure_reason, attempt_count: 2 },
+    })
+    const recorded = await app.events()
+    expect(recorded.map(event => ({ ...event, metadata: { ...event.metadata, attempt_count: 2 } }))).toEqual([
+      failure('ada', 'wrong_password', ada.id),
+      failure('nobody', 'unknown_user', ''),
+      failure('DORA', 'user_disabled', dora.id),
+      failure('foreign', 'unknown_user', ''),
+    ])
+  })
+})
+
+describe('O-58 hostile text in the form', () => {
+  test.each([
+    ['a NUL', 'ada%00', 400],
+    ['overlong UTF-8', '%C0%AFada', 400],
+    ['a lone surrogate', '%ED%A0%80', 400],
+    ['CRLF', 'ada%0D%0ASet-Cookie:%20a=b', 401],
+    ['10 KB', 'x'.repeat(10_000), 401],
+    ['a script', encodeURIComponent('"><script>alert(1)</script>'), 401],
+  ])('%s', async (_, username, status) => {
+    const { browser, page } = await start()
+    const { csrf_token } = formOf(page).fields
+    const answer = await browser.post(
+      '/oauth/login',
+      `csrf_token=${csrf_token}&username=${username}&password=x`,
+    )
+    expect(answer.status).toBe(status)
+    expect(answer.html).not.toContain('<script>alert')
+    expect(browser.received).toEqual([])
+  })
+
+  test('a name longer than any is cut in the log, between characters', async () => {
+    await app.events()
+    const { browser, page } = await start()
+    await browser.submit(page, { username: `${'x'.repeat(319)}🦊${'x'.repeat(5000)}`, password: 'x' })
+    const [event] = await app.events()
+    const attempted = String(event?.metadata.username_attempted)
+    expect(attempted.length).toBeLessThanOrEqual(320)
+    expect(attempted.isWellFormed()).toBeTrue()
+  })
+
+  test('a repeated field', async () => {
+    const { browser, page } = await start()
+    const form = new URLSearchParams({ ...formOf(page).fields, ...credentials })
+    expect((await browser.post('/oauth/login', `${form}&username=bob`)).status).toBe(400)
+  })
+
+  test('O-57 a password of a million characters', async () => {
+    const { browser, page } = await start()
+    expect((await browser.submit(page, { username: 'ada', password: 'x'.repeat(1_000_000) })).status).toBe(
+      413,
+    )
+    expect((await browser.submit(page, { username: 'ada', password: 'x'.repeat(2000) })).status).toBe(401)
+  })
+})
+
+test('O-43 a password is in no answer and no event', async () => {
+  await app.events()
+  const { browser, page } = await start()
+  const password = 'A-Secret-Nobody-Sees-1'
+  const answer = await browser.submit(page, { username: 'ada', password })
+  expect(answer.html).not.toContain(password)
+  expect(JSON.stringify(await app.events())).not.toContain(password)
+})

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import {
+  afterFailure,
+  checkThrottle,
+  countFailure,
+  networkOf,
+  passwordsFrom,
+  ROW,
+  secretsFrom,
+} from '#src/sign-in/throttle.ts'
+import { freshStore } from '#test/support/store.ts'
+
+describe('O-35 addresses that one party can be held to own', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::ffff:c000:201', '192.0.2.1'],
+    ['0:0:0:0:0:ffff:c000:0201', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['2001:db8:1:3::1', '2001:db8:1:3::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['', ''],
+  ])('%s is %s', (address, network) => {
+    expect(networkOf(address)).toBe(network)
+  })
+})
+
+test('O-35 failures in a row: none waits before the fifth, then 1 s doubles to 60 s', () => {
+  const waits: number[] = []
+  let row: Parameters<typeof afterFailure>[0]
+  for (let failures = 1; failures <= 13; failures++) {
+    row = { key: 'k', ...afterFailure(row, ROW, 1_000_000) }
+    waits.push((row.blocked_until - 1_000_000) / SECOND)
+  }
+  expect(waits).toEqual([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60])
+})
+
+test('O-35 a row of failures is forgotten a day after the last one', () => {
+  const row = { key: 'k', ...afterFailure(undefined, ROW, 0) }
+  expect(afterFailure(row, ROW, ROW.forget_after - 1).failures).toBe(2)
+  expect(afterFailure(row, ROW, ROW.forget_after).failures).toBe(1)
+})
+
+test('O-35 50 failures from one address within 5 minutes make it wait a minute', () => {
+  const { limit } = passwordsFrom('192.0.2.1')
+  let row: Parameters<typeof afterFailure>[0]
+  for (let failures = 1; failures < 50; failures++) row = { key: 'k', ...afterFailure(row, limit, failures) }
+  expect(row?.blocked_until).toBeLessThanOrEqual(49)
+  expect(afterFailure(row, limit, 50).blocked_until).toBe(50 + MINUTE)
+  // The window began with the first failure.
+  expect(afterFailure(row, limit, 5 * MINUTE).failures).toBe(50)
+  expect(afterFailure(row, limit, 5 * MINUTE + 1)).toMatchObject({
+    failures: 1,
+    blocked_until: 5 * MINUTE + 1,
+  })
+})
+
+test('O-36 30 wrong secrets a minute from one address', () => {
+  const { limit } = secretsFrom('192.0.2.1')
+  let row: Parameters<typeof afterFailure>[0]
+  for (let failures = 1; failures <= 30; failures++) row = { key: 'k', ...afterFailure(row, limit, 0) }
+  expect(row?.blocked_until).toBe(MINUTE)
+})
+
+test('O-35 counts are kept over restarts, by key', async () => {
+  const store = await freshStore()
+  let now = 1_000_000
+  const context = { clock: { now: () => now } }
+  const [account, address] = [{ key: 'account:a', limit: ROW }, passwordsFrom('192.0.2.1')]
+  for (let i = 0; i < 5; i++) await store.write(tx => countFailure(context, tx, [account, address]))
+  const wait = (keys: Parameters<typeof checkThrottle>[2]) => store.read(q => checkThrottle(context, q, keys))
+  expect(await wait([account])).toBe(SECOND)
+  expect(await wait([address])).toBe(0)
+  expect(await wait([{ key: 'account:b', limit: ROW }, address])).toBe(0)
+  now += 600
+  expect(await wait([address, account])).toBe(400)
+  now += 400
+  expect(await wait([account])).toBe(0)
+  expect(await store.write(tx => countFailure(context, tx, [account, address]))).toEqual([6, 6])
+})

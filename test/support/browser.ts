@@ -1,0 +1,145 @@
+import type { TestApp } from './app.ts'
+
+/** A form as a person finds it: its hidden and visible fields with their present values, and the buttons that send it. */
+export interface Form {
+  action: string
+  fields: Record<string, string>
+  buttons: { name: string; value: string }[]
+}
+
+/** What a browser shows, or where it is sent: redirects are followed by hand. */
+export interface Page {
+  status: number
+  headers: Headers
+  /** Path and query as asked for. */
+  url: string
+  html: string
+  heading: string
+  /** Where a redirect leads, as the header says. */
+  location: string | undefined
+  forms: Form[]
+}
+
+export interface Browser {
+  readonly cookies: Map<string, string>
+  /** The Set-Cookie lines of the latest answer. */
+  readonly received: string[]
+  get(path: string, headers?: Record<string, string>): Promise<Page>
+  /** Posts like a form of this very site; `headers` may say otherwise. */
+  post(path: string, fields: Fields, headers?: Record<string, string>): Promise<Page>
+  /** Fills and sends the page's form (the one with `action`, or the first). */
+  submit(page: Page, fields?: Record<string, string>, action?: string): Promise<Page>
+  /** Goes on while redirects lead to this site. */
+  follow(page: Page): Promise<Page>
+}
+
+type Fields = Record<string, string> | string
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+export const unescapeHtml = (text: string): string =>
+  text.replace(/&(amp|lt|gt|quot|#39);/g, (whole, name) => entities[name] ?? whole)
+
+const attribute = (tag: string, name: string): string | undefined => {
+  const value = new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1]
+  return value === undefined ? undefined : unescapeHtml(value)
+}
+
+const tags = (html: string, name: string): string[] => html.match(new RegExp(`<${name}\\b[^>]*>`, 'g')) ?? []
+
+const named = (tag: string) => {
+  const name = attribute(tag, 'name')
+  return name === undefined ? [] : [{ name, value: attribute(tag, 'value') ?? '' }]
+}
+
+const parseForms = (html: string): Form[] =>
+  [...html.matchAll(/(<form\b[^>]*>)(.*?)<\/form>/gs)].map(([, open = '', body = '']) => ({
+    action: attribute(open, 'action') ?? '',
+    fields: Object.fromEntries(
+      tags(body, 'input')
+        .flatMap(named)
+        .map(({ name, value }) => [name, value]),
+    ),
+    buttons: tags(body, 'button').flatMap(named),
+  }))
+
+const parsePage = async (url: string, response: Response): Promise<Page> => {
+  const html = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    url,
+    html,
+    heading: unescapeHtml(/<h1[^>]*>(.*?)<\/h1>/s.exec(html)?.[1] ?? ''),
+    location: response.headers.get('location') ?? undefined,
+    forms: parseForms(html),
+  }
+}
+
+/** The form with that action, or the first. */
+export const formOf = (page: Page, action?: string): Form => {
+  const form = page.forms.find(each => action === undefined || each.action === action)
+  if (!form)
+    throw new Error(`no form ${action ?? ''} on ${page.url}: ${page.status} ${page.heading || page.location}`)
+  return form
+}
+
+/** Somebody's browser: a jar of cookies, forms and links; from `ip` unless a request says otherwise. */
+export const openBrowser = (
+  app: Pick<TestApp, 'call' | 'context'>,
+  { ip = '192.0.2.10', headers: own = {} }: { ip?: string; headers?: Record<string, string> } = {},
+): Browser => {
+  const cookies = new Map<string, string>()
+  const received: string[] = []
+
+  const ask = async (
+    path: string,
+    init: RequestInit & { headers: Record<string, string> },
+  ): Promise<Page> => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const headers = { accept: 'text/html', ...own, ...(cookie && { cookie }), ...init.headers }
+    const response = await app.call(path, { ...init, headers, ip })
+    received.splice(0, received.length, ...response.headers.getSetCookie())
+    for (const line of received) {
+      const [pair = '', ...attributes] = line.split('; ')
+      const [name = '', value = ''] = pair.split('=')
+      if (attributes.includes('Max-Age=0')) cookies.delete(name)
+      else cookies.set(name, value)
+    }
+    return parsePage(path, response)
+  }
+
+  const get: Browser['get'] = (path, headers = {}) => ask(path, { headers })
+
+  const post: Browser['post'] = (path, fields, headers = {}) =>
+    ask(path, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        origin: app.context.config.url,
+        ...headers,
+      },
+      body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),
+    })
+
+  const submit: Browser['submit'] = (page, fields = {}, action) => {
+    const form = formOf(page, action)
+    return post(form.action, { ...form.fields, ...fields })
+  }
+
+  const follow: Browser['follow'] = async page => {
+    let shown = page
+    for (let hops = 0; shown.location?.startsWith('/'); hops++) {
+      if (hops > 10) throw new Error('redirects without end')
+      shown = await get(shown.location)
+    }
+    return shown
+  }
+
+  return { cookies, received, get, post, submit, follow }
+}
+
+/** The parameters that a redirect to a client carries. */
+export const answerOf = (page: Page): Record<string, string> => {
+  if (page.location === undefined) throw new Error(`no redirect: ${page.status} ${page.heading}`)
+  return Object.fromEntries(new URL(page.location).searchParams)
+}

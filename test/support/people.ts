@@ -1,0 +1,84 @@
+import { hashSecret } from '#src/lib/secrets.ts'
+import type { Json, TestApp } from './app.ts'
+import { answerOf, type Browser, type Page } from './browser.ts'
+
+export const PASSWORD = 'Correct-horse-7'
+export const REDIRECT = 'https://app.example/callback'
+/** The S256 challenge of `VERIFIER`. */
+export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
+export const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+
+type App = Pick<TestApp, 'admin'>
+
+const created = async (app: App, path: string, body: Json): Promise<Json> => {
+  const answer = await app.admin('POST', path, body)
+  if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  return answer.body
+}
+
+export const addUser = (app: App, username: string, more: Json = {}): Promise<Json> =>
+  created(app, '/users', {
+    username,
+    email: `${username}@example.com`,
+    first_name: username[0]?.toUpperCase() + username.slice(1),
+    last_name: 'Example',
+    password: PASSWORD,
+    ...more,
+  })
+
+/** A client of the code flow; it asks for no consent unless told to. */
+export const addClient = (app: App, client_id: string, more: Json = {}): Promise<Json> =>
+  created(app, '/clients', {
+    client_id,
+    name: `The ${client_id}`,
+    type: 'confidential',
+    redirect_uris: [REDIRECT],
+    grant_types: ['authorization_code', 'refresh_token'],
+    scopes: ['openid', 'profile', 'email'],
+    consent_required: false,
+    ...more,
+  })
+
+export const addOrganization = (app: App, slug: string, more: Json = {}): Promise<Json> =>
+  created(app, '/organizations', { name: slug, slug, ...more })
+
+/** The address of an authorization request; undefined leaves a parameter out. */
+export const authorizeUrl = (client_id: string, more: Record<string, string | undefined> = {}): string => {
+  const parameters = {
+    response_type: 'code',
+    client_id,
+    redirect_uri: REDIRECT,
+    scope: 'openid',
+    state: 'xyz',
+    code_challenge: CHALLENGE,
+    code_challenge_method: 'S256',
+    ...more,
+  }
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return `/oauth/authorize?${new URLSearchParams(given)}`
+}
+
+/** Types name and password into the login page and goes on to the next page or the client. */
+export const signIn = async (
+  browser: Browser,
+  page: Page,
+  username: string,
+  password = PASSWORD,
+): Promise<Page> => browser.follow(await browser.submit(page, { username, password }, '/oauth/login'))
+
+/** Opens the client's request, logs in, and gives the parameters that the client is answered with. */
+export const logInTo = async (
+  browser: Browser,
+  client_id: string,
+  username: string,
+  more: Record<string, string | undefined> = {},
+): Promise<Record<string, string>> =>
+  answerOf(await signIn(browser, await browser.get(authorizeUrl(client_id, more)), username))
+
+/** The code as it is stored: what the exchange will say of user, time and scope. */
+export const codeRow = async (app: Pick<TestApp, 'context'>, code: string | undefined) => {
+  const rows = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+  const row = rows.find(({ code_hash }) => code_hash === hashSecret(code ?? ''))
+  if (!row) throw new Error(`no code ${code}`)
+  return row
+}
