@@ -3,8 +3,6 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 /** Pages of 4 KiB in the log from which it is copied into the database: 32 MiB, half of what it may grow to. */
 const LIMIT = 8_192
-/** Commits between two looks at the log. */
-const LOOK = 16
 
 const [source = ''] = Object.values(embed('src/storage', ['checkpoint-worker.ts']))
 
@@ -19,7 +17,6 @@ export const checkpointer = (db: Database) => {
   const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   const look = () => state.values()[0] as [busy: number, log: number, copied: number]
   let worker: Worker | undefined
-  let commits = 0
   let limit = LIMIT
   let running: PromiseWithResolvers<void> | undefined
   let paused = false
@@ -49,8 +46,7 @@ export const checkpointer = (db: Database) => {
     /** To be awaited before a transaction begins. */
     pause: (): Promise<void> | undefined => (paused ? running?.promise : undefined),
     committed: (): void => {
-      commits++
-      if (running || commits % LOOK !== 0 || look()[1] < limit) return
+      if (running || look()[1] < limit) return
       running = Promise.withResolvers()
       worker ??= start()
       worker.postMessage(db.filename)

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { makeDataDir } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
 
 /**
@@ -7,6 +8,7 @@ import { isBusy, StorageError } from './errors.ts'
  * file: the system drops it when the process dies, however it dies. Throws StorageError while another holds it.
  */
 export const lockInstance = (data_dir: string): (() => void) => {
+  makeDataDir(data_dir)
   const db = new Database(join(data_dir, 'gatehouse.lock'), { create: true })
   try {
     db.run('BEGIN EXCLUSIVE')

@@ -11,6 +11,8 @@ interface SqliteOptions {
   path: string
   /** false: a database that waits for migrations is an error. */
   migrate?: boolean
+  /** Pages that the file may grow to: a full disk, for tests. */
+  max_pages?: number
 }
 
 /** Pages kept in memory per connection, KiB. */
@@ -18,7 +20,7 @@ const CACHE = 16_384
 /** How often the commits of other processes are looked for, ms. */
 const WATCH = 250
 
-const openWriter = (path: string, apply?: boolean): Database => {
+const openWriter = ({ path, migrate: apply, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
     // Nothing is served yet: another process that starts at the same moment may be waited for.
@@ -30,6 +32,7 @@ const openWriter = (path: string, apply?: boolean): Database => {
     db.run(`PRAGMA cache_size = -${CACHE}`)
     // Savepoints copy the pages that they change; beyond 64 KiB these copies would go through a file.
     db.run('PRAGMA temp_store = MEMORY')
+    if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
     // From here on waiting would hold the event loop: group-commit.ts tries again instead.
     db.run('PRAGMA busy_timeout = 0')
     return db
@@ -53,7 +56,7 @@ const openReader = (path: string): Database => {
  * StorageError when the file is of another program, damaged, newer than this one or out of reach.
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
-  const writer = openWriter(options.path, options.migrate)
+  const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})
   // Outside a transaction a statement would be committed at once, alone: when the transaction was lost, or the body is over.

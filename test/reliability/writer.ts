@@ -1,0 +1,22 @@
+import { hashSecret } from '#src/lib/secrets.ts'
+import { openSqlite } from '#src/storage/sqlite.ts'
+
+// Rotates refresh-like chains of rows on eight tracks at once until it is killed; says on stdout what was acknowledged.
+const [path = '', round = ''] = process.argv.slice(2)
+const store = await openSqlite({ path })
+
+/** Two rows a write: either both are there or none. */
+const write = (name: string) =>
+  store.write(async tx => {
+    const { settings } = tx.tables
+    await tx.insert(settings).values({ name, value: hashSecret(name), updated_at: 1 })
+    await tx.insert(settings).values({ name: `${name}.twin`, value: 'x'.repeat(3_000), updated_at: 1 })
+  })
+
+for (let track = 0; track < 8; track++)
+  void (async () => {
+    for (let n = 0; ; n++) {
+      await write(`${round}.${track}.${n}`)
+      process.stdout.write(`${round}.${track}.${n}\n`)
+    }
+  })()

@@ -1,0 +1,37 @@
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import type { Store } from '#src/storage/store.ts'
+import { freshStore } from '#test/support/store.ts'
+
+const MIB = 1 << 20
+
+/** Writes so many MiB, eight writes at a time; gives the largest size that the log had. */
+const fill = async (store: Store & { path: string }, mib: number, prefix: string): Promise<number> => {
+  let largest = 0
+  for (let i = 0; i < mib; i++) {
+    const values = (n: number) => ({ name: `${prefix}.${i}.${n}`, value: 'x'.repeat(MIB / 8), updated_at: 1 })
+    await Promise.all(
+      Array.from({ length: 8 }, (_, n) => store.write(tx => tx.insert(tx.tables.settings).values(values(n)))),
+    )
+    largest = Math.max(largest, statSync(`${store.path}-wal`).size)
+  }
+  return largest
+}
+
+test('R-08 under constant writes the log stays below 64 MiB, and nothing is lost', async () => {
+  const store = await freshStore()
+  expect(await fill(store, 120, 'a')).toBeLessThan(64 * MIB)
+  expect(await store.read(q => q.$count(q.tables.settings))).toBe(960)
+})
+
+test('a log that a long read of another process kept shrinks once the read is over', async () => {
+  const store = await freshStore()
+  using other = new Database(store.path)
+  other.run('BEGIN')
+  other.query('SELECT count(*) FROM settings').values()
+  expect(await fill(store, 80, 'a')).toBeGreaterThan(64 * MIB)
+  other.run('COMMIT')
+  await fill(store, 80, 'b')
+  expect(statSync(`${store.path}-wal`).size).toBeLessThan(64 * MIB)
+})

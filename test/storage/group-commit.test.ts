@@ -1,0 +1,166 @@
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { eq } from 'drizzle-orm'
+import { isUniqueViolation } from '#src/storage/errors.ts'
+import { openSqlite } from '#src/storage/sqlite.ts'
+import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import { freshStore, temporaryDatabase } from '#test/support/store.ts'
+
+const put = async (tx: Transaction, name: string, value: unknown = name) => {
+  await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })
+}
+
+const names = async (q: Queries) => (await q.select().from(q.tables.settings)).map(row => row.name).sort()
+
+/** Commits in the log: the frames that carry the size of the database. https://www.sqlite.org/fileformat2.html#walformat */
+const commitsIn = (path: string): number => {
+  const log = readFileSync(`${path}-wal`)
+  let commits = 0
+  for (let at = 32; at + 4120 <= log.length; at += 4120) if (log.readUInt32BE(at + 4) !== 0) commits++
+  return commits
+}
+
+const outcomes = async (writes: Promise<unknown>[]) =>
+  (await Promise.allSettled(writes)).map(({ status }) => status)
+
+test('writes that wait together share one commit', async () => {
+  const store = await freshStore()
+  await Promise.all(Array.from({ length: 40 }, (_, i) => store.write(tx => put(tx, `n${i}`))))
+  expect(commitsIn(store.path)).toBe(1)
+  expect(await store.read(names)).toHaveLength(40)
+})
+
+test('an answered write is committed, and readable by all connections', async () => {
+  const store = await freshStore()
+  await store.write(tx => put(tx, 'a'))
+  expect(await store.read(names)).toEqual(['a'])
+  using other = new Database(store.path, { readonly: true })
+  expect(other.query('SELECT name FROM settings').values()).toEqual([['a']])
+})
+
+test('a read sees nothing of a write that has not been committed', async () => {
+  const store = await freshStore()
+  const seen = await store.write(async tx => {
+    await put(tx, 'a')
+    return { inside: await names(tx), outside: await store.read(names) }
+  })
+  expect(seen).toEqual({ inside: ['a'], outside: [] })
+})
+
+test('a body that throws undoes itself alone', async () => {
+  const store = await freshStore()
+  const writes = [
+    store.write(tx => put(tx, 'before')),
+    store.write(async tx => {
+      await put(tx, 'half')
+      throw new RangeError('no')
+    }),
+    store.write(tx => put(tx, 'after')),
+  ]
+  expect(await outcomes(writes)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  await expect(writes[1]).rejects.toThrow(new RangeError('no'))
+  expect(await store.read(names)).toEqual(['after', 'before'])
+})
+
+test('a unique violation is the fault of one statement: its body may go on', async () => {
+  const store = await freshStore()
+  await store.write(async tx => {
+    await put(tx, 'a')
+    const error = await put(tx, 'a').catch(error => error)
+    expect(isUniqueViolation(error)).toBe(true)
+    await put(tx, 'b')
+  })
+  expect(await store.read(names)).toEqual(['a', 'b'])
+  expect(isUniqueViolation(new Error('other'))).toBe(false)
+  expect(
+    isUniqueViolation(new Error('query', { cause: Object.assign(new Error(), { code: '23505' }) })),
+  ).toBe(true)
+})
+
+test('R-04 a full disk: every write of the batch is refused, none has happened, reads go on, and it heals', async () => {
+  const store = await openSqlite({ path: await temporaryDatabase(), max_pages: 120 })
+  const writes = [
+    store.write(tx => put(tx, 'small')),
+    store.write(tx => put(tx, 'large', 'x'.repeat(2_000_000))),
+    store.write(tx => put(tx, 'small too')),
+  ]
+  const refusal = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
+  for (const outcome of await Promise.allSettled(writes))
+    expect(outcome).toMatchObject({ status: 'rejected', reason: refusal })
+  expect(await store.read(names)).toEqual([])
+  await store.write(tx => put(tx, 'later'))
+  expect(await store.read(names)).toEqual(['later'])
+  expect(await store.ready()).toBe(true)
+  await store.close()
+})
+
+test('a body that goes on after the transaction was lost writes nothing', async () => {
+  const store = await openSqlite({ path: await temporaryDatabase(), max_pages: 120 })
+  const write = store.write(async tx => {
+    await put(tx, 'large', 'x'.repeat(2_000_000)).catch(() => {})
+    await put(tx, 'alone')
+  })
+  await expect(write).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+  expect(await store.read(names)).toEqual([])
+  await store.close()
+})
+
+test('a transaction is of no use after its body', async () => {
+  const store = await freshStore()
+  const tx = await store.write(async tx => tx)
+  await expect(put(tx, 'late')).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+  expect(await store.read(names)).toEqual([])
+})
+
+test('topics are told once per commit, before its writers go on, and not for a body that threw', async () => {
+  const store = await freshStore()
+  const told: (Topic[] | undefined)[] = []
+  store.onChange(topics => void told.push(topics && [...topics].sort()))
+  await Promise.allSettled([
+    store.write(async tx => tx.changed('roles')),
+    store.write(async tx => {
+      tx.changed('keys')
+      throw new Error('no')
+    }),
+    store.write(async tx => tx.changed('clients')).then(() => expect(told).toEqual([['clients', 'roles']])),
+    store.write(tx => put(tx, 'a')),
+  ])
+  await store.write(tx => put(tx, 'b'))
+  expect(told).toEqual([['clients', 'roles']])
+})
+
+test('waits for a short write of another process', async () => {
+  const store = await freshStore()
+  using other = new Database(store.path)
+  other.run('BEGIN IMMEDIATE')
+  const write = store.write(tx => put(tx, 'a'))
+  setTimeout(() => other.run('COMMIT'), 5)
+  await write
+  expect(await store.read(names)).toEqual(['a'])
+})
+
+test('the commit of another process is noticed; our own are not taken for one', async () => {
+  const store = await freshStore()
+  const told = Promise.withResolvers<unknown>()
+  store.onChange(topics => told.resolve(topics ?? 'anything'))
+  await store.write(tx => put(tx, 'ours'))
+  using other = new Database(store.path)
+  other.run("UPDATE settings SET value = '1'")
+  expect(await told.promise).toBe('anything')
+  const [row] = await store.read(q =>
+    q.select().from(q.tables.settings).where(eq(q.tables.settings.name, 'ours')),
+  )
+  expect(row?.value).toBe(1)
+})
+
+test('a closed store refuses writes and leaves one file, with all in it', async () => {
+  const path = await temporaryDatabase()
+  const store = await openSqlite({ path })
+  const last = store.write(tx => put(tx, 'a'))
+  await store.close()
+  await last
+  await expect(store.write(tx => put(tx, 'b'))).rejects.toMatchObject({ code: 'temporarily_unavailable' })
+  expect(readFileSync(path).includes('a')).toBe(true)
+  expect(await Bun.file(`${path}-wal`).exists()).toBe(false)
+})

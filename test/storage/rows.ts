@@ -1,0 +1,102 @@
+import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { searchText } from '#src/storage/search.ts'
+
+/** Rows with nothing in them but what the schema demands. */
+const times = { created_at: 1, updated_at: 1 }
+
+export const organizationRow = (slug: string) => ({
+  id: newId('org', 1),
+  name: slug,
+  slug,
+  display_name: slug,
+  search_text: slug,
+  settings: {},
+  ...times,
+})
+
+export const userRow = (
+  organization_id: OrganizationId,
+  username: string,
+  names = { first_name: '', last_name: '' },
+) => {
+  const user = { organization_id, username, email: `${username}@example.org`, ...names }
+  return {
+    ...user,
+    id: newId('usr', 1),
+    username_fold: username,
+    email_fold: user.email,
+    search_text: searchText(user),
+    attributes: {},
+    password_changed_at: 1,
+    ...times,
+  }
+}
+
+export const roleRow = (organization_id: OrganizationId, name: string) => ({
+  id: newId('role', 1),
+  organization_id,
+  name,
+  permissions: ['profile:read'],
+  ...times,
+})
+
+export const groupRow = (organization_id: OrganizationId, name: string) => ({
+  id: newId('grp', 1),
+  organization_id,
+  name,
+  ...times,
+})
+
+export const clientRow = (organization_id: OrganizationId, client_id: string) => ({
+  client_id,
+  organization_id,
+  name: client_id,
+  type: 'public' as const,
+  redirect_uris: [],
+  post_logout_redirect_uris: [],
+  web_origins: [],
+  grant_types: [],
+  scopes: [],
+  token_endpoint_auth_method: 'none' as const,
+  access_token_ttl: 3600,
+  refresh_token_ttl: 3600,
+  capabilities: [],
+  consent_required: true,
+  access_token_typ: 'at+jwt' as const,
+  refresh_token_reuse_window: 0,
+  ...times,
+})
+
+export const sessionRow = (organization_id: OrganizationId, user_id: UserId) => ({
+  id: newId('sess', 1),
+  user_id,
+  client_id: 'app',
+  organization_id,
+  login_id: newId('login', 1),
+  scope: 'openid',
+  ip_address: '127.0.0.1',
+  user_agent: '',
+  started_at: 1,
+  last_active_at: 1,
+  expires_at: 2,
+})
+
+export const refreshTokenRow = (session_id: ReturnType<typeof sessionRow>['id'], token: string) => ({
+  token_hash: hashSecret(token),
+  session_id,
+  created_at: 1,
+  expires_at: 2,
+})
+
+export const eventRow = (organization_id: OrganizationId) => ({
+  id: newId('evt', 1),
+  type: 'user.login',
+  target_id: 'usr_x',
+  target_type: 'user',
+  organization_id,
+  ip_address: '127.0.0.1',
+  user_agent: '',
+  timestamp: 1,
+  metadata: { n: 1 },
+})
