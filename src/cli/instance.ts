@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { makeDataDir } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
@@ -14,7 +15,7 @@ export const MASTER_KEY_FILE = 'master.key'
 /** The master key of the settings, or the one in the data directory, made at first start. */
 export const openMasterKey = (config: Config): MasterKey => {
   if (config.master_key) return masterKey(Buffer.from(config.master_key, 'base64'))
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  makeDataDir(config.data_dir)
   const file = join(config.data_dir, MASTER_KEY_FILE)
   if (!existsSync(file))
     writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' })

@@ -1,7 +1,8 @@
 import type { Server } from 'bun'
 import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
-import { loadConfig } from '#src/config.ts'
+import { ConfigError, loadConfig } from '#src/config.ts'
+import { VERSION } from '#src/lib/version.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockInstance } from '#src/storage/lock.ts'
@@ -23,15 +24,17 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   // With port 0 the issuer is known only once the socket is: requests that come before wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
-  const listener = Bun.serve({
-    hostname: config.host,
-    port: config.port,
-    maxRequestBodySize: SOCKET_BODY,
-    idleTimeout: IDLE_SECONDS,
-    ...(config.tls_cert &&
-      config.tls_key && { tls: { cert: Bun.file(config.tls_cert), key: Bun.file(config.tls_key) } }),
-    fetch: async (request, server) => (await app.promise).fetch(request, server),
-  })
+  const listener = orSay(config, () =>
+    Bun.serve({
+      hostname: config.host,
+      port: config.port,
+      maxRequestBodySize: SOCKET_BODY,
+      idleTimeout: IDLE_SECONDS,
+      ...(config.tls_cert &&
+        config.tls_key && { tls: { cert: Bun.file(config.tls_cert), key: Bun.file(config.tls_key) } }),
+      fetch: async (request, server) => (await app.promise).fetch(request, server),
+    }),
+  )
   if (config.port === 0 && config.url.endsWith(':0')) config.url = `http://localhost:${listener.port}`
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)
 
@@ -43,24 +46,10 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const stopHousekeeping = startHousekeeping(running.context)
 
   flush()
-  console.log(
-    JSON.stringify({
-      event: 'ready',
-      url: config.url,
-      port: listener.port,
-      ms: Math.round(performance.now()),
-    }),
-  )
-  if (first.admin_client_file)
-    log.info(
-      { event: 'admin_client', file: first.admin_client_file },
-      'the first admin client was written to this file',
-    )
-  if (first.needs_admin)
-    log.info(
-      { event: 'set_up', url: await createSetUpLink(instance) },
-      'open this link once, within 30 minutes, to create the first admin',
-    )
+  announce({ url: config.url, port: listener.port, ms: Math.round(performance.now()) }, config.data_dir, {
+    admin_client_file: first.admin_client_file,
+    set_up: first.needs_admin ? await createSetUpLink(instance) : undefined,
+  })
 
   await stopSignal()
   stopHousekeeping()
@@ -70,6 +59,46 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   log.info({ event: 'stopped' })
   flush()
   process.exit(0)
+}
+
+/** One JSON line for programs; a short block for a person at a terminal. The link is for the operator alone, so no log has it. */
+const announce = (
+  ready: { url: string; port: number | undefined; ms: number },
+  data_dir: string,
+  first: { admin_client_file: string | undefined; set_up: string | undefined },
+): void => {
+  if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ event: 'ready', ...ready }))
+    if (first.admin_client_file)
+      console.log(JSON.stringify({ event: 'admin_client', file: first.admin_client_file }))
+    if (first.set_up) console.log(JSON.stringify({ event: 'set_up', url: first.set_up, minutes: 30 }))
+    return
+  }
+  const rows: [string, string][] = [
+    ['Ready', `${ready.url}  (${ready.ms} ms)`],
+    ['Data', data_dir],
+  ]
+  if (first.admin_client_file)
+    rows.push(['Admin client', `${first.admin_client_file}  (id and secret for the admin API)`])
+  if (first.set_up)
+    rows.push(
+      ['First admin', first.set_up],
+      ['', 'once, within 30 minutes; `gatehouse user link` prints a new link'],
+    )
+  console.log(`\n  \u001b[1mGatehouse ${VERSION}\u001b[0m\n`)
+  for (const [name, value] of rows) console.log(`  \u001b[2m${name.padEnd(14)}\u001b[0m${value}`)
+  console.log()
+}
+
+const orSay = <T>(config: { host: string; port: number }, start: () => T): T => {
+  try {
+    return start()
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string }
+    if (code === 'EADDRINUSE')
+      throw new ConfigError(`GATEHOUSE_PORT: ${config.host}:${config.port} is in use by another program.`)
+    throw new ConfigError(`can't listen on ${config.host}:${config.port}: ${message}`)
+  }
 }
 
 const warnInsecure = (url: string, log: { warn(details: object, text: string): void }): void => {

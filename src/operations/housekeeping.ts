@@ -1,11 +1,9 @@
-import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { purge } from './purge.ts'
 import { sweep } from './sweep.ts'
 
-const jobs = { sweep, purge, rotateDueKeys, sweepEvents }
+const jobs = { sweep, purge }
 
 /** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due. Never two rounds at once. */
 export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {

@@ -1,5 +1,6 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeDataDir } from './data-dir.ts'
 import { StorageError } from './errors.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
@@ -17,7 +18,7 @@ export const openStore = async (
     throw new StorageError(
       'GATEHOUSE_DATABASE_URL: only postgres:// URLs name a database. Leave it out to use SQLite.',
     )
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+  makeDataDir(config.data_dir)
   const path = join(config.data_dir, 'gatehouse.db')
   // SQLite gives its log the mode of the database.
   closeSync(openSync(path, 'a', 0o600))

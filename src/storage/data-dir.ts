@@ -1,0 +1,15 @@
+import { accessSync, constants, mkdirSync } from 'node:fs'
+import { StorageError } from './errors.ts'
+
+/** Makes the data directory (mode 0700) where there is none, and says plainly when it can't be used. */
+export const makeDataDir = (data_dir: string): void => {
+  try {
+    mkdirSync(data_dir, { recursive: true, mode: 0o700 })
+    accessSync(data_dir, constants.W_OK)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
+    throw new StorageError(
+      `${data_dir}: can't be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to one that is writable.`,
+    )
+  }
+}
