@@ -19,7 +19,7 @@ interface Pending {
  * own pool queues them behind password hashes: they have a thread of their own. One per process, started by the first
  * such signature; while it starts, if it dies, and on a machine with one core, signatures are made on the spot.
  */
-const openThread = () => {
+export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()
   let worker: Worker | undefined
   let ready = false
@@ -61,7 +61,7 @@ const openThread = () => {
   const sign = (key_id: string, key: KeyObject, alg: SigningAlg, input: string): string | Promise<string> => {
     const here = () => signWith(key, alg, input)
     if (!ready) {
-      if (!worker && starts < MOST_STARTS && availableParallelism() > 1) start()
+      if (!worker && starts < MOST_STARTS && cores > 1) start()
       return here()
     }
     return new Promise(resolve => {
@@ -74,4 +74,4 @@ const openThread = () => {
   return { sign, isReady: () => ready, stop: () => worker?.terminate() }
 }
 
-export const signingThread = openThread()
+export const signingThread = openThread({ cores: availableParallelism() })

@@ -1,0 +1,39 @@
+import { pino } from 'pino'
+import { loadConfig } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { START } from '#test/support/app.ts'
+import { freshStore } from '#test/support/store.ts'
+
+/** What the key store needs of a server, on a database of its own; `touched` plays the commit of another process. */
+export const keyBase = async () => {
+  const store = await freshStore()
+  const listeners: (() => void)[] = []
+  let now = START
+  const base = {
+    config: loadConfig({}).config,
+    store: {
+      ...store,
+      onChange: (listener: Parameters<typeof store.onChange>[0]) => {
+        listeners.push(() => listener())
+        store.onChange(listener)
+      },
+    },
+    clock: { now: () => now },
+    log: pino({ level: 'silent' }),
+    master: masterKey(Buffer.alloc(32, 7)),
+    fetch,
+    ports: {} as Context['ports'],
+  } satisfies Context
+  return {
+    ...base,
+    /** The same database as another process sees it. */
+    elsewhere: { ...base, store },
+    touched: () => {
+      for (const listener of listeners) listener()
+    },
+    advance: (ms: number) => {
+      now += ms
+    },
+  }
+}

@@ -1,0 +1,261 @@
+import { describe, expect, test } from 'bun:test'
+import { createPrivateKey } from 'node:crypto'
+import { eq } from 'drizzle-orm'
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import type { Ports, SigningAlg } from '#src/context.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { signingAlgs } from '#src/protocol/oidc/claims.ts'
+import { StorageError } from '#src/storage/errors.ts'
+import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
+import { openKeys } from '#src/tokens/keys.ts'
+import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
+import { keyBase } from './key-base.ts'
+
+type Base = Awaited<ReturnType<typeof keyBase>>
+type Keys = Ports['keys']
+
+const claims = { sub: 'somebody' }
+const open = async () => {
+  const base = await keyBase()
+  const keys = await openKeys(base)
+  await keys.ready
+  return { base, keys }
+}
+const keySet = async (keys: Keys): Promise<JSONWebKeySet> => JSON.parse((await keys.published()).body)
+const kids = async (keys: Keys, alg: SigningAlg = 'ES256'): Promise<(string | undefined)[]> =>
+  (await keySet(keys)).keys.filter(key => key.alg === alg).map(({ kid }) => kid)
+const signer = async (keys: Keys, alg: SigningAlg = 'ES256'): Promise<string | undefined> =>
+  decodeProtectedHeader(await keys.sign(claims, alg, 'JWT')).kid
+const rows = ({ store }: Base): Promise<KeyRow[]> => store.read(listKeys)
+const changes = ({ store }: Base) =>
+  store.read(async q => {
+    const events = await q.select().from(q.tables.events)
+    return events.map(({ type, target_id, metadata }) => ({ type, target_id, metadata }))
+  })
+
+describe('the key set', () => {
+  test('a first start makes one ES256 and one RS256 key and publishes their public halves alone', async () => {
+    const { keys } = await open()
+    const set = await keySet(keys)
+    expect(set.keys.map(({ alg, kty, use }) => ({ alg, kty, use }))).toEqual([
+      { alg: 'RS256', kty: 'RSA', use: 'sig' },
+      { alg: 'ES256', kty: 'EC', use: 'sig' },
+    ])
+    const members = set.keys.map(key => Object.keys(key).sort())
+    expect(members).toEqual([
+      ['alg', 'e', 'kid', 'kty', 'n', 'use'],
+      ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'],
+    ])
+  })
+
+  test('a later start finds the same keys', async () => {
+    const { base, keys } = await open()
+    const again = await openKeys(base)
+    expect(await again.published()).toEqual(await keys.published())
+  })
+
+  test('what every algorithm signs, a verifier with the key set accepts, and no other key fits', async () => {
+    const { keys } = await open()
+    for (const alg of signingAlgs) {
+      const token = await keys.sign(claims, alg, 'at+jwt')
+      const set = await keySet(keys)
+      const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(set))
+      expect(payload).toEqual(claims)
+      expect(protectedHeader).toEqual({ alg, typ: 'at+jwt', kid: expect.stringMatching(/^key_/) })
+      expect(set.keys.find(({ kid }) => kid === protectedHeader.kid)?.alg).toBe(alg)
+      expect(await keys.open(token)).toEqual({ alg, typ: 'at+jwt', claims })
+    }
+  })
+
+  test('the key of a further algorithm is published when it is asked for, before it signs anything', async () => {
+    const { base, keys } = await open()
+    const before = (await keys.published()).etag
+    await ensureKey(base, 'ES384')
+    await ensureKey(base, 'ES384')
+    const published = await kids(keys, 'ES384')
+    expect(published).toHaveLength(1)
+    expect((await keys.published()).etag).not.toBe(before)
+    expect(await signer(keys, 'ES384')).toBe(published[0])
+  })
+
+  test('many tokens asked for at once, of a key that does not exist yet, come from one key', async () => {
+    const { base, keys } = await open()
+    const signers = await Promise.all(Array.from({ length: 8 }, () => signer(keys, 'ES512')))
+    expect(new Set(signers).size).toBe(1)
+    expect((await rows(base)).filter(({ alg }) => alg === 'ES512')).toHaveLength(1)
+  })
+})
+
+describe('at rest', () => {
+  test('O-62 private keys are sealed: the row holds no key that can be read', async () => {
+    const { base } = await open()
+    for (const { private_key, public_jwk } of await rows(base)) {
+      expect(() => createPrivateKey({ key: private_key, format: 'der', type: 'pkcs8' })).toThrow()
+      expect(Object.keys(public_jwk)).not.toContain('d')
+    }
+  })
+
+  const overwrite = (base: Base, id: KeyRow['id'], private_key: Buffer) =>
+    base.store.write(async tx => {
+      const { signing_keys } = tx.tables
+      await tx.update(signing_keys).set({ private_key }).where(eq(signing_keys.id, id))
+    })
+
+  test('R-06 a flipped byte is noticed, and the key named', async () => {
+    const { base } = await open()
+    const [key] = await rows(base)
+    if (!key) throw new Error('no key')
+    const flipped = Buffer.from(key.private_key)
+    flipped.writeUInt8(flipped.readUInt8(20) ^ 1, 20)
+    await overwrite(base, key.id, flipped)
+    const failure = openKeys(base)
+    await expect(failure).rejects.toBeInstanceOf(StorageError)
+    await expect(failure).rejects.toThrow(key.id)
+  })
+
+  test('R-06 one key put in the place of another is noticed', async () => {
+    const { base } = await open()
+    await ensureKey(base, 'ES384')
+    const [one, other] = await rows(base)
+    if (!one || !other) throw new Error('two keys')
+    await overwrite(base, one.id, other.private_key)
+    await expect(openKeys(base)).rejects.toBeInstanceOf(StorageError)
+  })
+})
+
+describe('rotation', () => {
+  test('R-11 the next key is published a quarter of an hour before it signs, the old one until its last token has run out', async () => {
+    const { base, keys } = await open()
+    const [old] = await kids(keys)
+    await rotateKeys(base)
+    const [next, ...rest] = await kids(keys)
+    expect(rest).toEqual([old])
+    expect(next).not.toBe(old)
+    base.advance(15 * MINUTE - 1)
+    expect(await signer(keys)).toBe(old)
+    const last = await keys.sign(claims, 'ES256', 'JWT')
+    base.advance(1)
+    expect(await signer(keys)).toBe(next)
+    expect(await keys.open(last)).toBeDefined()
+    base.advance(DAY)
+    expect(await kids(keys)).toEqual([next, old])
+    expect(await keys.open(last)).toBeDefined()
+    base.advance(10 * MINUTE)
+    expect(await kids(keys)).toEqual([next])
+    expect(await keys.open(last)).toBeUndefined()
+    await rotateDueKeys(base)
+    expect((await rows(base)).map(({ id }) => id)).not.toContain(old)
+    expect(await signer(keys)).toBe(next)
+  })
+
+  test('R-11 every algorithm in use gets a next key, and asking twice makes one', async () => {
+    const { base, keys } = await open()
+    await rotateKeys(base)
+    await rotateKeys(base)
+    expect(await kids(keys)).toHaveLength(2)
+    expect(await kids(keys, 'RS256')).toHaveLength(2)
+    expect(await rows(base)).toHaveLength(4)
+    expect(await changes(base)).toEqual([
+      { type: 'admin.settings_changed', target_id: 'signing_keys', metadata: { action: 'rotated' } },
+      { type: 'admin.settings_changed', target_id: 'signing_keys', metadata: { action: 'rotated' } },
+    ])
+  })
+
+  test('a key that has signed for 90 days is replaced by itself, a younger one is not', async () => {
+    const { base, keys } = await open()
+    const [old] = await kids(keys)
+    base.advance(90 * DAY - 1)
+    await rotateDueKeys(base)
+    expect(await kids(keys)).toEqual([old])
+    base.advance(1)
+    await rotateDueKeys(base)
+    await rotateDueKeys(base)
+    expect(await kids(keys)).toHaveLength(2)
+    base.advance(15 * MINUTE)
+    await rotateDueKeys(base)
+    expect(await kids(keys)).toHaveLength(2)
+    expect(await signer(keys)).not.toBe(old)
+    expect(await changes(base)).toEqual([])
+  })
+
+  test('R-07 a clock that steps back an hour behind the making of the keys leaves them usable', async () => {
+    const { base, keys } = await open()
+    const token = await keys.sign(claims, 'ES256', 'JWT')
+    base.advance(-HOUR)
+    expect(await keys.open(token)).toBeDefined()
+    expect(await keys.open(await keys.sign(claims, 'RS256', 'JWT'))).toBeDefined()
+  })
+
+  test('what another process rotates or revokes is taken up with its commit', async () => {
+    const { base, keys } = await open()
+    const [old] = await kids(keys)
+    const token = await keys.sign(claims, 'ES256', 'JWT')
+    await revokeKey(base.elsewhere, old ?? '')
+    base.touched()
+    expect(await kids(keys)).not.toContain(old)
+    expect(await keys.open(token)).toBeUndefined()
+  })
+})
+
+describe('R-12 emergency revocation', () => {
+  test('R-12 the key is gone at once, replaced at once, and its tokens are refused, verified before or not', async () => {
+    const { base, keys } = await open()
+    const [old] = await kids(keys)
+    const token = await keys.sign(claims, 'ES256', 'at+jwt')
+    expect(await keys.open(token)).toBeDefined()
+    await revokeKey(base, old ?? '')
+    expect(await kids(keys)).toEqual([expect.not.stringContaining(old ?? '')])
+    expect(await keys.open(token)).toBeUndefined()
+    expect(await keys.open(await keys.sign(claims, 'ES256', 'at+jwt'))).toBeDefined()
+    expect(await changes(base)).toEqual([
+      {
+        type: 'admin.settings_changed',
+        target_id: 'signing_keys',
+        metadata: { action: 'revoked', key_id: old },
+      },
+    ])
+  })
+
+  test('R-12 a published next key takes over at once', async () => {
+    const { base, keys } = await open()
+    await rotateKeys(base)
+    const [next, old] = await kids(keys)
+    await revokeKey(base, old ?? '')
+    expect(await kids(keys)).toEqual([next])
+    expect(await signer(keys)).toBe(next)
+  })
+
+  test('R-12 when the next key is revoked, the present one goes on and is not withdrawn', async () => {
+    const { base, keys } = await open()
+    await rotateKeys(base)
+    const [next, old] = await kids(keys)
+    await revokeKey(base, next ?? '')
+    base.advance(3 * DAY)
+    expect(await kids(keys)).toEqual([old])
+    expect(await signer(keys)).toBe(old)
+  })
+
+  test('R-12 revoking a key that no longer signs changes nothing for the others', async () => {
+    const { base, keys } = await open()
+    await rotateKeys(base)
+    const [second, first] = await kids(keys)
+    base.advance(15 * MINUTE)
+    await rotateKeys(base)
+    const [third] = await kids(keys)
+    await revokeKey(base, first ?? '')
+    expect(await kids(keys)).toEqual([third, second])
+    expect(await signer(keys)).toBe(second)
+    base.advance(15 * MINUTE)
+    expect(await signer(keys)).toBe(third)
+  })
+
+  test('an unknown key is not found, and nothing is recorded', async () => {
+    const { base } = await open()
+    const failure = revokeKey(base, 'key_unknown')
+    await expect(failure).rejects.toBeInstanceOf(AppError)
+    await expect(failure).rejects.toMatchObject({ code: 'not_found' })
+    await failure.catch(() => {})
+    expect(await changes(base)).toEqual([])
+  })
+})
