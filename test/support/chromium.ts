@@ -1,0 +1,53 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { testWith } from './debian.ts'
+
+const PROGRAM = '/usr/bin/chromium'
+
+export const testInChromium = testWith('chromium', PROGRAM)
+
+const flags = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+let running: Promise<Browser> | undefined
+
+/** One Chromium for the whole file; each test has a context, and so cookies, of its own. */
+const browser = (): Promise<Browser> => {
+  running ??= chromium.launch({ executablePath: PROGRAM, args: flags })
+  return running
+}
+
+export const closeChromium = async (): Promise<void> => {
+  await (await running)?.close()
+  running = undefined
+}
+
+export interface Opened {
+  page: Page
+  close(): Promise<void>
+}
+
+/** A page in a fresh browser profile. */
+export const openPage = async (options: BrowserContextOptions = {}): Promise<Opened> => {
+  const context = await (await browser()).newContext(options)
+  const page = await context.newPage()
+  page.setDefaultTimeout(10_000)
+  return { page, close: () => context.close() }
+}
+
+/** The client's side of a redirect: a real server that shows an empty page at every address. */
+export const startClient = (): { origin: string; stop(): Promise<void> } => {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: () =>
+      new Response('<!doctype html><title>The client</title>', { headers: { 'content-type': 'text/html' } }),
+  })
+  return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
+}

@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Json } from './app.ts'
+
+const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
+export const SECRET = 'the-admin-secret-of-the-executable-under-test'
+
+/** A name without a program that can run: the suite builds it first. */
+const executable = async (): Promise<string> => {
+  if (!existsSync(EXECUTABLE)) await Bun.$`bun run build`.cwd(join(import.meta.dir, '../..')).quiet()
+  return EXECUTABLE
+}
+
+export interface Finished {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** Runs a command of the executable to its end. */
+export const gatehouse = async (args: string[], env: Record<string, string> = {}): Promise<Finished> => {
+  const child = Bun.spawn([await executable(), ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { code: await child.exited, stdout, stderr }
+}
+
+export interface Running {
+  url: string
+  port: number
+  data_dir: string
+  pid: number
+  /** What the server printed so far. */
+  output(): string
+  /** Calls the admin API as the first admin client. */
+  admin(method: string, path: string, body?: unknown): Promise<{ status: number; body: Json }>
+  signal(name: 'SIGTERM' | 'SIGKILL'): void
+  /** The exit code, once the process is gone. */
+  exited: Promise<number>
+}
+
+/** Starts `gatehouse serve` on a free port and waits for its ready line. */
+export const serveExecutable = async (
+  env: Record<string, string> = {},
+  data_dir?: string,
+): Promise<Running & AsyncDisposable> => {
+  const directory = data_dir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-')))
+  const child = Bun.spawn([await executable(), 'serve'], {
+    cwd: directory,
+    env: {
+      PATH: process.env.PATH ?? '',
+      GATEHOUSE_PORT: '0',
+      GATEHOUSE_DATA_DIR: directory,
+      GATEHOUSE_ADMIN_CLIENT_SECRET: SECRET,
+      ...env,
+    },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  let output = ''
+  const ready = Promise.withResolvers<Json>()
+  const collect = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
+      output += chunk
+      const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
+      if (line) ready.resolve(JSON.parse(line))
+    }
+  }
+  void Promise.all([collect(child.stdout), collect(child.stderr)]).then(() =>
+    ready.reject(new Error(`no ready line:\n${output}`)),
+  )
+  const { url, port } = await ready.promise
+  let token: string | undefined
+
+  return {
+    url,
+    port,
+    data_dir: directory,
+    pid: child.pid,
+    output: () => output,
+    exited: child.exited,
+    signal: name => child.kill(name),
+    admin: async (method, path, body) => {
+      token ??= await adminToken(url)
+      const answer = await fetch(`${url}/api/v1/admin${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      const text = await answer.text()
+      return { status: answer.status, body: text ? JSON.parse(text) : undefined }
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+      await child.exited
+      if (!data_dir) await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+const adminToken = async (url: string): Promise<string> => {
+  const answer = await fetch(`${url}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: 'gatehouse-admin',
+      client_secret: SECRET,
+    }),
+  })
+  return ((await answer.json()) as { access_token: string }).access_token
+}
