@@ -155,6 +155,7 @@ testInChromium(
 
     const events = await server.admin('GET', `/events?organization_id=${organization.id}&order=asc&limit=100`)
     expect(events.body.data.map((event: Json) => event.type)).toEqual([
+      'organization.created',
       'user.created',
       'client.created',
       'user.login',
