@@ -144,7 +144,7 @@ test('O-05 a bad redirect URI beside other mistakes is a page', async () => {
 const refusal = async (page: Page) => {
   expect(page.status).toBe(302)
   expect(page.headers.getSetCookie()).toEqual([])
-  const { error, error_description, state, iss, ...rest } = answerOf(page)
+  const { error = '', error_description = '', state = '', iss = '', ...rest } = answerOf(page)
   expect({ rest, state, iss }).toEqual({ rest: {}, state: 'xyz', iss: app.context.config.url })
   expect(error_description).toMatch(/^[ !#-[\]-~]+$/)
   return error
@@ -158,7 +158,7 @@ describe('O-06 response types', () => {
     ['code code', 'unsupported_response_type'],
     ['', 'unsupported_response_type'],
     [undefined, 'invalid_request'],
-  ])('%p is %s', async (response_type, error) => {
+  ] as const)('%p is %s', async (response_type, error) => {
     expect(await refusal(await get({ response_type }))).toBe(error)
   })
 })

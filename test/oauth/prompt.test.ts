@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import type { TokenType } from '#src/context.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -16,7 +17,7 @@ const loggedIn = async (username = 'ada') => {
   return browser
 }
 
-const signed = (claims: Record<string, unknown>, typ = 'JWT') =>
+const signed = (claims: Record<string, unknown>, typ: TokenType = 'JWT') =>
   app.context.ports.keys.sign(claims, 'ES256', typ)
 
 const idToken = (user: { id: string }, more: Record<string, unknown> = {}) =>

@@ -98,9 +98,17 @@ export const startApp = async (config: Partial<Config> = {}): Promise<TestApp> =
     return ((await answer.json()) as { access_token: string }).access_token
   }
 
-  let adminToken: string | undefined
+  let adminToken = ''
+  let renewAt = 0
+  const currentAdminToken = async (): Promise<string> => {
+    if (clock.now() >= renewAt) {
+      adminToken = await tokenOf(settings.admin_client_id, ADMIN_SECRET)
+      renewAt = clock.now() + 30 * 60_000
+    }
+    return adminToken
+  }
   const admin: TestApp['admin'] = async (method, path, body, token) => {
-    token ??= adminToken ??= await tokenOf(settings.admin_client_id, ADMIN_SECRET)
+    token ??= await currentAdminToken()
     const answer = await call(`/api/v1/admin${path}`, {
       method,
       headers: {

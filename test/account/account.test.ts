@@ -1,0 +1,265 @@
+import { describe, expect, test } from 'bun:test'
+import { newId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { createSession } from '#src/sessions/store.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme')
+const ada = await addUser(app, 'ada')
+await addUser(app, 'amy', { organization_id: acme.id })
+await addClient(app, 'web')
+const NEW = 'Another-horse-8'
+let users = 0
+
+const signedIn = async () => {
+  const user = await addUser(app, `user${++users}`)
+  const browser = openBrowser(app)
+  await signIn(browser, await browser.get('/account'), user.username)
+  return { user, browser, page: await browser.get('/account') }
+}
+
+/** A session at the client, as a code exchange makes it. */
+const startSession = async (browser: ReturnType<typeof openBrowser>) => {
+  const { code = '' } = answerOf(await browser.get(authorizeUrl('web')))
+  const row = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+  const { login_id, user_id } = row.find(each => each.code_hash === hashSecret(code)) ?? {}
+  if (!login_id || !user_id) throw new Error('no code')
+  const now = app.clock.now()
+  const id = newId('sess', now)
+  await app.context.store.write(tx =>
+    createSession(tx, {
+      id,
+      user_id,
+      login_id,
+      client_id: 'web',
+      organization_id: 'org_default',
+      scope: 'openid',
+      ip_address: '192.0.2.10',
+      user_agent: 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0',
+      location: '',
+      started_at: now,
+      expires_at: now + 60 * 60_000,
+      ends_by: null,
+    }),
+  )
+  return id
+}
+const sessionRow = async (id: string) => {
+  const rows = await app.context.store.read(async q => q.select().from(q.tables.sessions))
+  return rows.find(each => each.id === id)
+}
+
+describe('GET /account', () => {
+  test('is where a login that no client asked for ends, and it is recorded', async () => {
+    const browser = openBrowser(app)
+    const page = await browser.get('/account')
+    expect(page.heading).toBe('Sign in')
+    await app.events()
+    const account = await signIn(browser, page, 'ada')
+    expect([account.status, account.url, account.heading]).toEqual([200, '/account', 'Your account'])
+    expect(account.html).toContain('ada@example.com')
+    expect(await app.events()).toEqual([
+      {
+        type: 'user.login',
+        actor_id: ada.id,
+        target_id: ada.id,
+        target_type: 'user',
+        organization_id: 'org_default',
+        metadata: { client_id: '', grant_type: '', session_id: '' },
+      },
+    ])
+  })
+
+  test('needs no login after one for a client, and is no login for others', async () => {
+    const browser = openBrowser(app)
+    await logInTo(browser, 'web', 'ada')
+    await app.events()
+    expect((await browser.get('/account')).heading).toBe('Your account')
+    expect(await app.events()).toEqual([])
+  })
+
+  test('goes by organization', async () => {
+    const browser = openBrowser(app)
+    const page = await browser.get('/account?organization=acme')
+    expect((await signIn(browser, page, 'ada')).status).toBe(401)
+    const account = await signIn(browser, page, 'amy')
+    expect(account.html).toContain('amy@example.com')
+    expect((await browser.get('/account?organization=default')).heading).toBe('Sign in')
+    await logInTo(browser, 'web', 'ada')
+    expect((await browser.get('/account')).html).toContain('ada@example.com')
+    expect((await browser.get('/account?organization=acme')).html).toContain('amy@example.com')
+    expect((await browser.get('/account?organization=nowhere')).status).toBe(404)
+  })
+
+  test('shows nobody whose password has to be changed first', async () => {
+    const { user, browser } = await signedIn()
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
+    const due = await signIn(browser, await browser.get('/account'), user.username)
+    expect(due.heading).toBe('Choose a new password')
+    expect((await browser.get('/account')).heading).toBe('Choose a new password')
+    const done = await browser.follow(await browser.submit(due, { password: NEW, password_repeat: NEW }))
+    expect(done.heading).toBe('Your account')
+  })
+
+  test('needs profile:read, and profile:update for changes', async () => {
+    const role = async (name: string, permissions: string[]) => {
+      await app.admin('POST', '/roles', { name, permissions })
+      const user = await addUser(app, `user${++users}`, { roles: [name] })
+      const browser = openBrowser(app)
+      return { browser, page: await signIn(browser, await browser.get('/account'), user.username) }
+    }
+    const none = await role('nothing', [])
+    expect([none.page.status, none.page.heading]).toEqual([403, 'This page isn’t open to you'])
+    const reader = await role('reader', ['profile:read'])
+    expect(reader.page.heading).toBe('Your account')
+    expect(reader.page.html).not.toContain('/account/change-password')
+    expect((await reader.browser.get('/account/change-password')).status).toBe(403)
+    const { csrf_token = '' } = formOf(reader.page).fields
+    const fields = { csrf_token, current_password: PASSWORD, password: NEW, password_repeat: NEW }
+    expect((await reader.browser.post('/account/change-password', fields)).status).toBe(403)
+  })
+
+  test('O-68 leads nowhere else', async () => {
+    const browser = openBrowser(app)
+    const target = 'https://evil.example/'
+    const query = `return_to=${target}&next=${target}&redirect_uri=${target}&post_logout_redirect_uri=${target}`
+    const page = await browser.get(`/account?${query}`)
+    expect(page.html).not.toContain('evil.example')
+    const done = await browser.submit(page, { username: 'ada', password: PASSWORD })
+    expect(done.location).toBe('/account')
+    expect((await browser.get(`/account?notice=<script>&${query}`)).html).not.toContain('evil.example')
+  })
+})
+
+describe('sessions', () => {
+  test('are listed and can be signed out one by one; the login that they came from ends', async () => {
+    const { user, browser } = await signedIn()
+    const id = await startSession(browser)
+    const page = await browser.get('/account')
+    expect(page.html).toContain('The web')
+    expect(page.html).toContain('Firefox on Linux')
+    await app.events()
+    const ended = await browser.submit(page, {}, '/account/sessions')
+    expect(ended.location).toBe('/account?notice=session_ended')
+    expect((await sessionRow(id))?.ended_at).toBe(app.clock.now())
+    expect(await app.events()).toEqual([
+      {
+        type: 'session.revoked',
+        actor_id: user.id,
+        target_id: id,
+        target_type: 'session',
+        organization_id: 'org_default',
+        metadata: { user_id: user.id, client_id: 'web', reason: 'user' },
+      },
+    ])
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+  })
+
+  test('of somebody else are left alone', async () => {
+    const other = await signedIn()
+    const id = await startSession(other.browser)
+    const { browser } = await signedIn()
+    await startSession(browser)
+    const page = await browser.get('/account')
+    for (const session_id of [id, 'sess_junk', ''])
+      expect((await browser.submit(page, { session_id }, '/account/sessions')).status).toBe(303)
+    expect((await sessionRow(id))?.ended_at).toBeNull()
+  })
+})
+
+describe('sign out', () => {
+  test('ends every login of this browser, and every session from them', async () => {
+    const { user, browser } = await signedIn()
+    const id = await startSession(browser)
+    const elsewhere = openBrowser(app)
+    await logInTo(elsewhere, 'web', user.username)
+    await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+    await app.events()
+    const page = await browser.follow(
+      await browser.submit(await browser.get('/account'), {}, '/account/logout'),
+    )
+    expect(page.heading).toBe('You’re signed out')
+    expect(browser.cookies.has('gatehouse_login_8080')).toBeFalse()
+    const recorded = (await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)
+    expect(recorded.sort()).toEqual(
+      [`session.revoked ${id}`, `user.logout ${ada.id}`, `user.logout ${user.id}`].sort(),
+    )
+    expect((await browser.get(authorizeUrl('web'))).heading).toBe('Sign in')
+    expect(answerOf(await elsewhere.get(authorizeUrl('web'))).code).toBeString()
+  })
+})
+
+describe('change password', () => {
+  const fields = { current_password: PASSWORD, password: NEW, password_repeat: NEW }
+
+  test('asks for the old one, and signs out everywhere else', async () => {
+    const { user, browser } = await signedIn()
+    const elsewhere = openBrowser(app)
+    await logInTo(elsewhere, 'web', user.username)
+    const id = await startSession(elsewhere)
+    const old = browser.cookies.get('gatehouse_login_8080')
+    const page = await browser.get('/account/change-password')
+    await app.events()
+    const wrong = await browser.submit(page, { ...fields, current_password: 'wrong' })
+    expect(wrong.html).toContain('current password is not right')
+    const done = await browser.submit(page, fields)
+    expect(done.location).toBe('/account?notice=password_changed')
+    expect((await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)).toEqual([
+      `user.login_failed ${user.id}`,
+      `user.password_changed ${user.id}`,
+      `session.revoked ${id}`,
+    ])
+    expect(browser.cookies.get('gatehouse_login_8080')).not.toBe(old)
+    expect((await browser.get('/account?notice=password_changed')).html).toContain(
+      'Your new password is saved',
+    )
+    expect((await elsewhere.get(authorizeUrl('web'))).heading).toBe('Sign in')
+    const again = openBrowser(app)
+    const first = await again.get(authorizeUrl('web'))
+    expect((await signIn(again, first, user.username, PASSWORD)).status).toBe(401)
+    expect(answerOf(await signIn(again, first, user.username, NEW)).code).toBeString()
+  })
+
+  test('guesses at the old password are slowed down like any', async () => {
+    const { browser } = await signedIn()
+    const page = await browser.get('/account/change-password')
+    const guess = () => browser.submit(page, { ...fields, current_password: 'wrong' })
+    for (let i = 0; i < 5; i++) expect((await guess()).status).toBe(401)
+    const blocked = await guess()
+    expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '1'])
+  })
+})
+
+describe('O-28 forms that this login was not shown', () => {
+  test.each([['/account/logout'], ['/account/sessions'], ['/account/change-password']])(
+    '%s',
+    async action => {
+      const { browser, page } = await signedIn()
+      const other = await signedIn()
+      const { csrf_token = '' } = formOf(page).fields
+      const { csrf_token: foreign = '' } = formOf(other.page).fields
+      const login =
+        formOf(await browser.get(authorizeUrl('web', { prompt: 'login' }))).fields.csrf_token ?? ''
+      await app.events()
+      for (const token of ['', 'junk', foreign, login])
+        expect((await browser.post(action, { csrf_token: token })).status).toBe(403)
+      expect((await browser.post(action, { csrf_token }, { origin: 'https://evil.example' })).status).toBe(
+        403,
+      )
+      await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+      expect((await browser.post(action, { csrf_token })).status).toBe(403)
+      expect(await app.events()).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'bun:test'
+import { createSetUpLink, createSignInLink } from '#src/account/links.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { formOf, openBrowser } from '#test/support/browser.ts'
+import { addUser, PASSWORD, signIn } from '#test/support/people.ts'
+
+const app = await startApp()
+const ada = await addUser(app, 'ada')
+const NEW = 'Another-horse-8'
+const choose = { password: NEW, password_repeat: NEW }
+
+const links = () => app.context.store.read(async q => q.select().from(q.tables.links))
+const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
+const gone = { status: 410, heading: 'This link doesn’t work any more' }
+
+describe('a sign-in link', () => {
+  const open = async (user = ada) => {
+    const browser = openBrowser(app)
+    return { browser, page: await browser.get(await createSignInLink(app.context, user)) }
+  }
+
+  test('lets a person in who chooses a new password, once', async () => {
+    const user = await addUser(app, 'lost')
+    const url = await createSignInLink(app.context, user)
+    expect(url).toMatch(/^http:\/\/localhost:8080\/account\/sign-in\?token=[\w-]{43}$/)
+    const browser = openBrowser(app)
+    const page = await browser.get(url)
+    expect(page.heading).toBe('Choose a new password')
+    await app.events()
+    const account = await browser.follow(await browser.submit(page, choose))
+    expect(account.heading).toBe('Your account')
+    expect((await app.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual([
+      ['user.password_changed', user.id, user.id],
+      ['user.login', user.id, user.id],
+    ])
+    expect(await browser.get(url)).toMatchObject(gone)
+    expect(await browser.submit(page, choose)).toMatchObject(gone)
+    const later = openBrowser(app)
+    expect((await signIn(later, await later.get('/account'), 'lost', NEW)).heading).toBe('Your account')
+  })
+
+  test('is not used up by being opened: scanners and previews open links too', async () => {
+    const user = await addUser(app, 'scanned')
+    const url = await createSignInLink(app.context, user)
+    for (let i = 0; i < 5; i++) expect((await openBrowser(app).get(url)).status).toBe(200)
+    const browser = openBrowser(app)
+    expect((await browser.submit(await browser.get(url), choose)).location).toBe('/account')
+  })
+
+  test('survives a refused password', async () => {
+    const { browser, page } = await open()
+    const again = await browser.submit(page, { password: 'short', password_repeat: 'short' })
+    expect([again.status, again.heading]).toEqual([400, 'Choose a new password'])
+    expect((await browser.submit(again, { password: PASSWORD, password_repeat: PASSWORD })).html).toContain(
+      'the password you have now',
+    )
+    expect((await browser.submit(again, choose)).location).toBe('/account')
+  })
+
+  test('lasts 30 minutes', async () => {
+    const { browser, page } = await open()
+    app.clock.advance(30 * MINUTE)
+    expect(await browser.submit(page, choose)).toMatchObject(gone)
+  })
+
+  test('fifty uses at once: one works', async () => {
+    const { browser, page } = await open(await addUser(app, 'raced'))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))
+    expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 410)).toHaveLength(49)
+  })
+
+  test('O-28 belongs to the browser that opened it, and to our own page', async () => {
+    const { browser, page } = await open(await addUser(app, 'fixed'))
+    const { fields, action } = formOf(page)
+    const before = await users()
+    const victim = openBrowser(app)
+    await victim.get('/account')
+    expect((await victim.post(action, { ...fields, ...choose })).status).toBe(403)
+    expect((await openBrowser(app).post(action, { ...fields, ...choose })).status).toBe(403)
+    expect((await browser.submit(page, { ...choose, csrf_token: '' })).status).toBe(403)
+    const other = await open(ada)
+    const { token = '' } = formOf(other.page).fields
+    expect((await browser.submit(page, { ...choose, token })).status).toBe(403)
+    expect((await browser.post(action, { ...fields, ...choose }, { origin: 'null' })).status).toBe(403)
+    expect(await users()).toEqual(before)
+  })
+
+  test('is none for a user who is disabled or gone', async () => {
+    const user = await addUser(app, 'leaving')
+    const { browser, page } = await open(user)
+    const url = await createSignInLink(app.context, user)
+    await app.admin('PUT', `/users/${user.id}`, { enabled: false })
+    expect(await browser.get(url)).toMatchObject(gone)
+    expect(await browser.submit(page, choose)).toMatchObject(gone)
+    await app.admin('DELETE', `/users/${user.id}`)
+    expect(await browser.get(url)).toMatchObject(gone)
+  })
+
+  test('is no set-up link (M-04), and its token is stored as a digest', async () => {
+    const url = await createSignInLink(app.context, ada)
+    expect(await openBrowser(app).get(url.replace('sign-in', 'set-up'))).toMatchObject(gone)
+    expect(JSON.stringify(await links())).not.toContain(new URL(url).searchParams.get('token') ?? 'missing')
+  })
+
+  test.each([[''], ['?token='], ['?token=junk'], [`?token=${'A'.repeat(10_000)}`]])(
+    '%j is none',
+    async query => {
+      expect(await openBrowser(app).get(`/account/sign-in${query}`)).toMatchObject(gone)
+    },
+  )
+})
+
+describe('the set-up link', () => {
+  const first = {
+    username: 'root',
+    email: 'root@example.com',
+    first_name: 'Rita',
+    last_name: 'Root',
+    password: NEW,
+    password_repeat: NEW,
+  }
+  const open = async () => {
+    const browser = openBrowser(app)
+    return { browser, page: await browser.get(await createSetUpLink(app.context)) }
+  }
+
+  test.each([
+    ['username', 'x', 'Use 3 to 128'],
+    ['username', '', 'Fill this in'],
+    ['username', 'ADA', 'Somebody has this already'],
+    ['email', 'nowhere', 'Enter an email address'],
+    ['email', 'ada@example.com', 'Somebody has this already'],
+    ['first_name', '', 'Fill this in'],
+    ['last_name', 'x'.repeat(300), 'too long'],
+    ['password', 'Password1!', 'breaks a rule'],
+    ['password_repeat', 'x', 'not the same'],
+  ])('%s %j is refused, and the form can be sent again', async (name, value, text) => {
+    const { browser, page } = await open()
+    const before = await users()
+    await app.events()
+    const again = await browser.submit(page, { ...first, [name]: value })
+    expect(again.status).toBe(400)
+    expect(again.html).toContain(text)
+    expect(again.html).not.toContain(NEW)
+    expect(formOf(again).fields.email).toBe(name === 'email' ? value : first.email)
+    expect(await users()).toEqual(before)
+    expect(await app.events()).toEqual([])
+  })
+
+  test('makes the first administrator, logged in, once', async () => {
+    const spare = await open()
+    const { browser, page } = await open()
+    await app.events()
+    const account = await browser.follow(await browser.submit(page, first))
+    expect(account.heading).toBe('Your account')
+    const user = (await users()).find(({ username }) => username === 'root')
+    expect(user).toMatchObject({ organization_id: 'org_default', enabled: true, password_temporary: false })
+    expect((await app.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual([
+      ['user.created', null, user?.id ?? ''],
+      ['user.login', user?.id ?? '', user?.id ?? ''],
+    ])
+    const { body } = await app.admin('GET', `/users/${user?.id}`)
+    expect(body.roles).toEqual(['admin'])
+    const second = { ...first, username: 'second', email: 'second@example.com' }
+    expect(await browser.submit(page, second)).toMatchObject(gone)
+    // Another link that was printed before ends with it.
+    expect(await spare.browser.submit(spare.page, second)).toMatchObject(gone)
+    expect((await links()).filter(({ kind }) => kind === 'set_up')).toEqual([])
+  })
+
+  test('fifty uses at once make one administrator', async () => {
+    const { browser, page } = await open()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        browser.submit(page, { ...first, username: `root${i}`, email: `root${i}@example.com` }),
+      ),
+    )
+    expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
+    expect((await users()).filter(({ username }) => /^root\d/.test(username))).toHaveLength(1)
+  })
+
+  test('lasts 30 minutes and asks for its own form', async () => {
+    const { browser, page } = await open()
+    expect((await browser.submit(page, { ...first, csrf_token: 'junk' })).status).toBe(403)
+    app.clock.advance(30 * MINUTE)
+    expect(await browser.submit(page, first)).toMatchObject(gone)
+  })
+})

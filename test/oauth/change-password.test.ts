@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
+
+const app = await startApp()
+await addClient(app, 'web')
+const NEW = 'Another-horse-8'
+let users = 0
+
+/** A user with a temporary password, as an administrator leaves it. */
+const temporary = async () => {
+  const user = await addUser(app, `user${++users}`)
+  await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
+  return user
+}
+
+const due = async () => {
+  const user = await temporary()
+  const browser = openBrowser(app)
+  const page = await signIn(browser, await browser.get(authorizeUrl('web')), user.username)
+  return { user, browser, page }
+}
+
+const choose = { password: NEW, password_repeat: NEW }
+
+test('a temporary password is accepted, and has to be replaced before anything is issued', async () => {
+  const { user, browser, page } = await due()
+  expect(page.heading).toBe('Choose a new password')
+  expect(page.url).toStartWith('/oauth/change-password?request=')
+  expect(formOf(page).fields).not.toContainKey('current_password')
+  // Another request of the same browser gets no further either.
+  expect((await browser.get(authorizeUrl('web'))).heading).toBe('Choose a new password')
+  expect(answerOf(await browser.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
+    'interaction_required',
+  )
+  await app.events()
+
+  const done = await browser.submit(page, choose)
+  expect((await codeRow(app, answerOf(done).code)).user_id).toBe(user.id)
+  expect(await app.events()).toEqual([
+    {
+      type: 'user.password_changed',
+      actor_id: user.id,
+      target_id: user.id,
+      target_type: 'user',
+      organization_id: 'org_default',
+      metadata: {},
+    },
+  ])
+  expect(
+    (await logInTo(openBrowser(app), 'web', user.username, {}).catch(() => ({ code: undefined }))).code,
+  ).toBeUndefined()
+  const again = openBrowser(app)
+  expect(
+    answerOf(await signIn(again, await again.get(authorizeUrl('web')), user.username, NEW)).code,
+  ).toBeString()
+})
+
+test('every other login of the person ends', async () => {
+  const user = await addUser(app, `user${++users}`)
+  const elsewhere = openBrowser(app)
+  await logInTo(elsewhere, 'web', user.username)
+  const rows = await app.context.store.read(async q => q.select().from(q.tables.users))
+  expect(rows.some(({ id }) => id === user.id)).toBeTrue()
+  await app.context.store.write(async tx => {
+    await tx.update(tx.tables.users).set({ password_temporary: true })
+  })
+  const browser = openBrowser(app)
+  const page = await signIn(browser, await browser.get(authorizeUrl('web')), user.username)
+  await browser.submit(page, choose)
+  expect((await elsewhere.get(authorizeUrl('web'))).heading).toBe('Sign in')
+  expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
+})
+
+describe('a new password is refused', () => {
+  const refused = async (fields: Record<string, string>, text: string) => {
+    const { user, browser, page } = await due()
+    const before = await app.context.store.read(async q => q.select().from(q.tables.users))
+    await app.events()
+    const again = await browser.submit(page, fields)
+    expect(again.status).toBe(400)
+    expect(again.html).toContain(text)
+    expect(again.html).not.toContain(fields.password || 'value="x"')
+    expect(await app.context.store.read(async q => q.select().from(q.tables.users))).toEqual(before)
+    expect(await app.events()).toEqual([])
+    return { user, browser, again }
+  }
+
+  test.each([
+    ['Short-1', 'breaks a rule'],
+    ['no-capital-letter-1', 'breaks a rule'],
+    ['Password1!', 'breaks a rule'],
+    ['', 'breaks a rule'],
+  ])('%j: %s', async (password, text) => {
+    await refused({ password, password_repeat: password }, text)
+  })
+
+  test('not repeated', async () => {
+    await refused({ password: NEW, password_repeat: `${NEW}x` }, 'not the same')
+  })
+
+  test('the one that there is', async () => {
+    await refused({ password: PASSWORD, password_repeat: PASSWORD }, 'the password you have now')
+  })
+
+  test('and the form can be sent again', async () => {
+    const { browser, again } = await refused({ password: NEW, password_repeat: 'x' }, 'not the same')
+    expect(answerOf(await browser.submit(again, choose)).code).toBeString()
+  })
+})
+
+test('an expired password, met by single sign-on, is asked for first', async () => {
+  const settings = { session_ttl: '60d', password_policy: { max_age_days: 30 } }
+  await app.admin('PUT', '/organizations/org_default', { settings })
+  const user = await addUser(app, `user${++users}`)
+  const browser = openBrowser(app)
+  await logInTo(browser, 'web', user.username)
+  app.clock.advance(30 * DAY + 1)
+  const page = await browser.get(authorizeUrl('web'))
+  expect(page.heading).toBe('Choose a new password')
+  expect(formOf(page).fields).toContainKey('current_password')
+
+  await app.events()
+  const wrong = await browser.submit(page, { ...choose, current_password: 'Wrong-horse-7' })
+  expect([wrong.status, wrong.location]).toEqual([401, undefined])
+  expect(wrong.html).toContain('current password is not right')
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.login_failed'])
+  expect((await browser.submit(page, choose)).status).toBe(401)
+
+  expect(answerOf(await browser.submit(page, { ...choose, current_password: PASSWORD })).code).toBeString()
+  expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
+  await app.admin('PUT', '/organizations/org_default', {
+    settings: { session_ttl: null, password_policy: null },
+  })
+})
+
+test('what was started before the change cannot be finished after it', async () => {
+  const { browser, page } = await due()
+  await browser.submit(page, choose)
+  const again = await browser.submit(page, { password: `${NEW}9`, password_repeat: `${NEW}9` })
+  expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
+})
+
+test('fifty changes at once: one happens', async () => {
+  const { user, browser, page } = await due()
+  await app.events()
+  const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))
+  expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+  expect(
+    (await app.events()).filter(
+      ({ type, target_id }) => type === 'user.password_changed' && target_id === user.id,
+    ),
+  ).toHaveLength(1)
+})

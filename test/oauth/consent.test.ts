@@ -1,0 +1,291 @@
+import { describe, expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
+import {
+  addClient,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+  REDIRECT,
+  signIn,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+const ada = await addUser(app, 'ada')
+const bob = await addUser(app, 'bob')
+await addClient(app, 'trusted')
+const asking = { consent_required: true, scopes: ['openid', 'profile', 'email', 'files'] }
+let clients = 0
+/** A client that nobody has granted anything. */
+const newClient = async (more = {}) => {
+  const client_id = `shop-${++clients}`
+  await addClient(app, client_id, { ...asking, ...more })
+  return client_id
+}
+
+const codes = () => app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+const consents = () => app.context.store.read(async q => q.select().from(q.tables.consents))
+
+const loggedIn = async (username = 'ada') => {
+  const browser = openBrowser(app)
+  await logInTo(browser, 'trusted', username)
+  return browser
+}
+
+const asked = async (more: Record<string, string> = {}) => {
+  const client_id = await newClient()
+  const browser = await loggedIn()
+  const page = await browser.get(authorizeUrl(client_id, { scope: 'openid files', nonce: 'n', ...more }))
+  return { client_id, browser, page }
+}
+
+test('the page posts the specification’s fields', async () => {
+  const { client_id, page } = await asked()
+  const { action, fields, buttons } = formOf(page)
+  expect(action).toBe('/oauth/consent')
+  const { csrf_token, request, ...rest } = fields
+  expect(rest).toEqual({
+    client_id,
+    scope: 'openid files',
+    state: 'xyz',
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    redirect_uri: REDIRECT,
+    nonce: 'n',
+  })
+  expect([csrf_token, request]).not.toContain(undefined)
+  expect(buttons.map(({ name, value }) => `${name}=${value}`)).toEqual(['decision=deny', 'decision=approve'])
+})
+
+test('approval is remembered, and makes one code', async () => {
+  const { client_id, browser, page } = await asked()
+  await app.events()
+  const { code, state } = answerOf(await browser.submit(page, { decision: 'approve' }))
+  expect(state).toBe('xyz')
+  expect(await codeRow(app, code)).toMatchObject({
+    client_id,
+    user_id: ada.id,
+    scope: 'openid files',
+    nonce: 'n',
+  })
+  expect((await consents()).find(row => row.client_id === client_id)).toMatchObject({
+    user_id: ada.id,
+    organization_id: 'org_default',
+    scopes: ['openid', 'files'],
+  })
+  expect(await app.events()).toEqual([])
+})
+
+test('the fields of the specification alone are enough', async () => {
+  const { browser, page } = await asked()
+  const { request: _, nonce: __, ...fields } = formOf(page).fields
+  expect(answerOf(await browser.post('/oauth/consent', { ...fields, decision: 'approve' })).code).toBeString()
+})
+
+test('denial tells the client, and is not remembered', async () => {
+  const { client_id, browser, page } = await asked()
+  expect(answerOf(await browser.submit(page, { decision: 'deny' }))).toEqual({
+    error: 'access_denied',
+    error_description: 'The user denied the request.',
+    state: 'xyz',
+    iss: app.context.config.url,
+  })
+  expect((await browser.submit(page, { decision: 'approve' })).status).toBe(400)
+  expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
+  expect((await browser.get(authorizeUrl(client_id))).status).toBe(200)
+})
+
+test('state with line breaks and NUL survives the form', async () => {
+  const state = 'a\nb\r\nc\0d'
+  const { browser, page } = await asked({ state })
+  const { fields } = formOf(page)
+  expect(fields.state).toBe(state)
+  const posted = { ...fields, state: 'a\r\nb\r\nc\ufffdd', decision: 'approve' }
+  expect(answerOf(await browser.post('/oauth/consent', posted)).state).toBe(state)
+})
+
+const { page, browser } = await asked()
+
+describe('O-65 what is posted has to be what was asked', () => {
+  const unchanged = async () => {
+    const before = [await codes(), await consents()]
+    return async () => expect([await codes(), await consents()]).toEqual(before)
+  }
+
+  test.each([
+    ['scope', 'openid files email'],
+    ['scope', 'openid'],
+    ['scope', ''],
+    ['redirect_uri', 'https://evil.example/'],
+    ['redirect_uri', ''],
+    ['state', 'other'],
+    ['state', ''],
+    ['client_id', 'trusted'],
+    ['client_id', ''],
+    ['code_challenge', 'A'.repeat(43)],
+    ['code_challenge', ''],
+    ['nonce', 'other'],
+    ['decision', 'maybe'],
+    ['decision', ''],
+  ])('%s=%j is a page', async (name, value) => {
+    const check = await unchanged()
+    const answer = await browser.submit(page, { decision: 'approve', [name]: value })
+    expect([answer.status, answer.location]).toEqual([400, undefined])
+    await check()
+  })
+
+  test('O-40 a repeated field is a page', async () => {
+    const check = await unchanged()
+    const form = new URLSearchParams({ ...formOf(page).fields, decision: 'approve' })
+    for (const extra of ['&scope=openid', '&decision=deny', '&decision=approve'])
+      expect((await browser.post('/oauth/consent', form + extra)).status).toBe(400)
+    await check()
+  })
+
+  test('a form of another site or another session is a 403 page', async () => {
+    const other = await asked()
+    const check = await unchanged()
+    const fields = { ...formOf(page).fields, decision: 'approve' }
+    expect((await browser.post('/oauth/consent', fields, { origin: 'null' })).status).toBe(403)
+    expect((await other.browser.post('/oauth/consent', fields)).status).toBe(403)
+    const { csrf_token = '' } = formOf(other.page).fields
+    expect((await browser.submit(page, { decision: 'approve', csrf_token })).status).toBe(403)
+    await check()
+  })
+
+  test('and then it still works, once', async () => {
+    const approve = () => browser.submit(page, { decision: 'approve' })
+    expect(answerOf(await approve()).code).toBeString()
+    const count = (await codes()).length
+    for (const again of [await approve(), await browser.submit(page, { decision: 'deny' })])
+      expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
+    expect(await codes()).toHaveLength(count)
+  })
+
+  test('fifty approvals at once make one code', async () => {
+    const { page, browser } = await asked()
+    const count = (await codes()).length
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => browser.submit(page, { decision: 'approve' })),
+    )
+    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+    expect(await codes()).toHaveLength(count + 1)
+  })
+})
+
+describe('O-65 approval is by the person whom the page named', () => {
+  const endLogins = (browser: Browser) =>
+    app.context.store.write(async tx => {
+      await tx.delete(tx.tables.logins)
+      browser.cookies.delete('gatehouse_login_8080')
+    })
+
+  test('not after a logout', async () => {
+    const { page, browser } = await asked()
+    await endLogins(browser)
+    const answer = await browser.submit(page, { decision: 'approve' })
+    expect([answer.status, answer.location]).toEqual([400, undefined])
+  })
+
+  test('not after somebody else has logged in instead', async () => {
+    const { client_id, page, browser } = await asked()
+    await endLogins(browser)
+    await logInTo(browser, 'trusted', 'bob')
+    expect((await browser.submit(page, { decision: 'approve' })).status).toBe(400)
+    expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
+  })
+
+  test('beside somebody else who has logged in since it is still that person’s', async () => {
+    const { page, browser } = await asked()
+    await logInTo(browser, 'trusted', 'bob', { prompt: 'login' })
+    const { code } = answerOf(await browser.submit(page, { decision: 'approve' }))
+    expect((await codeRow(app, code)).user_id).toBe(ada.id)
+  })
+})
+
+describe('O-66 consent is asked for', () => {
+  const shows = async (browser: Browser, url: string) => {
+    const page = await browser.get(url)
+    return page.location === undefined ? page.heading.startsWith('Allow') : answerOf(page).code === undefined
+  }
+
+  test('not of a client that does not require it', async () => {
+    expect(await shows(await loggedIn(), authorizeUrl('trusted'))).toBeFalse()
+  })
+
+  test('by user, client and scopes', async () => {
+    const { client_id, browser, page } = await asked()
+    await browser.submit(page, { decision: 'approve' })
+    expect(await shows(browser, authorizeUrl(client_id, { scope: 'openid files' }))).toBeFalse()
+    expect(await shows(browser, authorizeUrl(client_id, { scope: 'files' }))).toBeFalse()
+    expect(await shows(browser, authorizeUrl(client_id, { scope: 'openid email' }))).toBeTrue()
+    expect(await shows(await loggedIn('bob'), authorizeUrl(client_id))).toBeTrue()
+    expect(await shows(browser, authorizeUrl(await newClient()))).toBeTrue()
+  })
+
+  test('scopes add up', async () => {
+    const { client_id, browser, page } = await asked()
+    await browser.submit(page, { decision: 'approve' })
+    const more = await browser.get(authorizeUrl(client_id, { scope: 'email' }))
+    await browser.submit(more, { decision: 'approve' })
+    expect(await shows(browser, authorizeUrl(client_id, { scope: 'openid files email' }))).toBeFalse()
+  })
+
+  test('with several people in one browser, of each', async () => {
+    const { client_id, browser, page } = await asked()
+    await browser.submit(page, { decision: 'approve' })
+    await logInTo(browser, 'trusted', 'bob', { prompt: 'login' })
+    expect(await shows(browser, authorizeUrl(client_id))).toBeTrue()
+    const consent = await browser.get(authorizeUrl(client_id))
+    expect(consent.html).toContain(bob.email)
+  })
+
+  test('always of a public client with a private-use scheme', async () => {
+    const redirect_uri = 'com.example.app:/callback'
+    const client_id = await newClient({
+      type: 'public',
+      token_endpoint_auth_method: 'none',
+      consent_required: false,
+      redirect_uris: [redirect_uri, REDIRECT],
+    })
+    const browser = await loggedIn()
+    for (let i = 0; i < 2; i++) {
+      const page = await browser.get(authorizeUrl(client_id, { redirect_uri }))
+      expect((await browser.submit(page, { decision: 'approve' })).location).toStartWith(
+        `${redirect_uri}?code=`,
+      )
+    }
+    expect(answerOf(await browser.get(authorizeUrl(client_id, { redirect_uri, prompt: 'none' }))).error).toBe(
+      'consent_required',
+    )
+    expect(await shows(browser, authorizeUrl(client_id))).toBeFalse()
+  })
+})
+
+test('after the login of a flow comes its consent', async () => {
+  const browser = openBrowser(app)
+  const client_id = await newClient()
+  const page = await signIn(browser, await browser.get(authorizeUrl(client_id)), 'ada', PASSWORD)
+  expect(page.url).toStartWith('/oauth/consent?request=')
+  expect((await browser.get(page.url)).html).toContain(ada.email)
+  expect(answerOf(await browser.submit(page, { decision: 'approve' })).code).toBeString()
+})
+
+describe('what an administrator takes away while a person decides is not granted', () => {
+  test.each([
+    ['the redirect URI', { redirect_uris: ['https://new.example/'] }],
+    ['a scope', { scopes: ['openid'] }],
+  ])('%s', async (_, change) => {
+    const { client_id, browser, page } = await asked()
+    expect((await app.admin('PUT', `/clients/${client_id}`, change)).status).toBe(200)
+    const answer = await browser.submit(page, { decision: 'approve' })
+    expect([answer.status, answer.location]).toEqual([400, undefined])
+  })
+
+  test('the client', async () => {
+    const { client_id, browser, page } = await asked()
+    expect((await app.admin('DELETE', `/clients/${client_id}`)).status).toBe(204)
+    expect((await browser.submit(page, { decision: 'approve' })).location).toBeUndefined()
+  })
+})

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme')
+const ada = await addUser(app, 'ada')
+const bob = await addUser(app, 'bob')
+const carl = await addUser(app, 'carl')
+await addUser(app, 'foreign', { organization_id: acme.id })
+await addClient(app, 'web')
+await addClient(app, 'acme-web', { organization_id: acme.id })
+
+const several = async () => {
+  const browser = openBrowser(app)
+  await logInTo(browser, 'web', 'ada')
+  await logInTo(browser, 'web', 'bob', { prompt: 'login' })
+  return browser
+}
+const picker = (more = {}) => authorizeUrl('web', { prompt: 'select_account', ...more })
+
+/** The login handle behind the button with that address. */
+const handleOf = (page: Page, email: string): string => {
+  const button = [...page.html.matchAll(/<button[^>]*value="([^"]*)".*?<\/button>/gs)].find(([html]) =>
+    html.includes(email),
+  )
+  return button?.[1] ?? 'missing'
+}
+
+test('shows who is logged in, and goes on as the one picked', async () => {
+  const browser = await several()
+  const page = await browser.get(picker())
+  expect(page.heading).toBe('Choose an account')
+  expect(formOf(page).buttons).toHaveLength(3)
+  const { code } = answerOf(await browser.submit(page, { login: handleOf(page, ada.email) }))
+  expect((await codeRow(app, code)).user_id).toBe(ada.id)
+})
+
+test('needs no picker with one login, none at all without', async () => {
+  const browser = openBrowser(app)
+  expect((await browser.get(picker())).heading).toBe('Sign in')
+  await logInTo(browser, 'web', 'ada')
+  expect(answerOf(await browser.get(picker())).code).toBeString()
+})
+
+test('lists nobody of another organization, and nobody disabled (M-03)', async () => {
+  const browser = await several()
+  await logInTo(browser, 'acme-web', 'foreign')
+  await logInTo(browser, 'web', 'carl', { prompt: 'login' })
+  await app.admin('PUT', `/users/${carl.id}`, { enabled: false })
+  const page = await browser.get(picker())
+  expect(formOf(page).buttons).toHaveLength(3)
+  expect(page.html).not.toContain('foreign@example.com')
+  expect(page.html).not.toContain(carl.email)
+})
+
+test('another account is a login form, also after a reload', async () => {
+  const browser = await several()
+  const page = await browser.get(picker())
+  const other = await browser.follow(await browser.submit(page, { login: 'other' }))
+  expect(other.heading).toBe('Sign in')
+  const reloaded = await browser.get(other.url)
+  expect(formOf(reloaded).fields.username).toBe('')
+  const eve = await addUser(app, 'eve')
+  const { code } = answerOf(await browser.submit(reloaded, { username: 'eve', password: PASSWORD }))
+  expect((await codeRow(app, code)).user_id).toBe(eve.id)
+})
+
+test('the one picked has to log in where prompt=login says so as well', async () => {
+  const browser = await several()
+  const page = await browser.get(picker({ prompt: 'login select_account' }))
+  expect(page.heading).toBe('Sign in')
+})
+
+test('the one picked has to log in again when the login is too old', async () => {
+  const browser = await several()
+  app.clock.advance(10_000)
+  const page = await browser.get(picker({ max_age: '5' }))
+  const login = await browser.follow(await browser.submit(page, { login: handleOf(page, bob.email) }))
+  expect(login.heading).toBe('Sign in')
+  expect(formOf(login).fields.username).toBe('bob')
+})
+
+describe('a login that was not offered', () => {
+  test.each([['junk'], [''], ['login_019bc186-de00-77c8-8403-8f016336b926']])('%j', async login => {
+    const browser = await several()
+    const page = await browser.get(picker())
+    expect((await browser.submit(page, { login })).status).toBe(400)
+  })
+
+  test('of another browser', async () => {
+    const other = await several()
+    const foreign = handleOf(await other.get(picker()), ada.email)
+    const browser = await several()
+    expect((await browser.submit(await browser.get(picker()), { login: foreign })).status).toBe(400)
+  })
+
+  test('that has ended since', async () => {
+    const browser = await several()
+    const page = await browser.get(picker())
+    await app.admin('DELETE', `/users/${bob.id}/sessions`)
+    const answer = await browser.submit(page, { login: handleOf(page, bob.email) })
+    expect([answer.status, answer.location]).toEqual([400, undefined])
+  })
+})

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'bun:test'
+import { createSignInLink } from '#src/account/links.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme', { display_name: 'Acme Ltd' })
+const blue = await addOrganization(app, 'blue')
+const inA = { organization_id: acme.id }
+const inB = { organization_id: blue.id }
+const same = { email: 'same@example.com' }
+const adaA = await addUser(app, 'ada', { ...inA, ...same })
+const adaB = await addUser(app, 'ada', { ...inB, ...same })
+await addUser(app, 'onlyb', inB)
+await addUser(app, 'seconda', inA)
+await addClient(app, 'a-web', inA)
+await addClient(app, 'b-web', inB)
+await addClient(app, 'cross', { capabilities: ['cross_organization'] })
+
+const inBrowser = async (...logins: [client_id: string, username: string][]): Promise<Browser> => {
+  const browser = openBrowser(app)
+  for (const [client_id, username] of logins) await logInTo(browser, client_id, username, { prompt: 'login' })
+  return browser
+}
+
+describe('M-03 a request for one organization never gets a user of another', () => {
+  test.each([
+    ['a-web', {}],
+    ['cross', inA],
+  ])('%s: by password', async (client_id, more) => {
+    const browser = openBrowser(app)
+    const page = await browser.get(authorizeUrl(client_id, more))
+    expect(page.html).toContain('Acme Ltd')
+    expect((await signIn(browser, page, 'onlyb')).status).toBe(401)
+    expect((await signIn(browser, page, 'onlyb@example.com')).status).toBe(401)
+  })
+
+  test.each([
+    ['a-web', {}],
+    ['cross', inA],
+  ])('%s: by the cookie of another organization', async (client_id, more) => {
+    const browser = await inBrowser(['b-web', 'onlyb'])
+    expect((await browser.get(authorizeUrl(client_id, more))).heading).toBe('Sign in')
+    const silent = await browser.get(authorizeUrl(client_id, { ...more, prompt: 'none' }))
+    expect(answerOf(silent).error).toBe('login_required')
+  })
+
+  test('by the account picker', async () => {
+    const browser = await inBrowser(['b-web', 'onlyb'], ['a-web', 'ada'], ['b-web', 'ada'])
+    const { code } = answerOf(await browser.get(authorizeUrl('a-web', { prompt: 'select_account' })))
+    expect((await codeRow(app, code)).user_id).toBe(adaA.id)
+    await logInTo(browser, 'a-web', 'seconda', { prompt: 'login' })
+    const page = await browser.get(authorizeUrl('a-web', { prompt: 'select_account' }))
+    const foreign = await app.context.store.read(async q => q.select().from(q.tables.logins))
+    const login = foreign.find(({ user_id }) => user_id === adaB.id)?.id ?? 'missing'
+    expect(page.html).not.toContain(login)
+    expect((await browser.submit(page, { login })).status).toBe(400)
+  })
+
+  test('O-51 by a login_hint', async () => {
+    const browser = await inBrowser(['b-web', 'onlyb'])
+    const page = await browser.get(authorizeUrl('cross', { ...inA, login_hint: 'onlyb' }))
+    expect(formOf(page).fields.username).toBe('onlyb')
+    expect((await browser.submit(page, { password: PASSWORD })).status).toBe(401)
+  })
+
+  test('organization_id is the client’s own without the capability, and one that exists', async () => {
+    const error = async (client_id: string, organization_id: string) =>
+      answerOf(await openBrowser(app).get(authorizeUrl(client_id, { organization_id }))).error
+    expect(await error('a-web', blue.id)).toBe('invalid_request')
+    expect(await error('cross', 'org_019bc186-de00-77c8-8403-8f016336b926')).toBe('invalid_request')
+    expect(await error('cross', 'acme')).toBe('invalid_request')
+    expect((await openBrowser(app).get(authorizeUrl('a-web', inA))).heading).toBe('Sign in')
+  })
+})
+
+test('M-08 the same name, address and password in two organizations are two people', async () => {
+  for (const username of ['ada', 'ADA', 'same@example.com'])
+    for (const [client_id, user] of [
+      ['a-web', adaA],
+      ['b-web', adaB],
+    ] as const) {
+      const { code } = await logInTo(openBrowser(app), client_id, username)
+      expect(await codeRow(app, code)).toMatchObject({
+        user_id: user.id,
+        organization_id: user.organization_id,
+      })
+    }
+})
+
+test('M-08 failures in one organization do not slow the other down', async () => {
+  const browser = openBrowser(app, { ip: '198.51.100.1' })
+  const page = await browser.get(authorizeUrl('a-web'))
+  const fields = { username: 'ada', password: 'wrong' }
+  for (let i = 0; i < 5; i++) await browser.submit(page, fields)
+  expect((await browser.submit(page, fields)).status).toBe(429)
+  const other = openBrowser(app, { ip: '198.51.100.1' })
+  expect(answerOf(await signIn(other, await other.get(authorizeUrl('b-web')), 'ada')).code).toBeString()
+})
+
+describe('M-04, M-05 what is handed out for one thing opens no other', () => {
+  const secrets = (page: Page) => Object.values(formOf(page).fields).filter(value => value.length > 40)
+
+  test('handles and csrf tokens as codes', async () => {
+    const browser = await inBrowser(['a-web', 'ada'])
+    const page = await browser.get(authorizeUrl('a-web', { prompt: 'login' }))
+    const cookies = [...browser.cookies.values()]
+    for (const value of [...secrets(page), ...cookies]) {
+      const codes = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+      expect(codes.map(({ code_hash }) => String(code_hash))).not.toContain(value)
+      expect((await browser.get(`/account/sign-in?token=${value}`)).status).toBe(410)
+      expect((await browser.get(`/account/set-up?token=${value}`)).status).toBe(410)
+      expect((await browser.get(`/oauth/authorize/parked?handle=${value}`)).status).toBe(400)
+    }
+  })
+
+  test('a code, a link or a cookie as handle or csrf token', async () => {
+    const browser = await inBrowser(['a-web', 'ada'])
+    const { code = '' } = answerOf(await browser.get(authorizeUrl('a-web')))
+    const link = new URL(await createSignInLink(app.context, adaA)).searchParams.get('token') ?? ''
+    const page = await browser.get(authorizeUrl('a-web', { prompt: 'login' }))
+    for (const value of [code, link, ...browser.cookies.values()]) {
+      expect((await browser.get(`/oauth/login?request=${value}`)).status).toBe(400)
+      expect((await browser.submit(page, { csrf_token: value })).status).toBe(403)
+      expect((await browser.submit(page, { csrf_token: `${value}.${value}` })).status).toBe(403)
+    }
+  })
+
+  test('cookies in one another’s place', async () => {
+    const browser = await inBrowser(['a-web', 'ada'])
+    const page = await browser.get(authorizeUrl('a-web', { prompt: 'login' }))
+    const [first, second] = [...browser.cookies.keys()]
+    const [one = '', two = ''] = [...browser.cookies.values()]
+    browser.cookies.set(first ?? '', two).set(second ?? '', one)
+    expect((await browser.get(authorizeUrl('a-web'))).heading).toBe('Sign in')
+    expect((await browser.submit(page, { username: 'ada', password: PASSWORD })).status).toBe(403)
+  })
+})
+
+describe('M-07 what began in one organization does not end in another', () => {
+  test('a pending request', async () => {
+    const browser = openBrowser(app)
+    const a = await browser.get(authorizeUrl('a-web'))
+    const b = await browser.get(authorizeUrl('b-web'))
+    const { csrf_token = '' } = formOf(a).fields
+    expect((await browser.submit(b, { csrf_token, username: 'ada', password: PASSWORD })).status).toBe(403)
+  })
+
+  test('a sign-in link', async () => {
+    const url = await createSignInLink(app.context, { id: adaA.id, organization_id: blue.id })
+    expect((await openBrowser(app).get(url)).status).toBe(410)
+  })
+
+  test('a deleted organization takes its pending requests, logins and links along', async () => {
+    const gone = await addOrganization(app, 'gone')
+    const user = await addUser(app, 'gil', { organization_id: gone.id })
+    await addClient(app, 'gone-web', { organization_id: gone.id })
+    const browser = await inBrowser(['gone-web', 'gil'])
+    const page = await browser.get(authorizeUrl('gone-web', { prompt: 'login' }))
+    const link = await createSignInLink(app.context, user)
+    expect((await app.admin('DELETE', `/organizations/${gone.id}`)).status).toBe(204)
+    expect((await browser.submit(page, { username: 'gil', password: PASSWORD })).status).toBe(400)
+    expect((await browser.get(authorizeUrl('gone-web'))).status).toBe(400)
+    expect((await browser.get(link)).status).toBe(410)
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+    expect((await browser.get('/account?organization=gone')).status).toBe(404)
+  })
+})
+
+test('M-13 parallel requests of one browser for two organizations are never mixed up', async () => {
+  const browser = await inBrowser(['a-web', 'ada'], ['b-web', 'ada'])
+  for (let round = 0; round < 20; round++) {
+    const pages = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => browser.get(authorizeUrl(i % 2 ? 'a-web' : 'b-web'))),
+    )
+    const rows = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+    const byHash = new Map(rows.map(row => [row.code_hash, row]))
+    for (const [i, page] of pages.entries()) {
+      const row = byHash.get(hashSecret(answerOf(page).code ?? ''))
+      expect(row?.user_id).toBe(i % 2 ? adaA.id : adaB.id)
+    }
+  }
+})
