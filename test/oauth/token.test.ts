@@ -1,0 +1,528 @@
+import { describe, expect, test } from 'bun:test'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { addClient, addOrganization, addUser, CHALLENGE, REDIRECT } from '#test/support/people.ts'
+import {
+  addCode,
+  addLogin,
+  basic,
+  bearer,
+  claimsOf,
+  get,
+  grantTokens,
+  post,
+  redeem,
+  refresh,
+  secretOf,
+} from '#test/support/tokens.ts'
+
+const app = await startApp()
+const alice = await addUser(app, 'alice')
+const client = await addClient(app, 'shop')
+const other = await addClient(app, 'other')
+const spa = await addClient(app, 'spa', { type: 'public', token_endpoint_auth_method: 'none' })
+const service = await addClient(app, 'service', {
+  grant_types: ['client_credentials'],
+  redirect_uris: [],
+  scopes: ['reports:read', 'reports:write'],
+})
+await app.events()
+
+const refusal = (error: string, status = 400) => ({
+  status,
+  body: { error, status },
+})
+const types = async () => (await app.events()).map(({ type }) => type)
+
+describe('the code grant', () => {
+  test('a code gives tokens, a session and exactly the events of a login', async () => {
+    const { status, body, headers } = await redeem(
+      app,
+      client,
+      await addCode(app, client, alice, { nonce: 'n1' }),
+    )
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      access_token: expect.any(String),
+      refresh_token: expect.stringMatching(/^[\w-]{43}$/),
+      id_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: 3600,
+      scope: 'openid profile email',
+    })
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('pragma')).toBe('no-cache')
+    const access = claimsOf(body.access_token)
+    const session_id = `sess_${access.sid}`
+    const metadata = { client_id: 'shop', grant_type: 'authorization_code' }
+    const about = { actor_id: alice.id, organization_id: 'org_default' }
+    expect(await app.events()).toEqual([
+      {
+        ...about,
+        type: 'user.login',
+        target_id: alice.id,
+        target_type: 'user',
+        metadata: { ...metadata, session_id },
+      },
+      {
+        ...about,
+        type: 'session.created',
+        target_id: session_id,
+        target_type: 'session',
+        metadata: { client_id: 'shop' },
+      },
+      {
+        ...about,
+        type: 'token.issued',
+        target_id: session_id,
+        target_type: 'session',
+        metadata: { ...metadata, scope: 'openid profile email' },
+      },
+    ])
+  })
+
+  test('ID token and access token carry the claims of the specification', async () => {
+    const tokens = await grantTokens(app, client, alice, { nonce: 'n1' })
+    const now = app.clock.now() / SECOND
+    const identity = {
+      sub: alice.id.slice(4),
+      org_id: 'default',
+      preferred_username: 'alice',
+      email: 'alice@example.com',
+      email_verified: false,
+      given_name: 'Alice',
+      family_name: 'Example',
+    }
+    const sid = expect.stringMatching(/^[0-9a-f-]{36}$/)
+    const common = { ...identity, iss: 'http://localhost:8080', aud: 'shop', iat: now, exp: now + 3600, sid }
+    expect(claimsOf(tokens.access_token)).toEqual({
+      ...common,
+      nbf: now,
+      jti: expect.any(String),
+      client_id: 'shop',
+      scope: 'openid profile email',
+      roles: ['user'],
+    })
+    expect(claimsOf(tokens.id_token)).toEqual({
+      ...common,
+      azp: 'shop',
+      auth_time: now,
+      nonce: 'n1',
+      acr: '1',
+      amr: ['pwd'],
+      at_hash: expect.stringMatching(/^[\w-]{22}$/),
+    })
+  })
+
+  test('without openid there is no ID token; without the grant refresh_token no refresh token', async () => {
+    const once = await addClient(app, 'once', { grant_types: ['authorization_code'] })
+    const { body } = await redeem(app, once, await addCode(app, once, alice, { scope: 'profile' }))
+    expect(Object.keys(body).sort()).toEqual(['access_token', 'expires_in', 'scope', 'token_type'])
+    const session = await sessionOf(body.access_token)
+    expect(session.expires_at).toBe(app.clock.now() + HOUR)
+  })
+
+  const sessionOf = async (token: string) => {
+    const [session] = await app.context.store.read(async q =>
+      (await q.select().from(q.tables.sessions)).filter(({ id }) => id === `sess_${claimsOf(token).sid}`),
+    )
+    if (!session) throw new Error('no session')
+    return session
+  }
+
+  test('the session remembers the browser of the login, not the server that redeems the code', async () => {
+    const login_id = await addLogin(app, alice)
+    const code = await addCode(app, client, alice, {
+      login_id,
+      origin: { ip_address: '198.51.100.7', user_agent: 'Her browser' },
+    })
+    const { body } = await redeem(app, client, code, {}, { ip: '203.0.113.1' })
+    expect(await sessionOf(body.access_token)).toMatchObject({
+      login_id,
+      ip_address: '198.51.100.7',
+      user_agent: 'Her browser',
+      scope: 'openid profile email',
+      started_at: app.clock.now(),
+      expires_at: app.clock.now() + 30 * DAY,
+      ends_by: null,
+    })
+  })
+
+  test('O-21 with session_ttl neither session nor any token outlives start + session_ttl', async () => {
+    const acme = await addOrganization(app, 'acme', { settings: { session_ttl: '30m' } })
+    const bob = await addUser(app, 'bob', { organization_id: acme.id })
+    const acmeClient = await addClient(app, 'acme-app', { organization_id: acme.id })
+    const { body } = await redeem(app, acmeClient, await addCode(app, acmeClient, bob))
+    const end = (app.clock.now() + 30 * MINUTE) / SECOND
+    expect(body.expires_in).toBe(1800)
+    expect([claimsOf(body.access_token).exp, claimsOf(body.id_token).exp]).toEqual([end, end])
+    app.clock.advance(20 * MINUTE)
+    const again = await refresh(app, acmeClient, body.refresh_token)
+    expect(again.body.expires_in).toBe(600)
+    app.clock.advance(10 * MINUTE)
+    expect(await refresh(app, acmeClient, again.body.refresh_token)).toMatchObject(refusal('invalid_grant'))
+  })
+})
+
+describe('PKCE', () => {
+  test('O-08 a wrong verifier, one of 42 or 129 characters, and the challenge itself are invalid_grant', async () => {
+    for (const code_verifier of ['x'.repeat(43), 'x'.repeat(42), 'x'.repeat(129), CHALLENGE])
+      expect(await redeem(app, client, await addCode(app, client, alice), { code_verifier })).toMatchObject(
+        refusal('invalid_grant'),
+      )
+  })
+
+  test('O-08 a missing verifier is invalid_request and names it', async () => {
+    const answer = await redeem(app, client, await addCode(app, client, alice), { code_verifier: undefined })
+    expect(answer).toMatchObject(refusal('invalid_request'))
+    expect(answer.body.error_description).toContain('code_verifier')
+  })
+
+  test('O-09 a code without a challenge is redeemable by nobody', async () => {
+    for (const code_challenge of ['', 'x'])
+      expect(await redeem(app, client, await addCode(app, client, alice, { code_challenge }))).toMatchObject(
+        refusal('invalid_grant'),
+      )
+  })
+
+  test('O-10 a stolen code is worth nothing with the verifier of another flow', async () => {
+    const code = await addCode(app, spa, alice)
+    expect(await redeem(app, spa, code, { code_verifier: 'y'.repeat(43) })).toMatchObject(
+      refusal('invalid_grant'),
+    )
+    expect(await redeem(app, spa, code)).toMatchObject(refusal('invalid_grant'))
+  })
+})
+
+describe('one code, one use, one client', () => {
+  test('O-11 another client gets nothing, and the code is kept for its own', async () => {
+    const code = await addCode(app, client, alice)
+    expect(await redeem(app, other, code)).toMatchObject(refusal('invalid_grant'))
+    expect((await redeem(app, client, code)).status).toBe(200)
+  })
+
+  test('O-12 redirect_uri missing is invalid_request, different is invalid_grant', async () => {
+    const code = await addCode(app, client, alice)
+    expect(await redeem(app, client, code, { redirect_uri: undefined })).toMatchObject(
+      refusal('invalid_request'),
+    )
+    expect(await redeem(app, client, code, { redirect_uri: `${REDIRECT}/` })).toMatchObject(
+      refusal('invalid_grant'),
+    )
+  })
+
+  test('O-13 a second use revokes what the first one made', async () => {
+    const code = await addCode(app, client, alice)
+    const { body: tokens } = await redeem(app, client, code)
+    await app.events()
+    expect(await redeem(app, client, code)).toMatchObject(refusal('invalid_grant'))
+    expect(await app.events()).toEqual([
+      {
+        type: 'session.revoked',
+        actor_id: 'shop',
+        target_id: `sess_${claimsOf(tokens.access_token).sid}`,
+        target_type: 'session',
+        organization_id: 'org_default',
+        metadata: { user_id: alice.id, client_id: 'shop', reason: 'code_replayed' },
+      },
+    ])
+    expect(await refresh(app, client, tokens.refresh_token)).toMatchObject(refusal('invalid_grant'))
+    expect((await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(401)
+    expect((await app.admin('GET', '/users', undefined, tokens.access_token)).status).toBe(401)
+    expect(await types()).toEqual([])
+  })
+
+  test('O-13 after /oauth/revoke has ended the session, a second use still kills its access token', async () => {
+    const code = await addCode(app, client, alice)
+    const { body: tokens } = await redeem(app, client, code)
+    await post(app, '/oauth/revoke', { token: tokens.refresh_token })
+    const headers = bearer(tokens.access_token)
+    expect((await get(app, '/oauth/userinfo', { headers })).status).toBe(200)
+    await redeem(app, client, code)
+    expect((await get(app, '/oauth/userinfo', { headers })).status).toBe(401)
+  })
+
+  test('O-14 fifty parallel redemptions of one code: exactly one succeeds, each time', async () => {
+    for (let round = 0; round < 20; round++) {
+      const code = await addCode(app, client, alice)
+      const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(app, client, code)))
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 400]))
+    }
+    await app.events()
+  })
+
+  test('O-15 a code is good for a minute', async () => {
+    const [inTime, late] = [await addCode(app, client, alice), await addCode(app, client, alice)]
+    app.clock.advance(MINUTE - 1)
+    expect((await redeem(app, client, inTime)).status).toBe(200)
+    app.clock.advance(1)
+    expect(await redeem(app, client, late)).toMatchObject(refusal('invalid_grant'))
+  })
+
+  test('O-16 a wrong secret does not burn the code, a wrong verifier does', async () => {
+    const code = await addCode(app, client, alice)
+    const wrong = await redeem(app, client, code, { client_secret: 'wrong' })
+    expect(wrong).toMatchObject(refusal('invalid_client', 401))
+    expect((await redeem(app, client, code)).status).toBe(200)
+    const burnt = await addCode(app, client, alice)
+    await redeem(app, client, burnt, { code_verifier: 'z'.repeat(43) })
+    expect(await redeem(app, client, burnt)).toMatchObject(refusal('invalid_grant'))
+  })
+
+  test('a code dies with the login that it came from, with its user, and when the user is disabled', async () => {
+    const carol = await addUser(app, 'carol')
+    const reset = await addCode(app, client, carol)
+    await app.admin('POST', `/users/${carol.id}/reset-password`, { password: 'Another-horse-8' })
+    expect(await redeem(app, client, reset)).toMatchObject(refusal('invalid_grant'))
+    const disabled = await addCode(app, client, carol)
+    await app.admin('PUT', `/users/${carol.id}`, { enabled: false })
+    expect(await redeem(app, client, disabled)).toMatchObject(refusal('invalid_grant'))
+    await app.admin('PUT', `/users/${carol.id}`, { enabled: true })
+    const deleted = await addCode(app, client, carol)
+    await app.admin('DELETE', `/users/${carol.id}`)
+    expect(await redeem(app, client, deleted)).toMatchObject(refusal('invalid_grant'))
+    await app.events()
+  })
+})
+
+describe('client credentials', () => {
+  test('a token for the client itself: no refresh token, no ID token, no session', async () => {
+    const { status, body } = await post(app, '/oauth/token', {
+      grant_type: 'client_credentials',
+      ...secretOf(service),
+    })
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: 3600,
+      scope: 'reports:read reports:write',
+    })
+    const now = app.clock.now() / SECOND
+    expect(claimsOf(body.access_token)).toEqual({
+      iss: 'http://localhost:8080',
+      sub: 'service',
+      aud: 'service',
+      client_id: 'service',
+      org_id: 'default',
+      iat: now,
+      nbf: now,
+      exp: now + 3600,
+      jti: expect.any(String),
+      scope: 'reports:read reports:write',
+    })
+    expect(await app.events()).toEqual([
+      {
+        type: 'token.issued',
+        actor_id: 'service',
+        target_id: 'service',
+        target_type: 'client',
+        organization_id: 'org_default',
+        metadata: {
+          client_id: 'service',
+          grant_type: 'client_credentials',
+          scope: 'reports:read reports:write',
+        },
+      },
+    ])
+  })
+
+  test('a narrower scope is honoured, a wider one is invalid_scope, nothing is recorded', async () => {
+    const ask = (scope: string) =>
+      post(app, '/oauth/token', { grant_type: 'client_credentials', scope, ...secretOf(service) })
+    expect((await ask('reports:read')).body.scope).toBe('reports:read')
+    await app.events()
+    expect(await ask('reports:read admin')).toMatchObject(refusal('invalid_scope'))
+    expect(await ask('"')).toMatchObject(refusal('invalid_scope'))
+    expect(await types()).toEqual([])
+  })
+
+  test('a grant that the client may not use is unauthorized_client, an unknown one unsupported_grant_type', async () => {
+    const ask = (grant_type: string) => post(app, '/oauth/token', { grant_type, ...secretOf(client) })
+    expect(await ask('client_credentials')).toMatchObject(refusal('unauthorized_client'))
+    expect(await ask('password')).toMatchObject(refusal('unsupported_grant_type'))
+    expect(await post(app, '/oauth/token', secretOf(client))).toMatchObject(refusal('invalid_request'))
+  })
+})
+
+describe('client authentication', () => {
+  const form = { grant_type: 'client_credentials' }
+  const { client_id, client_secret = '' } = secretOf(service)
+
+  test('O-37 two ways at once or two names are invalid_request', async () => {
+    const headers = basic(client_id, client_secret)
+    const both = await post(app, '/oauth/token', { ...form, ...secretOf(service) }, { headers })
+    expect(both).toMatchObject(refusal('invalid_request'))
+    const names = await post(app, '/oauth/token', { ...form, client_id: 'shop' }, { headers })
+    expect(names).toMatchObject(refusal('invalid_request'))
+  })
+
+  test('O-38 Basic is decoded as form parts; what cannot be read is 401 with the scheme', async () => {
+    expect((await post(app, '/oauth/token', form, { headers: basic(client_id, client_secret) })).status).toBe(
+      200,
+    )
+    const encode = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+    const escaped = encode(`%73ervice:${client_secret}`)
+    expect((await post(app, '/oauth/token', form, { headers: { authorization: escaped } })).status).toBe(200)
+    for (const authorization of [
+      encode('service'),
+      'Basic %%%',
+      encode('service:%zz'),
+      'Basic',
+      'Digest x',
+    ]) {
+      const answer = await post(app, '/oauth/token', form, { headers: { authorization } })
+      expect(answer).toMatchObject(refusal('invalid_client', 401))
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /)
+    }
+  })
+
+  test('O-39 a public client with a secret, a confidential one without, and Basic from a client registered for the form', async () => {
+    const code = await addCode(app, spa, alice)
+    expect(await redeem(app, spa, code, { client_secret: 'x' })).toMatchObject(refusal('invalid_client', 401))
+    expect(await post(app, '/oauth/token', { ...form, client_id })).toMatchObject(
+      refusal('invalid_client', 401),
+    )
+    const poster = await addClient(app, 'poster', {
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+      token_endpoint_auth_method: 'client_secret_post',
+    })
+    const headers = basic('poster', poster.client_secret)
+    expect(await post(app, '/oauth/token', form, { headers })).toMatchObject(refusal('invalid_client', 401))
+    expect((await post(app, '/oauth/token', { ...form, ...secretOf(poster) })).status).toBe(200)
+    expect((await redeem(app, spa, code)).status).toBe(200)
+  })
+
+  test('an unknown client and a wrong secret read the same', async () => {
+    const unknown = await post(app, '/oauth/token', { ...form, client_id: 'nobody', client_secret: 'x' })
+    const wrong = await post(app, '/oauth/token', { ...form, client_id, client_secret: 'x' })
+    const { request_id: _, ...said } = unknown.body
+    expect(wrong).toMatchObject({ status: unknown.status, body: said })
+  })
+
+  test('O-63 a regenerated secret holds at once, and a code on its way is redeemed with the new one', async () => {
+    const renewed = await addClient(app, 'renewed')
+    const code = await addCode(app, renewed, alice)
+    const { body } = await app.admin('POST', '/clients/renewed/secret')
+    expect(await redeem(app, renewed, code)).toMatchObject(refusal('invalid_client', 401))
+    expect((await redeem(app, body, code)).status).toBe(200)
+  })
+})
+
+describe('the form', () => {
+  const good = { grant_type: 'client_credentials', ...secretOf(service) }
+  const text = new URLSearchParams(good).toString()
+  const send = (init: RequestInit, path = '/oauth/token') => app.call(path, { method: 'POST', ...init })
+  const type = 'application/x-www-form-urlencoded'
+
+  test('O-40 a repeated parameter is invalid_request, even with the same value', async () => {
+    for (const more of ['&grant_type=client_credentials', '&scope=a&scope=a', '&foo=1&foo=2']) {
+      const answer = await send({ body: text + more, headers: { 'content-type': type } })
+      expect(await answer.json()).toMatchObject({ error: 'invalid_request', status: 400 })
+    }
+  })
+
+  test('O-41 parameters in the address, JSON, another or no content type; a charset is accepted', async () => {
+    const query = await send({ headers: { 'content-type': type } }, `/oauth/token?${text}`)
+    expect(query.status).toBe(400)
+    const mixed = await send(
+      { body: text, headers: { 'content-type': type } },
+      '/oauth/token?scope=reports:read',
+    )
+    expect(mixed.status).toBe(400)
+    for (const contentType of ['application/json', 'text/plain']) {
+      const answer = await send({ body: JSON.stringify(good), headers: { 'content-type': contentType } })
+      expect(answer.status).toBe(415)
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+    }
+    const charset = await send({ body: text, headers: { 'content-type': `${type}; charset=utf-8` } })
+    expect(charset.status).toBe(200)
+    expect((await app.call('/oauth/token')).status).toBe(405)
+  })
+
+  test('O-42 every answer, good or bad, is not to be stored, and a refusal has the one error body', async () => {
+    const answer = await post(app, '/oauth/token', { grant_type: 'nonsense' })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(answer.headers.get('pragma')).toBe('no-cache')
+    expect(answer.body).toEqual({
+      error: 'invalid_request',
+      error_description: expect.any(String),
+      status: 400,
+      request_id: answer.headers.get('x-request-id'),
+    })
+  })
+
+  test('O-57 a body over 64 KiB is 413, a hundred thousand parameters 400, and the next request works', async () => {
+    const large = await send({ body: `${text}&x=${'y'.repeat(70_000)}`, headers: { 'content-type': type } })
+    expect(large.status).toBe(413)
+    expect(await large.json()).toMatchObject({ error: 'payload_too_large', status: 413 })
+    const many = await send({ body: 'a&'.repeat(30_000), headers: { 'content-type': type } })
+    expect(many.status).toBe(400)
+    expect((await post(app, '/oauth/token', good)).status).toBe(200)
+  })
+
+  test('O-58 NUL, broken escapes and broken UTF-8 are 400', async () => {
+    for (const more of ['&scope=%00', '&scope=%zz', '&scope=%ff', '&scope=%ed%a0%80'])
+      expect((await send({ body: text + more, headers: { 'content-type': type } })).status).toBe(400)
+    const bytes = await send({
+      body: new Uint8Array([0x61, 0x3d, 0xff]),
+      headers: { 'content-type': type },
+    })
+    expect(bytes.status).toBe(400)
+  })
+})
+
+describe('O-36 guessing', () => {
+  const guesses = {
+    'client secrets': () =>
+      post(
+        app,
+        '/oauth/token',
+        { grant_type: 'client_credentials', client_id: 'service', client_secret: 'x' },
+        { ip },
+      ),
+    codes: () => redeem(app, spa, 'guess', {}, { ip }),
+    'refresh tokens': () => refresh(app, spa, 'guess', {}, { ip }),
+    'refresh tokens at revocation': () => post(app, '/oauth/revoke', { token: 'guess' }, { ip }),
+  }
+  let ip = ''
+  const good = () =>
+    post(app, '/oauth/token', { grant_type: 'client_credentials', ...secretOf(service) }, { ip })
+
+  for (const [index, [what, guess]] of Object.entries(guesses).entries())
+    test(`O-36 thirty wrong ${what} from one address within a minute: 429, for a minute, for that address`, async () => {
+      ip = `198.51.100.${index}`
+      for (let i = 0; i < 30; i++) expect((await guess()).status).not.toBe(429)
+      const refused = await good()
+      expect(refused).toMatchObject(refusal('rate_limited', 429))
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+      const address = ip
+      ip = '203.0.113.9'
+      expect((await good()).status).toBe(200)
+      ip = address
+      app.clock.advance(MINUTE)
+      expect((await good()).status).toBe(200)
+    })
+
+  test('O-36 who is throttled gets the plain 200 at /oauth/revoke, and nothing is revoked', async () => {
+    ip = '198.51.100.77'
+    const tokens = await grantTokens(app, spa, alice)
+    for (let i = 0; i < 30; i++) await guesses.codes()
+    const answer = await post(app, '/oauth/revoke', { token: tokens.refresh_token }, { ip })
+    expect(answer).toMatchObject({ status: 200, body: '' })
+    expect((await refresh(app, spa, tokens.refresh_token)).status).toBe(200)
+    await app.events()
+  })
+
+  test('what was a good code or refresh token once is no guess', async () => {
+    ip = '198.51.100.78'
+    const tokens = await grantTokens(app, spa, alice)
+    await refresh(app, spa, tokens.refresh_token)
+    for (let i = 0; i < 40; i++)
+      expect((await refresh(app, spa, tokens.refresh_token, {}, { ip })).status).toBe(400)
+    expect((await good()).status).toBe(200)
+    await app.events()
+  })
+})

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto'
+import { DAY } from '#src/lib/duration.ts'
+import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
+import { startLogin } from '#src/sessions/logins.ts'
+import { issueCode, type NewCode } from '#src/tokens/codes.ts'
+import type { Json, TestApp } from './app.ts'
+import { CHALLENGE, REDIRECT, VERIFIER } from './people.ts'
+
+type App = Pick<TestApp, 'call' | 'context'>
+
+export interface Answer {
+  status: number
+  body: Json
+  headers: Headers
+}
+
+const answerOf = async (response: Response): Promise<Answer> => {
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
+}
+
+type Init = RequestInit & { ip?: string; headers?: Record<string, string> }
+type Form = Record<string, string | undefined>
+
+const body = (form: Form): URLSearchParams =>
+  new URLSearchParams(Object.entries(form).filter((pair): pair is [string, string] => pair[1] !== undefined))
+
+/** Posts a form; undefined leaves a field out. */
+export const post = async (app: App, path: string, form: Form, init: Init = {}): Promise<Answer> =>
+  answerOf(await app.call(path, { method: 'POST', body: body(form), ...init }))
+
+export const get = async (app: App, path: string, init: Init = {}): Promise<Answer> =>
+  answerOf(await app.call(path, init))
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+export const basic = (id: string, secret: string) => ({
+  authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`,
+})
+
+/** Credentials of a client object as the admin API returned it at creation. */
+export const secretOf = ({
+  client_id,
+  client_secret,
+}: Json): { client_id: string; client_secret?: string } => ({
+  client_id,
+  ...(client_secret && { client_secret }),
+})
+
+/** A browser in which this user is logged in, without its pages: the value of the login cookie, hashed. */
+export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash = hashSecret(newSecret())) =>
+  context.store.write(tx =>
+    startLogin(context, tx, {
+      browser_hash,
+      user_id: user.id,
+      organization_id: user.organization_id,
+      acr: '1',
+      amr: ['pwd'],
+      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      expires_at: context.clock.now() + DAY,
+    }),
+  )
+
+/** A code as an authorization would have issued it, from a new login unless one is named. */
+export const addCode = async (
+  app: App,
+  client: Json,
+  user: Json,
+  more: Partial<NewCode> = {},
+): Promise<string> => {
+  const { context } = app
+  const login_id = more.login_id ?? (await addLogin(app, user))
+  return context.store.write(tx =>
+    issueCode(context, tx, {
+      client_id: client.client_id,
+      user_id: user.id,
+      organization_id: user.organization_id,
+      login_id,
+      redirect_uri: REDIRECT,
+      scope: 'openid profile email',
+      nonce: undefined,
+      code_challenge: CHALLENGE,
+      auth_time: context.clock.now(),
+      acr: '1',
+      amr: ['pwd'],
+      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      ...more,
+    }),
+  )
+}
+
+/** The exchange of a code with everything in order but what `more` says. */
+export const redeem = (app: App, client: Json, code: string, more: Form = {}, init?: Init): Promise<Answer> =>
+  post(
+    app,
+    '/oauth/token',
+    {
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: REDIRECT,
+      code_verifier: VERIFIER,
+      ...secretOf(client),
+      ...more,
+    },
+    init,
+  )
+
+export const refresh = (
+  app: App,
+  client: Json,
+  refresh_token: string,
+  more: Form = {},
+  init?: Init,
+): Promise<Answer> =>
+  post(
+    app,
+    '/oauth/token',
+    { grant_type: 'refresh_token', refresh_token, ...secretOf(client), ...more },
+    init,
+  )
+
+/** The tokens of a new session. */
+export const grantTokens = async (
+  app: App,
+  client: Json,
+  user: Json,
+  more: Partial<NewCode> = {},
+): Promise<Json> => {
+  const { status, body: tokens } = await redeem(app, client, await addCode(app, client, user, more))
+  if (status !== 200) throw new Error(`no tokens: ${status} ${JSON.stringify(tokens)}`)
+  return tokens
+}
+
+export const challengeOf = (verifier: string): string =>
+  createHash('sha256').update(verifier).digest('base64url')
+
+export const claimsOf = (token: string): Json =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
