@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { bearer, get, grantTokens, post, redeem, secretOf } from '#test/support/tokens.ts'
+
+const app = await startApp()
+const alice = await addUser(app, 'alice')
+const ORIGIN = 'https://shop.example'
+const spa = await addClient(app, 'spa', {
+  type: 'public',
+  token_endpoint_auth_method: 'none',
+  web_origins: [ORIGIN],
+})
+const other = await addClient(app, 'other', { web_origins: ['https://other.example'] })
+
+const paths = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
+const keySet = '/.well-known/jwks.json'
+
+describe('discovery', () => {
+  test('both paths give one document, of the issuer in the settings, whatever the request says', async () => {
+    const documents = await Promise.all(
+      paths.map(path =>
+        get(app, path, { headers: { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' } }),
+      ),
+    )
+    const [document] = documents.map(({ body }) => body)
+    expect(documents[1]?.body).toEqual(document)
+    expect(document).toMatchObject({
+      issuer: 'http://localhost:8080',
+      token_endpoint: 'http://localhost:8080/oauth/token',
+      jwks_uri: `http://localhost:8080${keySet}`,
+      id_token_signing_alg_values_supported: ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'],
+      scopes_supported: ['openid', 'profile', 'email'],
+      authorization_response_iss_parameter_supported: true,
+      request_uri_parameter_supported: false,
+    })
+    expect(JSON.stringify(document)).not.toContain('evil')
+  })
+
+  test('every endpoint that it names exists', async () => {
+    const { body } = await get(app, '/.well-known/openid-configuration')
+    for (const [name, url] of Object.entries<string>(body).filter(([name]) => /_endpoint$|_uri$/.test(name)))
+      expect([
+        name,
+        (await app.call(url, { method: /token|revo|intro/.test(name) ? 'POST' : 'GET' })).status,
+      ]).not.toEqual([name, 404])
+  })
+})
+
+describe('caching', () => {
+  for (const path of [...paths, keySet])
+    test(`${path} may be kept for five minutes and is confirmed by its ETag`, async () => {
+      const { headers, status } = await get(app, path)
+      expect(status).toBe(200)
+      expect(headers.get('content-type')).toStartWith('application/json')
+      expect(headers.get('cache-control')).toBe('public, max-age=300')
+      const etag = headers.get('etag') ?? ''
+      expect(etag).toMatch(/^"[\w-]+"$/)
+      for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+        const again = await app.call(path, { headers: { 'if-none-match': known } })
+        expect([again.status, await again.text()]).toEqual([304, ''])
+        expect(again.headers.get('etag')).toBe(etag)
+      }
+      expect((await app.call(path, { headers: { 'if-none-match': '"x"' } })).status).toBe(200)
+    })
+})
+
+describe('O-44 CORS', () => {
+  const ask = (path: string, origin: string, init: RequestInit = {}) =>
+    app.call(path, { ...init, headers: { origin, ...(init.headers as Record<string, string>) } })
+  const allowed = (response: { headers: Headers }) => response.headers.get('access-control-allow-origin')
+  const preflight = (path: string, origin: string) =>
+    ask(path, origin, { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST' } })
+  const foreign = [
+    'https://evil.example',
+    'null',
+    'https://shop.example.evil.example',
+    'https://notshop.example',
+    'http://shop.example',
+    'https://shop.example:8443',
+    'https://shop.example/',
+    'https://SHOP.example',
+  ]
+
+  test('O-44 discovery and key set are open to any origin, without credentials', async () => {
+    for (const path of [...paths, keySet])
+      for (const origin of [ORIGIN, 'https://evil.example', 'null']) {
+        const answers = [await ask(path, origin), await preflight(path, origin)]
+        expect(answers.map(allowed)).toEqual(['*', '*'])
+        for (const { headers } of answers) expect(headers.has('access-control-allow-credentials')).toBe(false)
+      }
+  })
+
+  for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/userinfo'])
+    test(`O-44 the preflight of ${path} lets registered origins ask, and nobody else`, async () => {
+      const answer = await preflight(path, ORIGIN)
+      expect(answer.status).toBe(204)
+      expect(allowed(answer)).toBe(ORIGIN)
+      expect(answer.headers.get('access-control-allow-methods')).toContain('POST')
+      expect(answer.headers.get('access-control-allow-headers')).toBe('authorization, content-type')
+      expect(answer.headers.get('vary')).toBe('Origin')
+      expect(answer.headers.has('access-control-allow-credentials')).toBe(false)
+      for (const origin of foreign) {
+        const refused = await preflight(path, origin)
+        expect(allowed(refused)).toBeNull()
+        expect(refused.headers.get('vary')).toBe('Origin')
+      }
+    })
+
+  test('O-44 the answer itself is for the origins of the client concerned alone, refusals included', async () => {
+    const headers = { origin: ORIGIN }
+    const form = { grant_type: 'authorization_code', client_id: 'spa' }
+    const refused = await post(app, '/oauth/token', form, { headers })
+    expect([refused.status, allowed(refused)]).toEqual([400, ORIGIN])
+    expect(refused.headers.get('vary')).toBe('Origin')
+    const theirs = await post(app, '/oauth/token', { ...form, client_id: 'other' }, { headers })
+    expect(allowed(theirs)).toBeNull()
+    expect(theirs.headers.get('vary')).toBe('Origin')
+    for (const origin of foreign)
+      expect(allowed(await post(app, '/oauth/token', form, { headers: { origin } }))).toBeNull()
+    expect(allowed(await redeem(app, spa, 'x', {}, { headers }))).toBe(ORIGIN)
+  })
+
+  test('O-44 userinfo and revocation: the client that the token was issued to', async () => {
+    const mine = await grantTokens(app, spa, alice)
+    const theirs = await grantTokens(app, other, alice)
+    const headers = (token: string) => ({ origin: ORIGIN, ...bearer(token) })
+    expect(allowed(await get(app, '/oauth/userinfo', { headers: headers(mine.access_token) }))).toBe(ORIGIN)
+    expect(allowed(await get(app, '/oauth/userinfo', { headers: headers(theirs.access_token) }))).toBeNull()
+    const bad = await get(app, '/oauth/userinfo', { headers: headers(`${mine.access_token}x`) })
+    expect([bad.status, allowed(bad)]).toEqual([401, ORIGIN])
+    const revoke = (form: Record<string, string>) =>
+      post(app, '/oauth/revoke', form, { headers: { origin: ORIGIN } })
+    expect(allowed(await revoke({ token: mine.refresh_token }))).toBe(ORIGIN)
+    expect(allowed(await revoke({ token: theirs.refresh_token }))).toBeNull()
+    expect(allowed(await revoke({ token: 'x', client_id: 'spa' }))).toBe(ORIGIN)
+  })
+
+  test('O-44 authorize, introspection, logout and the admin API never send CORS headers', async () => {
+    for (const path of ['/oauth/authorize?client_id=spa', '/oauth/logout', '/api/v1/admin/users'])
+      expect(allowed(await ask(path, ORIGIN))).toBeNull()
+    const answer = await post(app, '/oauth/introspect', secretOf(other), {
+      headers: { origin: 'https://other.example' },
+    })
+    expect(allowed(answer)).toBeNull()
+    for (const path of ['/oauth/authorize', '/oauth/introspect', '/oauth/logout', '/api/v1/admin/users'])
+      expect(allowed(await preflight(path, ORIGIN))).toBeNull()
+  })
+})
