@@ -81,21 +81,28 @@ CREATE INDEX `users_all_email` ON `users` (`enabled`,`email_verified`,`email_fol
 CREATE INDEX `users_all_last_login` ON `users` (`enabled`,`email_verified`,`last_login`,`seq`);
 
 CREATE TABLE `user_roles` (
+  `number` integer PRIMARY KEY NOT NULL,
   `user_id` text NOT NULL,
   `role_id` text NOT NULL,
+  `role_name` text NOT NULL,
+  `organization_id` text NOT NULL,
   `seq` integer NOT NULL,
   `enabled` integer NOT NULL,
   `email_verified` integer NOT NULL,
   `username_fold` text NOT NULL,
   `email_fold` text NOT NULL,
   `last_login` integer,
-  PRIMARY KEY(`user_id`, `role_id`),
   FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
-) STRICT, WITHOUT ROWID;
+) STRICT;
+CREATE UNIQUE INDEX `user_roles_user` ON `user_roles` (`user_id`,`role_id`);
 CREATE INDEX `user_roles_created` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`seq`);
 CREATE INDEX `user_roles_username` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`username_fold`,`seq`);
 CREATE INDEX `user_roles_email` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`email_fold`,`seq`);
 CREATE INDEX `user_roles_last_login` ON `user_roles` (`role_id`,`enabled`,`email_verified`,`last_login`,`seq`);
+CREATE INDEX `user_roles_all_created` ON `user_roles` (`role_name`,`enabled`,`email_verified`,`seq`);
+CREATE INDEX `user_roles_all_username` ON `user_roles` (`role_name`,`enabled`,`email_verified`,`username_fold`,`seq`);
+CREATE INDEX `user_roles_all_email` ON `user_roles` (`role_name`,`enabled`,`email_verified`,`email_fold`,`seq`);
+CREATE INDEX `user_roles_all_last_login` ON `user_roles` (`role_name`,`enabled`,`email_verified`,`last_login`,`seq`);
 
 CREATE TABLE `groups` (
   `id` text PRIMARY KEY NOT NULL,
@@ -262,6 +269,49 @@ CREATE TABLE `consents` (
   PRIMARY KEY(`user_id`, `client_id`)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX `consents_client` ON `consents` (`client_id`);
+
+CREATE TABLE `identity_providers` (
+  `id` text PRIMARY KEY NOT NULL,
+  `alias` text NOT NULL,
+  `name` text NOT NULL,
+  `type` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `enabled` integer NOT NULL,
+  `allow_registration` integer NOT NULL,
+  `trust_email` integer NOT NULL,
+  `default_role_ids` text NOT NULL,
+  `attribute_mapping` text NOT NULL,
+  `settings` text NOT NULL,
+  `client_secret` blob,
+  `created_at` integer NOT NULL,
+  `updated_at` integer NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX `identity_providers_alias` ON `identity_providers` (`alias`);
+CREATE INDEX `identity_providers_created` ON `identity_providers` (`organization_id`,`created_at`,`id`);
+CREATE INDEX `identity_providers_all_created` ON `identity_providers` (`created_at`,`id`);
+
+CREATE TABLE `external_accounts` (
+  `provider_id` text NOT NULL,
+  `subject` text NOT NULL,
+  `user_id` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `label` text NOT NULL,
+  `created_at` integer NOT NULL,
+  PRIMARY KEY(`provider_id`, `subject`),
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+CREATE INDEX `external_accounts_user` ON `external_accounts` (`user_id`);
+
+CREATE TABLE `journeys` (
+  `state_hash` text PRIMARY KEY NOT NULL,
+  `step` text NOT NULL,
+  `browser_hash` text NOT NULL,
+  `provider_id` text NOT NULL,
+  `sealed` blob NOT NULL,
+  `created_at` integer NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT;
+CREATE INDEX `journeys_expires` ON `journeys` (`expires_at`);
 
 CREATE TABLE `links` (
   `link_hash` text PRIMARY KEY NOT NULL,

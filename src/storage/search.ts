@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { and, asc, desc, gt, lt, type SQL, sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import type { Queries } from './store.ts'
@@ -16,6 +16,8 @@ interface Searchable {
 export interface Search {
   term: string
   organization_id?: OrganizationId | undefined
+  /** Without the users of whom this begins with the term. */
+  unless?: 'username' | 'email' | undefined
 }
 
 /**
@@ -27,55 +29,51 @@ const organizationCode = (id: OrganizationId): string => {
   return String.fromCharCode(...[0, 2, 4].map(i => 0xe000 + (digest.readUInt16BE(i) % 6400)))
 }
 
+/** What each field begins with: characters that no field holds, so that no term spans two fields. */
+const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
+
 /**
- * The value of `users.search_text`: what search compares with, one field a line so that no term spans two. The two
- * line feeds at the end let a trigram begin at each letter.
+ * The value of `users.search_text`: what search compares with. The two characters at the end let a trigram begin at
+ * each letter.
  */
-export const searchText = (user: Searchable): string =>
-  `${organizationCode(user.organization_id)}\n${fold([user.username, user.email, user.first_name, user.last_name].join('\n'))}\n\n`
+export const searchText = (user: Searchable): string => {
+  const fields = Object.entries(starts).map(
+    ([name, start]) => start + fold(user[name as keyof typeof starts]),
+  )
+  return `${organizationCode(user.organization_id)}${fields.join('')}\x05\x05`
+}
 
 /** The index knows trigrams: a shorter term is looked for among their beginnings. */
 export const isIndexedTerm = (term: string): boolean => [...fold(term)].length >= 3
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
-const matchOf = ({ term, organization_id }: Search): string =>
-  [...(organization_id ? [organizationCode(organization_id)] : []), fold(term)].map(quoted).join(' AND ')
-
-/** Users whose `search_text` contains the term, by way of the index: the cost follows the number found. */
-export const foundBySearch = ({ tables: { users } }: Queries, search: Search): SQL => {
-  const text = fold(search.term)
-  return isIndexedTerm(text)
-    ? sql`${users.seq} IN (SELECT rowid FROM users_search WHERE users_search MATCH ${matchOf(search)})`
-    : sql`${users.seq} IN (SELECT doc FROM users_search_terms WHERE term >= ${text} AND term < ${`${text}\u{10ffff}`})`
+const matchOf = ({ term, organization_id, unless }: Search): string => {
+  const text = fold(term)
+  const code = organization_id && quoted(organizationCode(organization_id))
+  return [
+    [...(code ? [code] : []), quoted(text)].join(' AND '),
+    ...(unless ? [quoted(starts[unless] + text)] : []),
+  ].join(' NOT ')
 }
 
-/** The same looked up row by row: the cost follows the number looked at. */
-export const containsTerm = ({ tables: { users } }: Queries, { term }: Search): SQL =>
-  sql`instr(${users.search_text}, ${fold(term)}) > 0`
+/**
+ * A table `matches` with the `seq` of each user whose `search_text` contains the term, by way of the index: its cost
+ * follows the number taken from it. Indexed terms come in the order of `seq` if that is asked for.
+ */
+export const matchesOf = (search: Search): SQL => {
+  const text = fold(search.term)
+  const after = `${text}\u{10ffff}`
+  return isIndexedTerm(text)
+    ? sql`(SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}) AS matches`
+    : sql`(SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${after}) AS matches`
+}
 
-/** Users found in the order of their creation, which is the index's own: common terms need no more than the page. */
-export const foundInOrder = (
-  q: Queries,
-  search: Search,
-  { order, after }: { order: 'asc' | 'desc'; after: number | undefined },
-  where: SQL | undefined,
-  limit: number,
-) => {
-  const { users } = q.tables
-  const rowid = sql<number>`users_search.rowid`
-  return q
-    .select({ seq: users.seq })
-    .from(sql`users_search`)
-    .crossJoin(users)
-    .where(
-      and(
-        sql`users_search MATCH ${matchOf(search)}`,
-        sql`${users.seq} = ${rowid}`,
-        after === undefined ? undefined : (order === 'asc' ? gt : lt)(rowid, after),
-        where,
-      ),
-    )
-    .orderBy(order === 'asc' ? asc(rowid) : desc(rowid))
-    .limit(limit)
+export const matchSeq = sql<number>`matches.seq`
+
+/** The same looked up row by row: the cost follows the number looked at. */
+export const containsTerm = ({ tables: { users } }: Queries, { term, unless }: Search): SQL => {
+  const text = fold(term)
+  const contains = sql`instr(${users.search_text}, ${text}) > 0`
+  return unless ? sql`${contains} AND instr(${users.search_text}, ${starts[unless] + text}) = 0` : contains
 }

@@ -1,5 +1,5 @@
 import { sqliteKit } from './kit.ts'
 import { tables } from './tables.ts'
 
-/** The tables as SQLite has them, in a module without an engine: drizzle-kit reads them under node. */
+/** The tables as SQLite has them. */
 export const sqliteTables = tables(sqliteKit)

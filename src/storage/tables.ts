@@ -2,6 +2,7 @@
 import type {
   EventId,
   GroupId,
+  IdentityProviderId,
   KeyId,
   LoginId,
   OrganizationId,
@@ -27,6 +28,7 @@ export const tables = (kit: Kit) => {
   const user_id = () => id<UserId>('user_id').notNull()
   const role_id = () => id<RoleId>('role_id').notNull()
   const group_id = () => id<GroupId>('group_id').notNull()
+  const provider_id = () => id<IdentityProviderId>('provider_id').notNull()
   const created_at = () => ms('created_at').notNull()
   const updated_at = () => ms('updated_at').notNull()
   const cascade = { onDelete: 'cascade' } as const
@@ -139,13 +141,16 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** The columns after the key repeat the user's, so that the holders of a role are listed in any order; a trigger keeps them. */
+  /** From `seq` on the columns repeat what user and role say, so that the holders of a role are listed in any order; a trigger keeps them. */
   const user_roles = table(
     'user_roles',
     {
+      number: kit.serial('number'),
       user_id: user_id().references(() => users.id, cascade),
       /** The rows of a deleted role mean nothing and follow in batches (`purges`). */
       role_id: role_id(),
+      role_name: text('role_name').notNull(),
+      organization_id: organization_id(),
       seq: int('seq').notNull(),
       enabled: bool('enabled').notNull(),
       email_verified: bool('email_verified').notNull(),
@@ -154,11 +159,15 @@ export const tables = (kit: Kit) => {
       last_login: ms('last_login'),
     },
     t => [
-      primaryKey({ columns: [t.user_id, t.role_id] }),
+      uniqueIndex('user_roles_user').on(t.user_id, t.role_id),
       index('user_roles_created').on(t.role_id, t.enabled, t.email_verified, t.seq),
       index('user_roles_username').on(t.role_id, t.enabled, t.email_verified, t.username_fold, t.seq),
       index('user_roles_email').on(t.role_id, t.enabled, t.email_verified, t.email_fold, t.seq),
       index('user_roles_last_login').on(t.role_id, t.enabled, t.email_verified, t.last_login, t.seq),
+      index('user_roles_all_created').on(t.role_name, t.enabled, t.email_verified, t.seq),
+      index('user_roles_all_username').on(t.role_name, t.enabled, t.email_verified, t.username_fold, t.seq),
+      index('user_roles_all_email').on(t.role_name, t.enabled, t.email_verified, t.email_fold, t.seq),
+      index('user_roles_all_last_login').on(t.role_name, t.enabled, t.email_verified, t.last_login, t.seq),
     ],
   )
 
@@ -381,6 +390,64 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.user_id, t.client_id] }), index('consents_client').on(t.client_id)],
   )
 
+  /** Where else a person may prove who they are. `settings` is what the type of provider needs; `client_secret` is sealed under the master key. */
+  const identity_providers = table(
+    'identity_providers',
+    {
+      id: id<IdentityProviderId>('id').primaryKey(),
+      alias: text('alias').notNull(),
+      name: text('name').notNull(),
+      type: text('type').$type<'oidc' | 'oauth2' | 'saml'>().notNull(),
+      organization_id: organization_id(),
+      enabled: bool('enabled').notNull(),
+      allow_registration: bool('allow_registration').notNull(),
+      trust_email: bool('trust_email').notNull(),
+      /** By id: a role that is deleted and made again under its name is another one. */
+      default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
+      attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
+      settings: json('settings').notNull(),
+      client_secret: bytes('client_secret'),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [
+      uniqueIndex('identity_providers_alias').on(t.alias),
+      index('identity_providers_created').on(t.organization_id, t.created_at, t.id),
+      index('identity_providers_all_created').on(t.created_at, t.id),
+    ],
+  )
+
+  /** Who a provider's `subject` is here. The rows of a deleted provider mean nothing and follow in batches (`purges`). */
+  const external_accounts = table(
+    'external_accounts',
+    {
+      provider_id: provider_id(),
+      subject: text('subject').notNull(),
+      user_id: user_id().references(() => users.id, cascade),
+      organization_id: organization_id(),
+      /** What the provider calls the account, for the person to recognise it by. */
+      label: text('label').notNull(),
+      created_at: created_at(),
+    },
+    t => [primaryKey({ columns: [t.provider_id, t.subject] }), index('external_accounts_user').on(t.user_id)],
+  )
+
+  /** A person on the way to a provider (`away`), or back from it with something left to say (`arrived`). */
+  const journeys = table(
+    'journeys',
+    {
+      state_hash: text('state_hash').$type<SecretHash>().primaryKey(),
+      step: text('step').$type<'away' | 'arrived'>().notNull(),
+      browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
+      provider_id: provider_id(),
+      /** Sealed: the handle of the pending authorization and, once arrived, what the provider said. */
+      sealed: bytes('sealed').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('journeys_expires').on(t.expires_at)],
+  )
+
   /** Single-use links: first-admin set-up (no user yet) and sign-in links made on the machine. */
   const links = table(
     'links',
@@ -443,7 +510,9 @@ export const tables = (kit: Kit) => {
   /** What was deleted while rows that hang on it are still being removed in batches: hidden from every read at once. */
   const purges = table('purges', {
     id: text('id').primaryKey(),
-    kind: text('kind').$type<'user' | 'organization' | 'role' | 'group' | 'client'>().notNull(),
+    kind: text('kind')
+      .$type<'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider'>()
+      .notNull(),
     created_at: created_at(),
   })
 
@@ -472,6 +541,9 @@ export const tables = (kit: Kit) => {
     authorization_requests,
     parked_requests,
     consents,
+    identity_providers,
+    external_accounts,
+    journeys,
     links,
     throttles,
     events,

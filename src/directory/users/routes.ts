@@ -3,8 +3,9 @@ import { scopeOf, within } from '#src/directory/access.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
-import { countAllUsers, countUsers, keysetOf, listUsers } from './list-store.ts'
+import { countAllUsers, keysetOf } from './list-store.ts'
 import { CreateUser, ListUsers, ResetPassword, UpdateUser, User, UserList, userAnswer } from './schema.ts'
+import { countUsers, listUsers } from './search-store.ts'
 import {
   byCaller,
   createUser,
@@ -40,7 +41,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
       unfiltered
         ? context.store.read(q => countAllUsers(q, filter.organization_id))
         : countUsers(context.store, filter),
-    keyset: keysetOf(query),
+    keyset: keysetOf(query.sort),
     item: userAnswer,
   })
 }

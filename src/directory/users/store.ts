@@ -160,10 +160,14 @@ export const insertUser = async (
 
 /** Gives roles to a user; user_roles repeats what lists sort and filter by. */
 const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
-  const { users, user_roles } = tx.tables
-  const [user] = await tx
+  if (role_ids.length === 0) return
+  const { roles, users, user_roles } = tx.tables
+  const rows = await tx
     .select({
       user_id: users.id,
+      role_id: roles.id,
+      role_name: roles.name,
+      organization_id: users.organization_id,
       seq: users.seq,
       enabled: users.enabled,
       email_verified: users.email_verified,
@@ -172,9 +176,9 @@ const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): P
       last_login: users.last_login,
     })
     .from(users)
+    .innerJoin(roles, inArray(roles.id, role_ids))
     .where(eq(users.id, user_id))
-  if (user && role_ids.length > 0)
-    await tx.insert(user_roles).values(role_ids.map(role_id => ({ ...user, role_id })))
+  await tx.insert(user_roles).values(rows)
 }
 
 /** Rejects with a unique violation as `insertUser` does. */
