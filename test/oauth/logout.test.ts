@@ -1,0 +1,213 @@
+import { describe, expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
+import { bearer, claimsOf, get, grantTokens, redeem, refresh } from '#test/support/tokens.ts'
+
+const GOODBYE = 'https://app.example/goodbye?from=logout'
+
+const app = await startApp()
+const alice = await addUser(app, 'alice')
+const bob = await addUser(app, 'bob')
+const client = await addClient(app, 'shop', { post_logout_redirect_uris: [GOODBYE] })
+const other = await addClient(app, 'other')
+
+const logoutUrl = (parameters: Record<string, string>) => `/oauth/logout?${new URLSearchParams(parameters)}`
+const events = async () =>
+  (await app.events()).map(({ type, actor_id, target_id, metadata }) => ({
+    type,
+    actor_id,
+    target_id,
+    metadata,
+  }))
+
+/** A browser where these users are logged in to the shop, and the tokens of the last one. */
+const shopping = async (...users: string[]) => {
+  const browser = openBrowser(app)
+  let tokens: Json
+  for (const user of users) {
+    const { code = '' } = await logInTo(browser, 'shop', user, { prompt: 'login' })
+    tokens = (await redeem(app, client, code)).body
+  }
+  await app.events()
+  return { browser, tokens }
+}
+const sessionOf = (tokens: Json) => `sess_${claimsOf(tokens.access_token).sid}`
+const revoked = (user: Json, target_id: string, client_id = 'shop') => ({
+  type: 'session.revoked',
+  actor_id: user.id,
+  target_id,
+  metadata: { user_id: user.id, client_id, reason: 'logout' },
+})
+const loggedOut = (user: Json) => ({
+  type: 'user.logout',
+  actor_id: user.id,
+  target_id: user.id,
+  metadata: {},
+})
+const isAskedToLogIn = async (browser: ReturnType<typeof openBrowser>) => {
+  const page = await browser.follow(await browser.get(authorizeUrl('shop', { prompt: 'none' })))
+  return page.location?.includes('error=login_required')
+}
+
+describe('with a valid id_token_hint', () => {
+  test('the login and every session from it end at once, with their events and no other, and the browser goes back', async () => {
+    const { browser, tokens } = await shopping('alice')
+    const { code = '' } = await browserCode(browser, 'other')
+    const { body: second } = await redeem(app, other, code)
+    await app.events()
+    const page = await browser.get(
+      logoutUrl({ id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE, state: 'a b&c' }),
+    )
+    expect(page.status).toBe(303)
+    expect(page.location).toBe(`${GOODBYE}&state=a%20b%26c`)
+    expect(await events()).toEqual([
+      loggedOut(alice),
+      ...[revoked(alice, sessionOf(tokens)), revoked(alice, sessionOf(second), 'other')],
+    ])
+    expect((await refresh(app, client, tokens.refresh_token)).status).toBe(400)
+    for (const { access_token } of [tokens, second])
+      expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(401)
+    expect(browser.cookies.size).toBeLessThan(2)
+    expect(await isAskedToLogIn(browser)).toBe(true)
+  })
+
+  const browserCode = async (browser: ReturnType<typeof openBrowser>, client_id: string) => {
+    const page = await browser.follow(await browser.get(authorizeUrl(client_id)))
+    return Object.fromEntries(new URL(page.location ?? '').searchParams)
+  }
+
+  test('others who are logged in in the same browser stay', async () => {
+    const { browser, tokens } = await shopping('alice', 'bob')
+    await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+    expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(tokens))])
+    const page = await browser.follow(await browser.get(authorizeUrl('shop', { prompt: 'none' })))
+    expect(page.location).toContain('code=')
+  })
+
+  test('an old hint still counts; so does one whose session was revoked by its client first', async () => {
+    const { browser, tokens } = await shopping('alice')
+    app.clock.advance(DAY - 1)
+    await app.call('/oauth/revoke', {
+      method: 'POST',
+      body: new URLSearchParams({ token: tokens.refresh_token }),
+    })
+    await app.events()
+    await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+    expect(await events()).toEqual([loggedOut(alice)])
+  })
+
+  test('from another browser it ends the session that it names', async () => {
+    const { browser, tokens } = await shopping('alice')
+    const page = await openBrowser(app).get(logoutUrl({ id_token_hint: tokens.id_token }))
+    expect(page.status).toBe(200)
+    expect(await events()).toEqual([loggedOut(alice), revoked(alice, sessionOf(tokens))])
+    expect(await isAskedToLogIn(browser)).toBe(true)
+  })
+
+  test('a second time there is nothing to end and nothing is recorded', async () => {
+    const { browser, tokens } = await shopping('alice')
+    await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+    await app.events()
+    expect((await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))).status).toBe(200)
+    expect(await events()).toEqual([])
+  })
+
+  test('as a form from the application’s site it is taken up by our own GET', async () => {
+    const { browser, tokens } = await shopping('alice')
+    const form = { id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE, junk: 'x' }
+    const posted = await openBrowser(app).post('/oauth/logout', form, { origin: 'https://app.example' })
+    expect(posted.status).toBe(303)
+    expect(posted.location).not.toContain('junk')
+    expect(await events()).toEqual([])
+    const page = await browser.get(posted.location ?? '')
+    expect(page.location).toBe(GOODBYE)
+    expect(await events()).toEqual([loggedOut(alice), revoked(alice, sessionOf(tokens))])
+  })
+})
+
+describe('without a valid hint the person is asked', () => {
+  const hints = async (): Promise<Record<string, Record<string, string>>> => {
+    const { id_token, access_token } = await grantTokens(app, other, alice)
+    await app.events()
+    return {
+      none: {},
+      garbage: { id_token_hint: 'x.y.z' },
+      'of another client than the named one': { id_token_hint: id_token, client_id: 'shop' },
+      'an access token': { id_token_hint: access_token },
+    }
+  }
+
+  test('nothing ends before the confirmation, and everything in this browser ends with it', async () => {
+    for (const [what, hint] of Object.entries(await hints())) {
+      const { browser, tokens } = await shopping('bob')
+      const page = await browser.get(
+        logoutUrl({ ...hint, client_id: 'shop', post_logout_redirect_uri: GOODBYE, state: 's' }),
+      )
+      expect([what, page.status, page.forms.length]).toEqual([what, 200, 1])
+      expect(page.html).toContain('bob')
+      expect(await events()).toEqual([])
+      const done = await browser.submit(page)
+      expect(done.location).toBe(`${GOODBYE}&state=s`)
+      expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(tokens))])
+      expect(await isAskedToLogIn(browser)).toBe(true)
+    }
+  })
+
+  test('O-28 a confirmation without its token, with another browser’s, or from another origin is refused', async () => {
+    const { browser } = await shopping('alice')
+    const stranger = (await shopping('bob')).browser
+    const { fields = {} } = (await browser.get('/oauth/logout')).forms[0] ?? {}
+    const theirs = (await stranger.get('/oauth/logout')).forms[0]?.fields ?? {}
+    expect((await browser.post('/oauth/logout', { csrf_token: 'x.y' })).status).toBe(403)
+    expect((await browser.post('/oauth/logout', theirs)).status).toBe(403)
+    for (const origin of ['https://evil.example', 'null'])
+      expect((await browser.post('/oauth/logout', fields, { origin })).status).toBe(403)
+    expect(await events()).toEqual([])
+  })
+
+  test('a browser where nobody is logged in is told so, without a question', async () => {
+    const page = await openBrowser(app).get('/oauth/logout')
+    expect([page.status, page.forms.length]).toEqual([200, 0])
+    expect(await events()).toEqual([])
+  })
+})
+
+describe('O-68 where it leads', () => {
+  test('O-68 only to an address registered exactly so by the client concerned; otherwise a page', async () => {
+    const bad = [
+      'javascript:alert(1)',
+      '//evil.example',
+      'https://evil.example',
+      `${GOODBYE}&x=1`,
+      GOODBYE.toUpperCase(),
+      'https://app.example/goodbye',
+      `${GOODBYE}#x`,
+    ]
+    for (const post_logout_redirect_uri of bad) {
+      const page = await openBrowser(app).get(logoutUrl({ client_id: 'shop', post_logout_redirect_uri }))
+      expect([post_logout_redirect_uri, page.status, page.location]).toEqual([
+        post_logout_redirect_uri,
+        200,
+        undefined,
+      ])
+      expect(page.html).not.toContain('evil')
+    }
+    for (const client_id of ['other', 'nobody', '']) {
+      const page = await openBrowser(app).get(logoutUrl({ client_id, post_logout_redirect_uri: GOODBYE }))
+      expect([client_id, page.status]).toEqual([client_id, 200])
+    }
+  })
+
+  test('O-40 a repeated parameter is a page of status 400', async () => {
+    expect((await openBrowser(app).get('/oauth/logout?client_id=shop&client_id=shop')).status).toBe(400)
+  })
+})
+
+test('signing in again after a logout is a fresh login', async () => {
+  const { browser, tokens } = await shopping('alice')
+  await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+  const page = await signIn(browser, await browser.get(authorizeUrl('shop')), 'alice')
+  expect(page.location).toContain('code=')
+})
