@@ -12,7 +12,7 @@ export const sqliteMigration = async (): Promise<string> => {
     const options = /\tPRIMARY KEY\(/.test(statement) ? 'STRICT, WITHOUT ROWID' : 'STRICT'
     return statement
       .trim()
-      .replace(/^CREATE TABLE[^]*\)(?=;$)/, `\n$& ${options}`)
+      .replace(/^CREATE TABLE.*\)(?=;$)/s, `\n$& ${options}`)
       .replaceAll('\t', '  ')
       .replaceAll(' ON UPDATE no action', '')
   })

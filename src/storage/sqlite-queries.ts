@@ -81,11 +81,14 @@ const binder = (params: unknown[]) => {
     const placeholder = is(param, Param) ? param.value : param
     if (!is(placeholder, Placeholder)) return () => param
     const { name } = placeholder
-    const encode = is(param, Param) ? (value: unknown) => param.encoder.mapToDriverValue(value) : undefined
+    const encoder =
+      is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
+        ? param.encoder
+        : undefined
     return (values: Values) => {
       const value = values[name]
       if (value === undefined) throw new TypeError(`No value for the placeholder ${name}`)
-      return encode && value !== null ? encode(value) : value
+      return encoder && value !== null ? encoder.mapToDriverValue(value) : value
     }
   })
   return (values: Values = {}): SQLQueryBindings[] => binds.map(bind => bind(values) as SQLQueryBindings)

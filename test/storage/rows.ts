@@ -1,6 +1,7 @@
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { searchText } from '#src/storage/search.ts'
+import type { Tables } from '#src/storage/tables.ts'
 
 /** Rows with nothing in them but what the schema demands. */
 const times = { created_at: 1, updated_at: 1 }
@@ -40,6 +41,13 @@ export const roleRow = (organization_id: OrganizationId, name: string) => ({
   permissions: ['profile:read'],
   ...times,
 })
+
+/** A user's role, with what `user_roles` repeats of both. */
+export const holderRow = (user: Tables['users']['$inferSelect'], role: Tables['roles']['$inferSelect']) => {
+  const { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login } = user
+  const repeated = { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login }
+  return { user_id: user.id, role_id: role.id, role_name: role.name, ...repeated }
+}
 
 export const groupRow = (organization_id: OrganizationId, name: string) => ({
   id: newId('grp', 1),

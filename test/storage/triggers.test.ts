@@ -1,14 +1,16 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { eq, sql } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { searchText } from '#src/storage/search.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
 import { freshStore } from '#test/support/store.ts'
 import {
   clientRow,
   eventRow,
   groupRow,
+  holderRow,
   organizationRow,
   refreshTokenRow,
   roleRow,
@@ -50,97 +52,68 @@ const dice = (seed: number) => (sides: number) => {
   return seed % sides
 }
 
-test('counters equal the counts of rows after any sequence of changes', async () => {
-  const store = await freshStore()
-  const roll = dice(7)
-  const rowOf = async (
-    tx: Transaction,
-    table: 'organizations' | 'users' | 'roles' | 'groups' | 'sessions',
-  ) => {
-    const rows = await tx.select({ id: tx.tables[table].id }).from(tx.tables[table])
-    return rows[roll(Math.max(rows.length, 1))]?.id
-  }
+type Step = (tx: Transaction, organization_id: OrganizationId) => unknown
+
+/** Every kind of change that touches a count, on rows chosen by `roll`. */
+const stepsBy = (roll: (sides: number) => number): Step[] => {
   let n = 0
-  const steps: ((tx: Transaction, organization_id: OrganizationId) => unknown)[] = [
-    (tx, id) => tx.insert(tx.tables.users).values(userRow(id, `u${++n}`)),
-    (tx, id) => tx.insert(tx.tables.users).values(userRow(id, `u${++n}`)),
+  const pick = <Row>(rows: Row[]): Row | undefined => rows[roll(Math.max(rows.length, 1))]
+  type Table = 'organizations' | 'users' | 'roles' | 'groups' | 'sessions'
+  const remove =
+    (name: Table): Step =>
+    async tx => {
+      const table = tx.tables[name] as Tables['users']
+      const row = pick(await tx.select({ id: table.id }).from(table))
+      if (row) await tx.delete(table).where(eq(table.id, row.id))
+    }
+  return [
+    tx => tx.insert(tx.tables.organizations).values(organizationRow(`o${++n}`)),
+    (tx, id) => tx.insert(tx.tables.users).values([1, 2, 3].map(() => userRow(id, `u${++n}`))),
     (tx, id) => tx.insert(tx.tables.roles).values(roleRow(id, `r${++n}`)),
     (tx, id) => tx.insert(tx.tables.groups).values(groupRow(id, `g${++n}`)),
     (tx, id) => tx.insert(tx.tables.clients).values(clientRow(id, `c${++n}`)),
-    (tx, id) => tx.insert(tx.tables.events).values(eventRow(id)),
-    (tx, id) => tx.delete(tx.tables.events).where(eq(tx.tables.events.organization_id, id)),
-    (tx, id) => tx.delete(tx.tables.clients).where(eq(tx.tables.clients.organization_id, id)),
+    (tx, id) => tx.insert(tx.tables.events).values([eventRow(id), eventRow(id)]),
     async (tx, id) => {
-      const user_id = (await rowOf(tx, 'users')) as `usr_${string}` | undefined
-      if (user_id) await tx.insert(tx.tables.sessions).values(sessionRow(id, user_id))
+      const user = pick(await tx.select().from(tx.tables.users))
+      if (user) await tx.insert(tx.tables.sessions).values([sessionRow(id, user.id), sessionRow(id, user.id)])
     },
-    async (tx, id) => {
-      const session_id = (await rowOf(tx, 'sessions')) as `sess_${string}` | undefined
-      if (session_id)
-        await tx.insert(tx.tables.refresh_tokens).values(refreshTokenRow(session_id, `${id}${++n}`))
+    async tx => {
+      const role = pick(await tx.select().from(tx.tables.roles))
+      const holders = (await tx.select().from(tx.tables.users)).filter(() => roll(2) === 0)
+      const rows = role ? holders.map(user => holderRow(user, role)) : []
+      if (rows.length > 0) await tx.insert(tx.tables.user_roles).values(rows).onConflictDoNothing()
+    },
+    async tx => {
+      const group = pick(await tx.select().from(tx.tables.groups))
+      const user = pick(await tx.select().from(tx.tables.users))
+      const row = group && user && { group_id: group.id, user_id: user.id }
+      if (row) await tx.insert(tx.tables.group_members).values(row).onConflictDoNothing()
     },
     // Ending twice counts once; an end can be taken back.
     async tx => {
+      const { sessions } = tx.tables
+      const session = pick(await tx.select().from(sessions))
       const ended_at = roll(3) === 0 ? null : 5
-      const id = (await rowOf(tx, 'sessions')) as `sess_${string}` | undefined
-      if (id) await tx.update(tx.tables.sessions).set({ ended_at }).where(eq(tx.tables.sessions.id, id))
+      if (session) await tx.update(sessions).set({ ended_at }).where(eq(sessions.id, session.id))
     },
-    async tx => {
-      const id = (await rowOf(tx, 'sessions')) as `sess_${string}` | undefined
-      if (id) await tx.delete(tx.tables.sessions).where(eq(tx.tables.sessions.id, id))
-    },
-    async tx => {
-      const { users, group_members } = tx.tables
-      const group_id = (await rowOf(tx, 'groups')) as `grp_${string}` | undefined
-      if (!group_id) return
-      const members = (await tx.select({ user_id: users.id }).from(users)).map(({ user_id }) => ({
-        group_id,
-        user_id,
-      }))
-      if (members.length > 0) await tx.insert(group_members).values(members).onConflictDoNothing()
-    },
-    async tx => {
-      const { users, user_roles } = tx.tables
-      const [user] = await tx
-        .select()
-        .from(users)
-        .orderBy(sql`${users.seq} % ${roll(9) + 2}`)
-        .limit(1)
-      const role_id = (await rowOf(tx, 'roles')) as `role_${string}` | undefined
-      if (!user || !role_id) return
-      await tx
-        .insert(user_roles)
-        .values({ ...user, user_id: user.id, role_id })
-        .onConflictDoNothing()
-    },
-    async tx => {
-      const id = (await rowOf(tx, 'users')) as `usr_${string}` | undefined
-      if (id && roll(3) === 0) await tx.delete(tx.tables.users).where(eq(tx.tables.users.id, id))
-    },
-    async tx => {
-      const id = (await rowOf(tx, 'roles')) as `role_${string}` | undefined
-      if (id && roll(3) === 0) await tx.delete(tx.tables.roles).where(eq(tx.tables.roles.id, id))
-    },
-    async tx => {
-      const id = (await rowOf(tx, 'groups')) as `grp_${string}` | undefined
-      if (id && roll(3) === 0) await tx.delete(tx.tables.groups).where(eq(tx.tables.groups.id, id))
-    },
-    tx => tx.insert(tx.tables.organizations).values(organizationRow(`o${++n}`)),
-    async tx => {
-      const id = (await rowOf(tx, 'organizations')) as OrganizationId | undefined
-      if (id && roll(4) === 0)
-        await tx.delete(tx.tables.organizations).where(eq(tx.tables.organizations.id, id))
-    },
+    (tx, id) => tx.delete(tx.tables.events).where(eq(tx.tables.events.organization_id, id)),
+    (tx, id) => tx.delete(tx.tables.clients).where(eq(tx.tables.clients.organization_id, id)),
+    ...(['organizations', 'users', 'roles', 'groups', 'sessions'] as const).map(remove),
   ]
-  await store.write(tx => tx.insert(tx.tables.organizations).values(organizationRow('first')))
+}
+
+test('counters equal the counts of rows after any sequence of changes, undone ones included', async () => {
+  const store = await freshStore()
+  const roll = dice(7)
+  const steps = stepsBy(roll)
+  const change = async (tx: Transaction) => {
+    const organizations = await tx.select().from(tx.tables.organizations)
+    const { id = DEFAULT_ORGANIZATION } = organizations[roll(Math.max(organizations.length, 1))] ?? {}
+    await steps[roll(steps.length)]?.(tx, id)
+    if (roll(8) === 0) throw new RangeError('undone')
+  }
   for (let round = 0; round < 20; round++) {
-    const step = async (tx: Transaction) => {
-      const id = (await rowOf(tx, 'organizations')) as OrganizationId | undefined
-      await steps[roll(steps.length)]?.(tx, id ?? DEFAULT_ORGANIZATION)
-      // Some changes are undone by their savepoint.
-      if (roll(8) === 0) throw new RangeError('undone')
-    }
-    const results = await Promise.allSettled(Array.from({ length: 40 }, () => store.write(step)))
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => store.write(change)))
     for (const result of results)
       if (result.status === 'rejected') expect(result.reason).toEqual(new RangeError('undone'))
     expectExact(store.path)

@@ -25,7 +25,7 @@ export const temporaryDatabase = async (): Promise<string> => {
   return path
 }
 
-/** A store on a database of its own, closed after the tests of the file that asked for it. */
+/** A store on a database of its own, closed when the test, or the file, that asked for it is over. */
 export const freshStore = async (): Promise<Store & { path: string }> => {
   const path = await temporaryDatabase()
   const store = await openSqlite({ path })
