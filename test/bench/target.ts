@@ -65,7 +65,8 @@ export const fillForm = (html: string): Form => {
     password: USER.password,
   }
   const fields: Record<string, string> = {}
-  for (const [input] of form.matchAll(/<input[^>]*>/g)) {
+  // Of several buttons the last one counts: consent has "approve" there.
+  for (const [input] of form.matchAll(/<(?:input|button)[^>]*>/g)) {
     const name = attribute(input, 'name')
     if (name) fields[name] = attribute(input, 'value') || known[name] || ''
   }
