@@ -1,0 +1,153 @@
+import { expect, test } from 'bun:test'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { sweep } from '#src/operations/sweep.ts'
+import { startApp } from '#test/support/app.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { addCode, addLogin, claimsOf, grantTokens, post, redeem, refresh } from '#test/support/tokens.ts'
+
+const start = async () => {
+  const app = await startApp()
+  const user = await addUser(app, 'alice')
+  const client = await addClient(app, 'shop', { refresh_token_ttl: 3600 })
+  await app.events()
+  const count = (name: 'sessions' | 'refresh_tokens' | 'authorization_codes' | 'logins' | 'throttles') =>
+    app.context.store.read(q => q.$count(q.tables[name]))
+  return { app, user, client, count, sweep: () => sweep(app.context) }
+}
+const sid = (tokens: { access_token: string }) => `sess_${claimsOf(tokens.access_token).sid}`
+
+test('a session that ran out is recorded once, at whatever number of sweeps, and no other event is', async () => {
+  const { app, user, client, sweep } = await start()
+  const gone = await grantTokens(app, client, user)
+  app.clock.advance(30 * MINUTE)
+  const alive = await grantTokens(app, client, user)
+  await app.events()
+  await sweep()
+  expect(await app.events()).toEqual([])
+  app.clock.advance(30 * MINUTE)
+  await Promise.all([sweep(), sweep()])
+  await sweep()
+  expect(await app.events()).toEqual([
+    {
+      type: 'session.expired',
+      actor_id: null,
+      target_id: sid(gone),
+      target_type: 'session',
+      organization_id: 'org_default',
+      metadata: { user_id: user.id, client_id: 'shop' },
+    },
+  ])
+  expect((await refresh(app, client, alive.refresh_token)).status).toBe(200)
+})
+
+test('a session that ended otherwise never expires', async () => {
+  const { app, user, client, sweep } = await start()
+  const revoked = await grantTokens(app, client, user)
+  await app.admin('DELETE', `/sessions/${sid(revoked)}`)
+  const released = await grantTokens(app, client, user)
+  await post(app, '/oauth/revoke', { token: released.refresh_token })
+  app.clock.advance(HOUR)
+  await app.events()
+  await sweep()
+  expect(await app.events()).toEqual([])
+})
+
+test('R-20 more sessions than fit into one batch: each recorded once', async () => {
+  const { app, user, client, sweep } = await start()
+  const login_id = await addLogin(app, user)
+  const ids = new Set<string>()
+  for (let i = 0; i < 600; i++) ids.add(sid(await grantTokens(app, client, user, { login_id })))
+  app.clock.advance(HOUR)
+  await app.events()
+  await sweep()
+  const events = await app.events()
+  expect(events.map(({ type }) => type)).toEqual(Array(600).fill('session.expired'))
+  expect(new Set(events.map(({ target_id }) => target_id))).toEqual(ids)
+})
+
+test('a session goes with its refresh tokens once its last access token has run out', async () => {
+  const { app, user, client, count, sweep } = await start()
+  const { refresh_token } = await grantTokens(app, client, user)
+  await refresh(app, client, refresh_token)
+  app.clock.advance(HOUR)
+  await sweep()
+  expect([await count('sessions'), await count('refresh_tokens')]).toEqual([1, 0])
+  app.clock.advance(DAY)
+  await sweep()
+  expect(await count('sessions')).toBe(1)
+  app.clock.advance(10 * MINUTE)
+  await sweep()
+  expect(await count('sessions')).toBe(0)
+})
+
+test('a released session takes refresh tokens along that are still young', async () => {
+  const { app, user, count, sweep } = await start()
+  const lasting = await addClient(app, 'lasting')
+  const { refresh_token } = await grantTokens(app, lasting, user)
+  await post(app, '/oauth/revoke', { token: refresh_token })
+  app.clock.advance(DAY + 10 * MINUTE)
+  await sweep()
+  expect([await count('sessions'), await count('refresh_tokens')]).toEqual([0, 0])
+})
+
+test('a code is known for an hour after it ran out: a replay in that time still revokes', async () => {
+  const { app, user, count, sweep } = await start()
+  const lasting = await addClient(app, 'lasting')
+  const code = await addCode(app, lasting, user)
+  const { body } = await redeem(app, lasting, code)
+  app.clock.advance(HOUR)
+  await sweep()
+  await redeem(app, lasting, code)
+  expect((await refresh(app, lasting, body.refresh_token)).status).toBe(400)
+  app.clock.advance(MINUTE)
+  await sweep()
+  expect(await count('authorization_codes')).toBe(0)
+})
+
+test('logins, pending and parked requests, links and throttles go when their time is over, not before', async () => {
+  const { app, user, sweep } = await start()
+  const { store, clock } = app.context
+  await addLogin(app, user)
+  const expires_at = clock.now() + DAY
+  await store.write(async tx => {
+    const { authorization_requests, links, parked_requests, throttles } = tx.tables
+    const secret = () => hashSecret(newSecret())
+    await tx.insert(authorization_requests).values({
+      request_hash: secret(),
+      browser_hash: secret(),
+      client_id: 'shop',
+      organization_id: user.organization_id,
+      request: {},
+      created_at: clock.now(),
+      expires_at,
+    })
+    await tx
+      .insert(parked_requests)
+      .values({ handle_hash: secret(), kind: 'authorize', body: '', expires_at })
+    await tx.insert(links).values({
+      link_hash: secret(),
+      kind: 'sign_in',
+      user_id: user.id,
+      organization_id: user.organization_id,
+      created_at: clock.now(),
+      expires_at,
+    })
+    await tx
+      .insert(throttles)
+      .values({ key: 'x', failures: 1, window_started_at: clock.now(), blocked_until: 0, expires_at })
+  })
+  const counts = () =>
+    store.read(q => {
+      const { authorization_requests, links, logins, parked_requests, throttles } = q.tables
+      return Promise.all(
+        [authorization_requests, links, logins, parked_requests, throttles].map(table => q.$count(table)),
+      )
+    })
+  app.clock.advance(DAY - 1)
+  await sweep()
+  expect(await counts()).toEqual([1, 1, 1, 1, 1])
+  app.clock.advance(1)
+  await sweep()
+  expect(await counts()).toEqual([0, 0, 0, 0, 0])
+})
