@@ -1,0 +1,437 @@
+/** Every admin route there is × whose resource × which permission: a route without its row here fails. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { z } from 'zod'
+import type { AdminRoute } from '#src/http/guard.ts'
+import { newId } from '#src/lib/ids.ts'
+import { permissions } from '#src/lib/permission.ts'
+import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
+import { callerOf, create, listAll } from '#test/support/callers.ts'
+import { addUser, PASSWORD } from '#test/support/people.ts'
+
+// Every statement of this file's databases leaves its text in `statements` when it runs.
+const prepare: Json = Database.prototype.prepare
+Database.prototype.prepare = function (this: Database, text: string, ...more: Json[]) {
+  const statement = prepare.call(this, text, ...more)
+  for (const name of ['all', 'values', 'run']) {
+    const execute = statement[name].bind(statement)
+    statement[name] = (...values: Json[]) => {
+      statements.push(text)
+      return execute(...values)
+    }
+  }
+  return statement
+}
+afterAll(() => {
+  Database.prototype.prepare = prepare
+})
+
+/** What a tenant owns, by the names of path parameters. */
+interface Tenant {
+  org_id: string
+  slug: string
+  user_id: string
+  role_id: string
+  group_id: string
+  client_id: string
+  session_id: string
+  event_id: string
+}
+
+interface Input {
+  query?: string
+  body?: Json
+}
+
+/** What each route that needs a query or body is sent. Names are new at each call. */
+let count = 0
+const fresh = () => `new-${++count}`
+const inputs: Record<string, (tenant: Tenant) => Input> = {
+  'POST /users': ({ org_id }) => {
+    const username = fresh()
+    const person = { email: `${username}@example.com`, first_name: '', last_name: '', password: PASSWORD }
+    return { body: { username, ...person, organization_id: org_id } }
+  },
+  'PUT /users/:user_id': () => ({ body: { first_name: fresh() } }),
+  'POST /users/:user_id/reset-password': () => ({ body: { password: PASSWORD } }),
+  'POST /organizations': () => ({ body: { name: 'New', slug: fresh() } }),
+  'PUT /organizations/:org_id': () => ({ body: { display_name: fresh() } }),
+  'POST /roles': ({ org_id }) => ({ body: { name: fresh(), permissions: [], organization_id: org_id } }),
+  'PUT /roles/:role_id': () => ({ body: { description: fresh() } }),
+  'POST /groups': ({ org_id }) => ({ body: { name: fresh(), organization_id: org_id } }),
+  'PUT /groups/:group_id': () => ({ body: { description: fresh() } }),
+  'POST /clients': ({ org_id }) => ({
+    body: {
+      client_id: fresh(),
+      name: 'New',
+      type: 'confidential',
+      grant_types: [],
+      scopes: [],
+      organization_id: org_id,
+    },
+  }),
+  'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),
+  'DELETE /sessions': ({ org_id }) => ({ query: `?organization_id=${org_id}` }),
+}
+
+const keyOf = (route: AdminRoute): string => `${route.method} ${route.path}`
+const hasParameters = (route: AdminRoute): boolean => route.path.includes(':')
+const isList = (route: AdminRoute): boolean =>
+  route.method === 'GET' && route.query instanceof z.ZodObject && 'organization_id' in route.query.shape
+
+const pathOf = (route: AdminRoute, tenant: Tenant): string =>
+  route.path.replace(/:(\w+)/g, (_, name: string) => tenant[name as keyof Tenant])
+
+let app: TestApp
+let acme: Tenant
+let beta: Tenant
+let home: Tenant
+const nobody: Tenant = {
+  org_id: newId('org', START),
+  slug: 'nowhere',
+  user_id: newId('usr', START),
+  role_id: newId('role', START),
+  group_id: newId('grp', START),
+  client_id: 'no-client',
+  session_id: newId('sess', START),
+  event_id: newId('evt', START),
+}
+
+const addSession = async (organization_id: string, user_id: string): Promise<string> => {
+  const id = newId('sess', START)
+  await app.context.store.write(async tx => {
+    await tx.insert(tx.tables.sessions).values({
+      id,
+      user_id,
+      client_id: 'some-client',
+      organization_id,
+      login_id: newId('login', START),
+      scope: 'openid',
+      ip_address: '127.0.0.1',
+      user_agent: 'test',
+      started_at: START,
+      last_active_at: START,
+      expires_at: START + 3_600_000,
+    } as Json)
+  })
+  return id
+}
+
+/** A tenant with one of each thing. The session is neither of `user_id` nor of `client_id`: it outlives both. */
+const addTenant = async (organization?: { id: string; slug: string }): Promise<Tenant> => {
+  const slug = organization?.slug ?? fresh()
+  const organization_id = organization?.id ?? (await create(app, '/organizations', { name: slug, slug })).id
+  const user = await addUser(app, fresh(), { organization_id })
+  const other = await addUser(app, fresh(), { organization_id })
+  const role = await create(app, '/roles', { name: fresh(), permissions: [], organization_id })
+  const group = await create(app, '/groups', { name: fresh(), organization_id })
+  const client = await create(app, '/clients', {
+    client_id: fresh(),
+    name: 'Client',
+    type: 'confidential',
+    grant_types: [],
+    scopes: [],
+    organization_id,
+  })
+  await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
+  const session_id = await addSession(organization_id, other.id)
+  const { body } = await app.admin('GET', `/events?organization_id=${organization_id}&type=role.created`)
+  return {
+    org_id: organization_id,
+    slug,
+    user_id: user.id,
+    role_id: role.id,
+    group_id: group.id,
+    client_id: client.client_id,
+    session_id,
+    event_id: body.data[0].id,
+  }
+}
+
+const startWorld = async () => {
+  app = await startApp()
+  acme = await addTenant()
+  beta = await addTenant()
+  home = await addTenant({ id: 'org_default', slug: 'default' })
+}
+
+beforeEach(startWorld)
+
+const send = (route: AdminRoute, tenant: Tenant, token: string, path = pathOf(route, tenant)) => {
+  const { query = '', body } = inputs[keyOf(route)]?.(tenant) ?? {}
+  return app.admin(route.method, path + query, body, token)
+}
+
+/** Tokens are made before a matrix runs: they leave events. */
+const tokensFor = async (org_id: string, scopesOf: (permission: string) => string[]) => {
+  const tokens = new Map<string, string>()
+  for (const { permission } of app.routes)
+    if (!tokens.has(permission)) tokens.set(permission, await callerOf(app, org_id, scopesOf(permission)))
+  return (route: AdminRoute): string => tokens.get(route.permission) ?? ''
+}
+const exactly = (permission: string): string[] => [permission]
+const allBut = (permission: string): string[] => permissions.filter(other => other !== permission)
+
+/** Everything that is stored, but the keys: the first ones are still being made when an app has started. */
+const dump = () =>
+  app.context.store.read(async q => {
+    const { signing_keys: _, ...tables } = q.tables
+    const rows: Record<string, unknown> = {}
+    for (const [name, table] of Object.entries(tables)) rows[name] = await q.select().from(table)
+    return rows
+  })
+
+/** The answer without what differs from call to call. */
+const seen = ({ status, body }: { status: number; body: Json }) => ({
+  status,
+  ...body,
+  request_id: undefined,
+})
+
+/** Deletions last, from the inside out. */
+const inOrder = (routes: AdminRoute[]): AdminRoute[] => {
+  const verbs = ['GET', 'POST', 'PUT', 'DELETE']
+  const rank = ({ method, path }: AdminRoute) =>
+    verbs.indexOf(method) * 10 -
+    (method === 'DELETE' ? path.split('/').length : 0) +
+    (/^.org/.test(path) ? 9 : 0)
+  return routes.toSorted((a, b) => rank(a) - rank(b))
+}
+
+let statements: string[] = []
+
+/** The statements that run while `work` does. */
+const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> => {
+  statements = []
+  await work()
+  return statements
+}
+
+describe('the route table', () => {
+  test('M-02 every route has the permission of its resource and verb, and every permission guards a route', () => {
+    const odd: Record<string, string> = {
+      'POST /users/:user_id/reset-password': 'users:update',
+      'DELETE /users/:user_id/sessions': 'sessions:revoke',
+      'DELETE /sessions': 'sessions:revoke',
+      'DELETE /sessions/:session_id': 'sessions:revoke',
+      'POST /clients/:client_id/secret': 'clients:update',
+      'DELETE /groups/:group_id/members/:user_id': 'groups:update',
+    }
+    const verbs = { GET: 'read', POST: 'create', PUT: 'update', DELETE: 'delete' }
+    for (const route of app.routes) {
+      const expected = odd[keyOf(route)] ?? `${route.path.split('/')[1]}:${verbs[route.method]}`
+      expect(`${keyOf(route)} ${route.permission}`).toBe(`${keyOf(route)} ${expected}`)
+    }
+    const guarding = new Set<string>(app.routes.map(route => route.permission))
+    const elsewhere = /^(profile|identity_providers|settings):/
+    expect(
+      permissions.filter(permission => !guarding.has(permission) && !elsewhere.test(permission)),
+    ).toEqual([])
+  })
+
+  test('every route that takes a body has an input here, and no input is left over', () => {
+    const needed = app.routes.filter(route => route.body).map(keyOf)
+    expect(needed.filter(key => !inputs[key])).toEqual([])
+    const known = new Set(app.routes.map(keyOf))
+    expect(Object.keys(inputs).filter(key => !known.has(key))).toEqual([])
+  })
+
+  test('M-02 without a token, every route answers 401 whatever is sent', async () => {
+    const before = await dump()
+    for (const route of app.routes)
+      for (const authorization of [undefined, 'Bearer x', 'Basic eDp5']) {
+        const answer = await app.call(`/api/v1/admin${pathOf(route, acme)}?nonsense=1`, {
+          method: route.method,
+          ...(route.method !== 'GET' && { body: '{"broken' }),
+          headers: authorization ? { authorization } : {},
+        })
+        expect([keyOf(route), answer.status]).toEqual([keyOf(route), 401])
+      }
+    expect(await dump()).toEqual(before)
+  })
+
+  test('M-02 every other permission together opens no route', async () => {
+    const tokens = [await tokensFor('org_default', allBut), await tokensFor(acme.org_id, allBut)]
+    const before = await dump()
+    for (const tokenOf of tokens)
+      for (const route of app.routes) {
+        const { status, body } = await send(route, acme, tokenOf(route))
+        expect([keyOf(route), status, body.error]).toEqual([keyOf(route), 403, 'forbidden'])
+      }
+    expect(await dump()).toEqual(before)
+  })
+
+  test('M-02 a token without the scope is told so, though its client has the permission', async () => {
+    const client = {
+      name: 'Narrow',
+      type: 'confidential',
+      grant_types: ['client_credentials'],
+      scopes: ['openid', 'admin'],
+    }
+    const { client_id, client_secret } = await create(app, '/clients', { ...client, client_id: fresh() })
+    const token = await app.tokenOf(client_id, client_secret, 'openid')
+    for (const route of app.routes) {
+      const { status, body, headers } = await send(route, acme, token)
+      expect([keyOf(route), status, body.error]).toEqual([keyOf(route), 403, 'insufficient_scope'])
+      expect(headers.get('www-authenticate')).toContain(`scope="${route.permission}"`)
+    }
+  })
+})
+
+describe('its own permission opens each route', () => {
+  test('to callers of the tenant, for what is theirs', async () => {
+    const tokenOf = await tokensFor(acme.org_id, exactly)
+    for (const route of inOrder(app.routes)) {
+      const { status, body } = await send(route, acme, tokenOf(route))
+      const expected = route.instance_only ? 403 : route.status
+      expect([keyOf(route), status, status < 400 ? '' : body.error]).toEqual([
+        keyOf(route),
+        expected,
+        route.instance_only ? 'forbidden' : '',
+      ])
+    }
+  })
+
+  test('to callers of the default organization, for everything', async () => {
+    const tokenOf = await tokensFor('org_default', exactly)
+    for (const tenant of [home, acme])
+      for (const route of inOrder(app.routes)) {
+        if (keyOf(route) === 'DELETE /organizations/:org_id' && tenant === home) continue
+        const { status } = await send(route, tenant, tokenOf(route))
+        expect([keyOf(route), status]).toEqual([keyOf(route), route.status])
+      }
+  })
+})
+
+describe('what is another tenant’s', () => {
+  test('M-01 is not found by id or slug: the same answer and the same statements as for an id that nobody has', async () => {
+    const tokenOf = await tokensFor(acme.org_id, exactly)
+    const root = await callerOf(app, acme.org_id, ['admin'])
+    const bySlug = (tenant: Tenant): Tenant => ({ ...tenant, org_id: tenant.slug })
+    const before = await dump()
+    for (const route of app.routes.filter(hasParameters))
+      for (const token of [tokenOf(route), root])
+        for (const name of [(tenant: Tenant) => tenant, bySlug])
+          for (const owner of [beta, home]) {
+            // Whoever calls is in the caches from here on.
+            let foreign: Json = await send(route, nobody, token)
+            let unknown: Json
+            const asked = await statementsOf(async () => {
+              foreign = await send(route, owner, token, pathOf(route, name(owner)))
+            })
+            const askedUnknown = await statementsOf(async () => {
+              unknown = await send(route, nobody, token, pathOf(route, name(nobody)))
+            })
+            const status = route.instance_only ? 403 : 404
+            expect([keyOf(route), foreign.status]).toEqual([keyOf(route), status])
+            expect(seen(foreign)).toEqual(seen(unknown))
+            expect(asked.length > 0).toBe(!route.instance_only)
+            expect(asked).toEqual(askedUnknown)
+          }
+    expect(await dump()).toEqual(before)
+  })
+
+  test('M-06 takes nothing new: as a body’s organization it is as unknown as one that does not exist', async () => {
+    const root = await callerOf(app, acme.org_id, ['admin'])
+    const creations = app.routes.filter(route => route.method === 'POST' && !hasParameters(route))
+    expect(creations.length).toBeGreaterThan(4)
+    const before = await dump()
+    for (const route of creations)
+      for (const owner of [beta, home]) {
+        const foreign = await send(route, owner, root)
+        expect([keyOf(route), foreign.status]).toEqual([keyOf(route), route.instance_only ? 403 : 422])
+        expect(seen(foreign)).toEqual(seen(await send(route, nobody, root)))
+      }
+    expect(await dump()).toEqual(before)
+  })
+
+  test('M-06 loses no session to a bulk revocation', async () => {
+    const token = await callerOf(app, acme.org_id, ['sessions:revoke'])
+    const { users, sessions } = await app.context.store.read(async q => ({
+      users: await q.select().from(q.tables.users),
+      sessions: await q.select().from(q.tables.sessions),
+    }))
+    expect(sessions.filter(session => session.ended_at !== null)).toEqual([])
+    for (const owner of [beta, home]) {
+      const own = `organization_id=${acme.org_id}`
+      const filters = [
+        `organization_id=${owner.org_id}`,
+        `client_id=${owner.client_id}`,
+        `client_id=${owner.client_id}&${own}`,
+        ...users
+          .filter(user => user.organization_id === owner.org_id)
+          .flatMap(({ id }) => [`user_id=${id}`, `user_id=${id}&${own}`]),
+      ]
+      for (const filter of filters)
+        expect(await app.admin('DELETE', `/sessions?${filter}`, undefined, token)).toMatchObject({
+          status: 200,
+          body: { revoked_count: 0 },
+        })
+    }
+    expect(await app.context.store.read(async q => q.select().from(q.tables.sessions))).toEqual(sessions)
+  })
+
+  test('M-11 shows in no list, count, filter or cursor', async () => {
+    const root = await callerOf(app, acme.org_id, ['admin'])
+    const lists = app.routes.filter(isList)
+    expect(lists.map(route => route.path).sort()).toEqual([
+      '/clients',
+      '/events',
+      '/groups',
+      '/roles',
+      '/sessions',
+      '/users',
+    ])
+    for (const { path } of lists) {
+      const rows = await listAll(app, path, root)
+      expect([path, [...new Set(rows.map(row => row.organization_id))]]).toEqual([path, [acme.org_id]])
+      const { body } = await app.admin('GET', path, undefined, root)
+      expect([path, body.pagination.total]).toEqual([path, rows.length])
+      const own = await app.admin('GET', `${path}?organization_id=${acme.org_id}`, undefined, root)
+      expect([path, own.body.pagination.total]).toEqual([path, rows.length])
+      for (const owner of [beta, home]) {
+        const foreign = await app.admin('GET', `${path}?organization_id=${owner.org_id}`, undefined, root)
+        expect(foreign.body).toEqual({ data: [], pagination: { total: 0, limit: 20, has_more: false } })
+      }
+      const { next_cursor } = (await app.admin('GET', `${path}?limit=1`)).body.pagination
+      const stolen = await app.admin('GET', `${path}?limit=1&cursor=${next_cursor}`, undefined, root)
+      expect([path, stolen.status]).toEqual([path, 400])
+    }
+    const { body } = await app.admin('GET', `/organizations/${acme.org_id}`, undefined, root)
+    expect(body.id).toBe(acme.org_id)
+    const listed = await listAll(app, '/organizations')
+    for (const tenant of [acme, beta, home])
+      expect(listed.find(organization => organization.id === tenant.org_id)).toMatchObject({ user_count: 2 })
+  })
+
+  test('M-12 lends no role: a name that another tenant has is as unknown as one that nobody has', async () => {
+    const root = await callerOf(app, acme.org_id, ['admin'])
+    const { name } = (await app.admin('GET', `/roles/${beta.role_id}`)).body
+    const before = await dump()
+    const attempts: [string, string, Json][] = [
+      ['PUT', `/users/${acme.user_id}`, {}],
+      ['PUT', `/groups/${acme.group_id}`, {}],
+      ['POST', '/groups', { name: 'Staff' }],
+      ['POST', '/users', inputs['POST /users']?.(acme).body],
+    ]
+    for (const [method, path, body] of attempts) {
+      const refusal = async (role: string) => {
+        const { status, body: answer } = await app.admin(
+          method,
+          path,
+          { ...body, roles: ['user', role] },
+          root,
+        )
+        expect([path, status]).toEqual([path, 422])
+        return JSON.stringify(answer.details).replaceAll(role, '…')
+      }
+      expect(await refusal(name)).toBe(await refusal('nobody-has-it'))
+    }
+    for (const method of ['PUT', 'DELETE'])
+      for (const owner of [beta, home]) {
+        const path = `/groups/${acme.group_id}/members/${owner.user_id}`
+        expect((await app.admin(method, path, undefined, root)).status).toBe(404)
+      }
+    expect(await dump()).toEqual(before)
+  })
+})
