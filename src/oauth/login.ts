@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
-import { provePassword } from '#src/sign-in/password.ts'
+import { confirmProof, provePassword } from '#src/sign-in/password.ts'
 import { openStep } from './flow.ts'
 import { proceedAs } from './proven.ts'
 import { loginPage } from './step-pages.ts'
@@ -23,7 +23,8 @@ export const postLogin =
       password,
       origin: call,
     })
-    if (!refusal) return proceedAs(context, visitor, flow, { user, ...PASSWORD })
+    if (!refusal)
+      return proceedAs(context, visitor, flow, { user, ...PASSWORD, first: tx => confirmProof(tx, user) })
     const { status, headers, ...error } = refusal
     return loginPage(context, visitor, flow, undefined, { data: { username, error }, status, headers })
   }

@@ -12,7 +12,7 @@ import type { Detail } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { provePassword } from './password.ts'
+import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
@@ -87,6 +87,7 @@ export const replaceOwnPassword = async (
 ): Promise<void> => {
   const now = context.clock.now()
   const actor = { id: user.id, email: user.email }
+  await confirmProof(tx, user)
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: false,

@@ -1,14 +1,15 @@
 import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
-import { findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { PageError } from '#src/http/page-boundary.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import type { Queries, Store } from '#src/storage/store.ts'
+import type { Queries, Store, Transaction } from '#src/storage/store.ts'
 import { findThrottle, removeThrottle, replacePasswordHash, upsertThrottle } from './store.ts'
 import {
   checkThrottle,
@@ -88,6 +89,16 @@ export const provePassword = async (context: Context, credentials: Credentials):
   } finally {
     leave()
   }
+}
+
+/**
+ * For the write that builds on a proof: the user is still enabled and has the password that was proven, or 400 page `expired`.
+ * A reset that came in between would otherwise be outlived by a login with the old password.
+ */
+export const confirmProof = async (tx: Transaction, proven: UserRow): Promise<void> => {
+  const user = await findUser(tx, proven.organization_id, proven.id)
+  if (!user?.enabled || user.password_changed_at !== proven.password_changed_at)
+    throw new PageError('expired', 400)
 }
 
 /** Names one account, whether it exists or not; hashed, for it may be a password typed into the wrong field. */

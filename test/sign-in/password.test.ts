@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { setPassword } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
@@ -199,6 +200,27 @@ test('the password is hashed anew at a login once the settings ask for more', as
   expect(await hash()).toStartWith('$argon2id$v=19$m=128,')
   await logInTo(openBrowser(app), 'web', user.username)
   config.argon2_memory = 64
+})
+
+test('a password that is reset while it is being verified opens nothing', async () => {
+  const user = await newUser()
+  const verify = spyOn(Bun.password, 'verify').mockImplementationOnce(async () => {
+    const now = app.clock.now() + 1
+    await app.context.store.write(tx =>
+      setPassword(tx, user.id, {
+        password_hash: 'of another password',
+        password_temporary: false,
+        password_changed_at: now,
+        updated_at: now,
+      }),
+    )
+    return true
+  })
+  const page = await attempt(user.username, PASSWORD, newAddress())
+  verify.mockRestore()
+  expect([page.status, page.location]).toEqual([400, undefined])
+  const logins = await app.context.store.read(async q => q.select().from(q.tables.logins))
+  expect(logins.filter(({ user_id }) => user_id === user.id)).toEqual([])
 })
 
 test('a full queue of hashes is said on the page', async () => {
