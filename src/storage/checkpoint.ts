@@ -3,6 +3,8 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 /** Pages of 4 KiB in the log from which it is copied into the database: 32 MiB, half of what it may grow to. */
 const LIMIT = 8_192
+/** Commits between two looks at the log: SQLite before 3.51, as macOS brings it, copies the log to answer. */
+const LOOK = 8
 
 const [source = ''] = Object.values(embed('src/storage', ['checkpoint-worker.ts']))
 
@@ -15,14 +17,23 @@ export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')
   db.run(`PRAGMA journal_size_limit = ${LIMIT * 4096}`)
   const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
-  const look = () => state.values()[0] as [busy: number, log: number, copied: number]
+  /** Pages in the log, and how many of them the database has. */
+  const look = (): [log: number, copied: number] => {
+    try {
+      const [, log, copied] = state.values()[0] as [busy: number, log: number, copied: number]
+      return [log, copied]
+    } catch {
+      return [0, 0]
+    }
+  }
   let worker: Worker | undefined
+  let commits = 0
   let limit = LIMIT
   let running: PromiseWithResolvers<void> | undefined
   let paused = false
 
   const answered = (): void => {
-    const [, log, copied] = look()
+    const [log, copied] = look()
     if (copied < log && !paused) {
       paused = true
       worker?.postMessage(db.filename)
@@ -39,6 +50,13 @@ export const checkpointer = (db: Database) => {
     const url = URL.createObjectURL(new Blob([source], { type: 'application/typescript' }))
     const thread = new Worker(url, { ref: false })
     thread.onmessage = answered
+    // A thread that could not start or died is replaced in the next round.
+    thread.onerror = event => {
+      event.preventDefault()
+      worker = undefined
+      paused = true
+      answered()
+    }
     return thread
   }
 
@@ -46,7 +64,8 @@ export const checkpointer = (db: Database) => {
     /** To be awaited before a transaction begins. */
     pause: (): Promise<void> | undefined => (paused ? running?.promise : undefined),
     committed: (): void => {
-      if (running || look()[1] < limit) return
+      commits++
+      if (running || commits % LOOK !== 0 || look()[0] < limit) return
       running = Promise.withResolvers()
       worker ??= start()
       worker.postMessage(db.filename)

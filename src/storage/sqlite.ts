@@ -84,7 +84,13 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
 
   // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
   const dataVersion = writer.prepare('PRAGMA data_version')
-  const version = () => dataVersion.values()[0]?.[0]
+  const version = () => {
+    try {
+      return dataVersion.values()[0]?.[0]
+    } catch {
+      return undefined
+    }
+  }
   let seen = version()
   const watch = setInterval(() => {
     const now = version()
