@@ -61,6 +61,10 @@ export const record = async (
     user_agent: event.origin.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
-    subject_id: event.subject_id ?? null,
+    // Actor and target have indexes of their own: a third entry for the same user would only cost.
+    subject_id:
+      event.subject_id === event.actor.id || event.subject_id === event.target_id
+        ? null
+        : (event.subject_id ?? null),
   })
 }
