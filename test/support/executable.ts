@@ -68,8 +68,9 @@ export const serveExecutable = async (
   let output = ''
   const ready = Promise.withResolvers<Json>()
   const collect = async (stream: ReadableStream<Uint8Array>) => {
-    for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
-      output += chunk
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      output += decoder.decode(chunk, { stream: true })
       const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
       if (line) ready.resolve(JSON.parse(line))
     }
