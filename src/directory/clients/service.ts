@@ -174,11 +174,13 @@ export const deleteClient = async (context: Context, client_id: string, by: By):
 
 /** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
 export const purgeClient = async (context: Context, client_id: string): Promise<void> => {
-  const remains = await context.store.read(q => isPurging(q, client_id))
-  while (remains && (await context.store.write(tx => purgeSome(context, tx, client_id))));
+  if (!(await context.store.read(q => isPurging(q, client_id)))) return
+  while (await context.store.write(tx => purgeSome(context, tx, client_id)));
 }
 
+/** Whether there is more. Another purge may have come first and a new client may have taken the name. */
 const purgeSome = async (context: Context, tx: Transaction, client_id: string): Promise<boolean> => {
+  if (!(await isPurging(tx, client_id))) return false
   const ended = await releaseSessions(context, tx, { client_id }, BATCH)
   const forgotten = await removeConsents(tx, client_id, BATCH)
   if (ended.length + forgotten > 0) return true
