@@ -35,8 +35,7 @@ export interface Person {
 export const enter = async (context: Context, call: Call): Promise<Person | Response> => {
   const visitor = visitorOf(context, call)
   const organization = await wantedOrganization(context, call, visitor.login_hash)
-  const locales = new URL(call.request.url).searchParams.get('ui_locales')?.split(' ', 16)
-  const flow = await flowOf(context, accountRequest(organization.id, locales))
+  const flow = await flowOf(context, accountRequest(organization.id))
   const next = await decide(context, visitor, flow)
   return next.step === 'issue' && visitor.login_hash
     ? personOf(context, visitor.login_hash, next.login)

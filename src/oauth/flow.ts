@@ -58,10 +58,7 @@ const mayAsk = (client: Client, { redirect_uri, scopes }: FlowRequest): boolean 
   isSubset(scopes, client.scopes)
 
 /** The request of a login that no application asked for: it ends on /account. */
-export const accountRequest = (
-  organization_id: OrganizationId,
-  ui_locales: readonly string[] = [],
-): FlowRequest => ({
+export const accountRequest = (organization_id: OrganizationId): FlowRequest => ({
   response_type: 'code',
   client_id: '',
   redirect_uri: '',
@@ -70,7 +67,7 @@ export const accountRequest = (
   scopes: [],
   organization_id,
   prompts: [],
-  ui_locales,
+  ui_locales: [],
   acr_values: [],
   nonce: undefined,
   login_hint: undefined,

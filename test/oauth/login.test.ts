@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { createApp } from '#src/app.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
@@ -173,6 +174,48 @@ test('ten requests may be in flight in one browser, and all can finish', async (
   expect(browser.cookies.size).toBe(1)
   for (const [i, page] of pages.entries())
     expect(answerOf(await browser.submit(page, credentials)).state).toBe(`s${i}`)
+})
+
+test('O-27 pages with a form cannot be framed, run nothing foreign, and tell no other site where they are', async () => {
+  await addClient(app, 'framed', { consent_required: true })
+  const browser = openBrowser(app)
+  const login = await browser.get(authorizeUrl('framed'))
+  const consent = await signIn(browser, login, 'ada')
+  expect(consent.heading).toStartWith('Allow')
+  for (const { headers, html } of [login, consent]) {
+    expect(headers.get('x-frame-options')).toBe('DENY')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('referrer-policy')).toBe('same-origin')
+    const csp = headers.get('content-security-policy') ?? ''
+    expect(csp).toContain("frame-ancestors 'none'")
+    expect(csp).not.toContain('unsafe')
+    expect(headers.get('access-control-allow-origin')).toBeNull()
+    expect([...html.matchAll(/(?:src|href)="([^"]*)"/g)].filter(([, url]) => !url?.startsWith('/'))).toEqual(
+      [],
+    )
+  }
+})
+
+test('R-24 a restart between any two steps changes nothing', async () => {
+  await addClient(app, 'patient', { consent_required: true })
+  const user = await addUser(app, 'patty')
+  await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
+  let running = await createApp(app.context)
+  const call: typeof app.call = (path, init = {}) =>
+    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
+  const browser = openBrowser({ call, context: app.context })
+  const restart = async <T>(step: Promise<T>): Promise<T> => {
+    const result = await step
+    running = await createApp(app.context)
+    return result
+  }
+  const login = await restart(browser.get(authorizeUrl('patient')))
+  const change = await restart(signIn(browser, login, 'patty'))
+  expect(change.heading).toBe('Choose a new password')
+  const password = 'Another-horse-8'
+  const chosen = await restart(browser.submit(change, { password, password_repeat: password }))
+  const consent = await restart(browser.follow(chosen))
+  expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 
 describe('O-30 the login cookie', () => {
