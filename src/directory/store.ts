@@ -1,4 +1,4 @@
-import { asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, asc, type Column, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -60,24 +60,24 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
-/** How many rows of a kind there are, in one organization or in all, without looking at them. */
+/**
+ * How many rows of a kind there are, in one organization or in all, without looking at them. When a filter asked for
+ * the organization, the total is exact up to 10,000 only, as every filtered one (decisions.md section 2).
+ */
 export const countAll = async (
   q: Queries,
   kind: Counted,
   organization_id?: OrganizationId,
+  filtered = false,
 ): Promise<number> => {
   const { counters } = q.tables
   const [row] = await q
     .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)` })
     .from(counters)
-    .where(
-      sql`${counters.kind} = ${kind} AND ${counters.organization_id} = coalesce(${organization_id ?? null}, ${counters.organization_id})`,
-    )
-  return Number(row?.total)
+    .where(and(eq(counters.kind, kind), organization_id && eq(counters.organization_id, organization_id)))
+  const total = Number(row?.total)
+  return filtered ? Math.min(total, COUNT_LIMIT + 1) : total
 }
-
-/** A filtered total: exact up to 10,000, then 10,001 (decisions.md section 2). */
-export const capped = (total: number): number => Math.min(total, COUNT_LIMIT + 1)
 
 /** For `.catch` of a write that a unique index may refuse: 409. */
 export const whenTaken =

@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf, within } from '#src/directory/access.ts'
-import { capped, countAll } from '#src/directory/store.ts'
+import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import {
@@ -27,11 +27,11 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
     scope: within(caller) ?? '',
     fetch: (after, limit) => context.store.read(q => listClients(q, filter, { order, after, limit })),
     total: () =>
-      context.store.read(async q => {
-        if (type !== undefined) return countClients(q, filter)
-        const total = await countAll(q, 'clients', organization_id)
-        return query.organization_id === undefined ? total : capped(total)
-      }),
+      context.store.read(q =>
+        type === undefined
+          ? countAll(q, 'clients', organization_id, query.organization_id !== undefined)
+          : countClients(q, filter),
+      ),
     keyset: client => [client.created_at, client.client_id],
     item: clientItem,
   })

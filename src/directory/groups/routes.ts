@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf, within } from '#src/directory/access.ts'
-import { capped, countAll } from '#src/directory/store.ts'
+import { countAll } from '#src/directory/store.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
@@ -17,10 +17,8 @@ const list = (context: Context, caller: Caller, query: ListGroups) => {
     scope: within(caller) ?? '',
     fetch: (after, limit) =>
       context.store.read(q => listGroups(q, organization_id, { order: query.order, after, limit })),
-    total: async () => {
-      const total = await context.store.read(q => countAll(q, 'groups', organization_id))
-      return query.organization_id === undefined ? total : capped(total)
-    },
+    total: () =>
+      context.store.read(q => countAll(q, 'groups', organization_id, query.organization_id !== undefined)),
     keyset: group => [group.created_at, group.id],
     item: groupAnswer,
   })

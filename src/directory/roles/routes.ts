@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf, within } from '#src/directory/access.ts'
-import { capped, countAll } from '#src/directory/store.ts'
+import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import { CreateRole, ListRoles, Role, RoleList, roleAnswer, UpdateRole } from './schema.ts'
@@ -15,10 +15,8 @@ const list = (context: Context, caller: Caller, query: ListRoles) => {
     scope: within(caller) ?? '',
     fetch: (after, limit) =>
       context.store.read(q => listRoles(q, organization_id, { order: query.order, after, limit })),
-    total: async () => {
-      const total = await context.store.read(q => countAll(q, 'roles', organization_id))
-      return query.organization_id === undefined ? total : capped(total)
-    },
+    total: () =>
+      context.store.read(q => countAll(q, 'roles', organization_id, query.organization_id !== undefined)),
     keyset: role => [role.created_at, role.id],
     item: roleAnswer,
   })
