@@ -26,6 +26,17 @@ export interface Caller {
   withheld: ReadonlySet<Permission>
 }
 
+/** How we ask other servers (http/outbound): like `fetch`, with a text, a form or nothing as the body. */
+export type Outbound = (
+  url: string | URL,
+  init?: {
+    method?: string
+    headers?: HeadersInit
+    body?: string | URLSearchParams
+    signal?: AbortSignal
+  },
+) => Promise<Response>
+
 /** An algorithm of the key set: RFC 7518 section 3.1. */
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
@@ -68,7 +79,7 @@ export interface Context {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  readonly fetch: typeof fetch
+  readonly fetch: Outbound
   readonly master: MasterKey
   readonly ports: Ports
 }

@@ -2,6 +2,7 @@ import { eventRoutes } from '#src/audit/routes.ts'
 import type { Context } from '#src/context.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
 import { groupRoutes } from '#src/directory/groups/routes.ts'
+import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
 import { organizationRoutes } from '#src/directory/organizations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
@@ -17,6 +18,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...roleRoutes(context),
   ...groupRoutes(context),
   ...clientRoutes(context),
+  ...identityProviderRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),
 ]

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
+import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { makeDataDir } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
@@ -50,5 +51,5 @@ export const openInstance = async (config: Config, log: Logger): Promise<Omit<Co
   const store = await openStore(config)
   const clock = { now: () => Date.now() }
   await checkMasterKey(store, master, clock.now())
-  return { config, store, clock, log, fetch, master }
+  return { config, store, clock, log, fetch: outboundFetch(config), master }
 }

@@ -1,9 +1,10 @@
 import type { Context } from '#src/context.ts'
 import { purgeClient } from '#src/directory/clients/service.ts'
 import { removeMembers } from '#src/directory/groups/store.ts'
+import { removeAccounts } from '#src/directory/identity-providers/store.ts'
 import { removeHolders } from '#src/directory/roles/store.ts'
 import { removeRemains } from '#src/directory/users/remains-store.ts'
-import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import type { GroupId, IdentityProviderId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { BATCH } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
@@ -14,10 +15,11 @@ const removals = {
   organization: (tx: Transaction, id: string) => removeOrganizationRows(tx, id as OrganizationId),
   role: (tx: Transaction, id: string) => removeHolders(tx, id as RoleId, BATCH),
   group: (tx: Transaction, id: string) => removeMembers(tx, id as GroupId, BATCH),
+  identity_provider: (tx: Transaction, id: string) => removeAccounts(tx, id as IdentityProviderId, BATCH),
 }
 
 /**
- * Removes what deleted users, organizations, roles, groups and clients left behind. Each batch is a write of its own, a
+ * Removes what deleted users, organizations, roles, groups, clients and identity providers left behind. Each batch is a write of its own, a
  * few milliseconds long, between which all others go on. Says how many rows went.
  */
 export const purge = async (context: Context): Promise<number> => {

@@ -17,6 +17,7 @@ type Expiring =
   | 'logins'
   | 'authorization_requests'
   | 'parked_requests'
+  | 'journeys'
   | 'links'
   | 'throttles'
   | 'refresh_tokens'
@@ -49,6 +50,7 @@ export const removals: Removal[] = [
   expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash, CODE_KEPT),
   expired('authorization_requests', tx => tx.tables.authorization_requests.request_hash),
   expired('parked_requests', tx => tx.tables.parked_requests.handle_hash),
+  expired('journeys', tx => tx.tables.journeys.state_hash),
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('refresh_tokens', tx => tx.tables.refresh_tokens.token_hash),

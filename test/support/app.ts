@@ -1,6 +1,8 @@
 import { pino } from 'pino'
 import { type App, createApp } from '#src/app.ts'
 import { type Config, loadConfig } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import { outboundFetch } from '#src/http/outbound.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { freshStore } from './store.ts'
@@ -58,7 +60,10 @@ export type Json = any
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
 /** A whole server on a fresh database file, driven through fetch, with a frozen clock. */
-export const startApp = async (config: Partial<Config> = {}): Promise<TestApp> => {
+export const startApp = async (
+  config: Partial<Config> = {},
+  parts: Partial<Pick<Context, 'fetch' | 'log'>> = {},
+): Promise<TestApp> => {
   const store = await freshStore()
   const clock = frozenClock()
   const settings = {
@@ -73,8 +78,9 @@ export const startApp = async (config: Partial<Config> = {}): Promise<TestApp> =
     store,
     clock,
     log: pino({ level: 'silent' }),
-    fetch,
+    fetch: outboundFetch(settings),
     master: masterKey(Buffer.alloc(32, 7)),
+    ...parts,
   }
   await seedInstance(base)
   const app = await createApp(base)

@@ -79,14 +79,15 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
 }
 
 /**
- * Roles, groups and clients go with the organization; its users, their sessions and its events are hidden from now on
+ * Roles, groups, clients and identity providers go with the organization; its users, their sessions and its events are hidden from now on
  * and follow in batches, as does what hangs on the clients.
  */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
-  const { clients, groups, organizations, purges, roles } = tx.tables
+  const { clients, groups, identity_providers, organizations, purges, roles } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))
   await tx.delete(roles).where(eq(roles.organization_id, id))
   await tx.delete(groups).where(eq(groups.organization_id, id))
+  await tx.delete(identity_providers).where(eq(identity_providers.organization_id, id))
   const gone = await tx
     .delete(clients)
     .where(eq(clients.organization_id, id))
@@ -97,11 +98,14 @@ export const removeOrganization = async (tx: Transaction, id: OrganizationId, no
       .insert(purges)
       .values({ ...client, kind: 'client', created_at: now })
       .onConflictDoNothing()
-  for (const topic of ['organizations', 'roles', 'clients', 'users'] as const) tx.changed(topic)
+  for (const topic of ['organizations', 'roles', 'clients', 'users', 'identity_providers'] as const)
+    tx.changed(topic)
 }
 
 const contains = ({ organizations }: Tables, search: string | undefined) =>
-  search ? sql`instr(${organizations.search_text}, ${fold(search)}) > 0` : undefined
+  search
+    ? sql`${organizations.search_text} LIKE ${`%${fold(search).replace(/[%_\\]/g, '\\$&')}%`} ESCAPE '\\'`
+    : undefined
 
 export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
   const { organizations } = q.tables

@@ -1,0 +1,29 @@
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Store } from '#src/storage/store.ts'
+import { findEnabledProviders, type IdentityProvider } from './store.ts'
+
+/** Where a browser goes to log in through the provider. */
+export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>
+  type === 'saml' ? `/saml/${alias}/login` : `/oauth/social/${alias}`
+
+/** What its button is drawn with: the preset, else the type. */
+export const kindOf = ({ type, settings }: IdentityProvider): string =>
+  ('preset' in settings && settings.preset) || type
+
+export interface Button {
+  name: string
+  url: string
+  kind: string
+}
+
+/** The buttons of a login page of the organization; `request` is the handle of the authorization that they go on with. */
+export const listButtons = async (
+  store: Store,
+  organization_id: OrganizationId,
+  request: string,
+): Promise<Button[]> =>
+  (await findEnabledProviders(store, organization_id)).map(provider => ({
+    name: provider.name,
+    url: `${entryPath(provider)}?request=${request}`,
+    kind: kindOf(provider),
+  }))

@@ -1,0 +1,41 @@
+import type { Context } from '#src/context.ts'
+import type { Detail } from '#src/lib/app-error.ts'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { readMetadata } from '#src/protocol/saml/metadata.ts'
+import type { SamlSettings } from './schema.ts'
+
+interface Source {
+  metadata_xml?: string | undefined
+  metadata_url?: string | undefined
+}
+
+type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'>>
+
+/** What the metadata document says that was sent, or that lies at the address that was sent; a detail of the field when it cannot be read. */
+export const settingsFrom = async (
+  context: Pick<Context, 'fetch' | 'log'>,
+  { metadata_xml, metadata_url }: Source,
+): Promise<{ found: Found; problems: Detail[] }> => {
+  const field = metadata_url === undefined ? 'metadata_xml' : 'metadata_url'
+  const refused = (message: string) => ({ found: {}, problems: [{ field, code: 'bad_metadata', message }] })
+  try {
+    const document = metadata_url === undefined ? metadata_xml : await load(context, metadata_url)
+    if (document === undefined) return { found: {}, problems: [] }
+    const { entity_id, sso_url, certificates } = readMetadata(document)
+    return {
+      found: { entity_id, sso_url, certificates: certificates.map(pem => pem.trim()) },
+      problems: [],
+    }
+  } catch (error) {
+    if (error instanceof SamlError)
+      return refused(error.reason === 'bad_shape' ? error.message : 'It is no well-formed XML.')
+    context.log.warn({ event: 'metadata_failed', err: error }, 'a metadata document could not be loaded')
+    return refused('It could not be loaded. The log says why.')
+  }
+}
+
+const load = async (context: Pick<Context, 'fetch'>, url: string): Promise<string> => {
+  const answer = await context.fetch(url, { headers: { accept: 'application/samlmetadata+xml, */*' } })
+  if (answer.status !== 200) throw new Error(`metadata: HTTP status ${answer.status}`)
+  return answer.text()
+}

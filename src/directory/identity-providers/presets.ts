@@ -1,0 +1,41 @@
+import { apple } from './presets/apple.ts'
+import { discord } from './presets/discord.ts'
+import { github } from './presets/github.ts'
+import { gitlab } from './presets/gitlab.ts'
+import { google } from './presets/google.ts'
+import { microsoft } from './presets/microsoft.ts'
+
+/** What well-known providers fix, by the name of the preset; `claims` are their words for our fields. */
+export const presets = {
+  oidc: { google, microsoft, apple },
+  oauth2: { github, gitlab, discord },
+}
+
+export type OidcPreset = keyof typeof presets.oidc
+export type OAuth2Preset = keyof typeof presets.oauth2
+
+/** Our fields, and the whole name of a person where a provider does not take it apart. */
+export type Claims = Partial<Record<Field | 'name', readonly string[]>>
+
+/** What we take over from a provider. */
+export const fields = [
+  'subject',
+  'username',
+  'email',
+  'email_verified',
+  'first_name',
+  'last_name',
+  'roles',
+] as const
+export type Field = (typeof fields)[number]
+
+interface Preset {
+  settings: Readonly<Record<string, unknown>>
+  claims: Claims
+}
+
+/** The preset of that name; nothing for a provider without one. */
+export const findPreset = (name: unknown): Preset | undefined => {
+  const all: Record<string, Preset> = { ...presets.oidc, ...presets.oauth2 }
+  return typeof name === 'string' && Object.hasOwn(all, name) ? all[name] : undefined
+}

@@ -1,0 +1,11 @@
+/** https://docs.gitlab.com/api/oauth2/; a GitLab of one's own gives the three endpoints. */
+export const gitlab = {
+  type: 'oauth2',
+  settings: {
+    authorization_endpoint: 'https://gitlab.com/oauth/authorize',
+    token_endpoint: 'https://gitlab.com/oauth/token',
+    userinfo_endpoint: 'https://gitlab.com/api/v4/user',
+    scopes: ['read_user'],
+  },
+  claims: { subject: ['id'], username: ['username'] },
+} as const

@@ -1,0 +1,88 @@
+import type { Caller, Context } from '#src/context.ts'
+import { scopeOf, within } from '#src/directory/access.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { page } from '#src/http/list.ts'
+import {
+  CreateIdentityProvider,
+  IdentityProvider,
+  IdentityProviderList,
+  ListIdentityProviders,
+  providerAnswer,
+  UpdateIdentityProvider,
+} from './schema.ts'
+import { createProvider, deleteProvider, getProvider, updateProvider } from './service.ts'
+import { countProviders, listProviders, type ProviderWithRoles } from './store.ts'
+
+const list = (context: Context, caller: Caller, query: ListIdentityProviders) => {
+  const { type, order } = query
+  const filter = { type, organization_id: scopeOf(caller, query.organization_id) }
+  const now = context.clock.now()
+  return page(context, {
+    name: 'identity_providers',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) => context.store.read(q => listProviders(q, filter, { order, after, limit })),
+    total: () => context.store.read(q => countProviders(q, filter)),
+    keyset: provider => [provider.created_at, provider.id],
+    item: provider => providerAnswer(provider, now),
+  })
+}
+
+export const identityProviderRoutes = (context: Context): AdminRoute[] => {
+  const answer = (provider: ProviderWithRoles) => providerAnswer(provider, context.clock.now())
+  return [
+    route({
+      method: 'POST',
+      path: '/identity-providers',
+      permission: 'identity_providers:create',
+      summary: 'Add an identity provider; its client secret can never be read again',
+      body: CreateIdentityProvider,
+      status: 201,
+      answer: IdentityProvider,
+      errors: [409],
+      handle: async input => answer(await createProvider(context, input.body, input)),
+    }),
+    route({
+      method: 'GET',
+      path: '/identity-providers',
+      permission: 'identity_providers:read',
+      summary: 'List identity providers',
+      query: ListIdentityProviders,
+      status: 200,
+      answer: IdentityProviderList,
+      handle: ({ caller, query }) => list(context, caller, query),
+    }),
+    route({
+      method: 'GET',
+      path: '/identity-providers/:provider_id',
+      permission: 'identity_providers:read',
+      summary: 'Get an identity provider by id or alias',
+      status: 200,
+      answer: IdentityProvider,
+      errors: [404],
+      handle: async ({ caller, params }) =>
+        answer(await context.store.read(q => getProvider(q, caller, params.provider_id))),
+    }),
+    route({
+      method: 'PUT',
+      path: '/identity-providers/:provider_id',
+      permission: 'identity_providers:update',
+      summary: 'Change an identity provider: only the fields given',
+      body: UpdateIdentityProvider,
+      status: 200,
+      answer: IdentityProvider,
+      errors: [404, 409],
+      handle: async input =>
+        answer(await updateProvider(context, input.params.provider_id, input.body, input)),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/identity-providers/:provider_id',
+      permission: 'identity_providers:delete',
+      summary: 'Delete an identity provider; the users that it brought stay',
+      status: 204,
+      errors: [404],
+      handle: input => deleteProvider(context, input.params.provider_id, input),
+    }),
+  ]
+}

@@ -1,0 +1,250 @@
+import { X509Certificate } from 'node:crypto'
+import { z } from 'zod'
+import { flag, integer, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
+import { listOf, listQuery } from '#src/http/list.ts'
+import { looksLikeId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import { isScopeToken } from '#src/protocol/oauth/scope.ts'
+import { fields } from './presets.ts'
+import type { ProviderWithRoles } from './store.ts'
+
+export const types = ['oidc', 'oauth2', 'saml'] as const
+
+const alias = z
+  .string('An alias of 2 to 64 characters.')
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,62}[a-z0-9]$/,
+    '2 to 64 lower-case letters, digits and hyphens, no hyphen at the ends.',
+  )
+  .refine(text => !looksLikeId(text), 'It must not read as an id of the server.')
+
+const isAddress = (text: string): boolean => {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.hash
+}
+
+const address = z
+  .string('An https address.')
+  .max(2048, 'At most 2048 characters.')
+  .refine(isAddress, 'An https address without user name and fragment.')
+
+const scope = z
+  .string('A scope.')
+  .max(255, 'At most 255 characters.')
+  .refine(isScopeToken, 'A scope is printable ASCII without blanks, quotes and backslashes.')
+
+const common = {
+  alias,
+  name: line(128, 1),
+  enabled: flag,
+  allow_registration: flag,
+  trust_email: flag,
+  default_roles: set(line(128), 50).transform(names => names.sort()),
+  attribute_mapping: z.strictObject(
+    Object.fromEntries(fields.map(field => [field, line(256, 1).optional()])),
+    'An object of names of claims by field.',
+  ) as z.ZodType<Partial<Record<(typeof fields)[number], string>>>,
+}
+
+const secret = lines(8192)
+
+const oauth = { client_id: line(255, 1), scopes: set(scope, 50) }
+
+const oidc = {
+  ...oauth,
+  preset: oneOf(['', 'google', 'microsoft', 'apple']),
+  issuer: address,
+  response_mode: oneOf(['query', 'form_post']),
+  /** Apple's: with both, `client_secret` is a private key (PKCS #8, PEM) that signs the secret. */
+  team_id: line(64),
+  key_id: line(64),
+}
+
+const oauth2 = {
+  ...oauth,
+  preset: oneOf(['', 'github', 'gitlab', 'discord']),
+  authorization_endpoint: address,
+  token_endpoint: address,
+  userinfo_endpoint: address,
+  emails_endpoint: z.union([z.literal(''), address], 'An https address, or an empty text.'),
+}
+
+const parseCertificate = (pem: string): X509Certificate | undefined => {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+/** PEM, or a certificate as answers show it. */
+const certificate = z
+  .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
+  .transform((given, issues) => {
+    const parsed = parseCertificate(typeof given === 'string' ? given : given.certificate)
+    if (!parsed) issues.addIssue({ code: 'custom', message: 'A certificate in PEM.' })
+    return parsed?.toString().trim() ?? ''
+  })
+
+const saml = {
+  entity_id: line(1024, 1),
+  sso_url: address,
+  certificates: z
+    .array(certificate, 'A list of certificates in PEM.')
+    .min(1, 'At least one certificate: what the provider signs could not be checked.')
+    .max(10, 'At most 10 certificates.'),
+  sign_requests: flag,
+  allow_idp_initiated: flag,
+  allow_sha1: flag,
+  allow_cbc: flag,
+  /** Seconds. */
+  clock_tolerance: integer(0, 600),
+}
+
+/** What is stored of each type, whole. */
+export const settings = {
+  oidc: z.strictObject(oidc),
+  oauth2: z.strictObject(oauth2),
+  saml: z.strictObject(saml),
+}
+export type OidcSettings = z.output<typeof settings.oidc>
+export type OAuth2Settings = z.output<typeof settings.oauth2>
+export type SamlSettings = z.output<typeof settings.saml>
+
+export const defaults = {
+  oidc: {
+    preset: '',
+    scopes: ['openid', 'profile', 'email'],
+    response_mode: 'query',
+    team_id: '',
+    key_id: '',
+  },
+  oauth2: { preset: '', scopes: [], emails_endpoint: '' },
+  saml: {
+    sign_requests: true,
+    allow_idp_initiated: false,
+    allow_sha1: false,
+    allow_cbc: false,
+    clock_tolerance: 60,
+  },
+}
+
+/** In the place of `entity_id`, `sso_url` and `certificates`. */
+const metadata = {
+  metadata_xml: z.string('A metadata document.').max(1_000_000, 'At most 1,000,000 characters.'),
+  metadata_url: address,
+}
+
+const created = {
+  ...common,
+  organization_id: reference.optional(),
+  enabled: flag.default(true),
+  allow_registration: flag.default(true),
+  trust_email: flag.default(false),
+  default_roles: common.default_roles.default(['user']),
+  attribute_mapping: common.attribute_mapping.default({}),
+}
+
+/** What a preset, the metadata or a default may fill in is optional here; the service asks for what is missing then. */
+export const CreateIdentityProvider = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({
+      type: z.literal('oidc'),
+      ...created,
+      ...z.object(oidc).partial().shape,
+      client_secret: secret.default(''),
+    }),
+    z.strictObject({
+      type: z.literal('oauth2'),
+      ...created,
+      ...z.object(oauth2).partial().shape,
+      client_secret: secret.min(1, 'The secret of our client at the provider.'),
+    }),
+    z.strictObject({
+      type: z.literal('saml'),
+      ...created,
+      ...z.object({ ...saml, ...metadata }).partial().shape,
+    }),
+  ],
+  'One of: oidc, oauth2, saml.',
+)
+export type CreateIdentityProvider = z.output<typeof CreateIdentityProvider>
+
+export const writable = { ...common, ...saml, ...oauth2, ...oidc, client_secret: secret }
+
+export const UpdateIdentityProvider = z.strictObject({
+  ...z.object({ ...writable, ...metadata }).partial().shape,
+  preset: oneOf(['', 'google', 'microsoft', 'apple', 'github', 'gitlab', 'discord']).optional(),
+  id: z.string().optional(),
+  type: z.string().optional(),
+  organization_id: z.string().optional(),
+  created_at: z.string().optional(),
+  updated_at: z.string().optional(),
+})
+export type UpdateIdentityProvider = z.output<typeof UpdateIdentityProvider>
+
+const shown = {
+  id: z.string(),
+  organization_id: z.string(),
+  ...common,
+  default_roles: z.array(z.string()),
+  created_at: time,
+  updated_at: time,
+}
+
+const ShownCertificate = z.object({
+  certificate: z.string(),
+  subject: z.string(),
+  /** SHA-256. */
+  fingerprint: z.string(),
+  expires_at: time,
+  /** Still accepted: the key is what is trusted. */
+  expired: z.boolean(),
+})
+
+/** Without the secret, which nobody can read again. */
+export const IdentityProvider = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('oidc'), ...shown, ...oidc }),
+  z.object({ type: z.literal('oauth2'), ...shown, ...oauth2 }),
+  z.object({ type: z.literal('saml'), ...shown, ...saml, certificates: z.array(ShownCertificate) }),
+])
+
+const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCertificate> => {
+  const { subject, fingerprint256, validTo } = new X509Certificate(pem)
+  const expires = Date.parse(validTo)
+  return {
+    certificate: pem,
+    subject: subject.replaceAll('\n', ', '),
+    fingerprint: fingerprint256,
+    expires_at: iso(expires),
+    expired: expires <= now,
+  }
+}
+
+/** `now` (ms) tells which certificates have expired. */
+export const providerAnswer = (
+  provider: ProviderWithRoles,
+  now: number,
+): z.output<typeof IdentityProvider> => {
+  const { default_role_ids: _, client_secret: __, settings: stored, roles, ...row } = provider
+  const shown = {
+    ...row,
+    ...stored,
+    default_roles: roles.map(({ name }) => name),
+    ...('certificates' in stored && {
+      certificates: stored.certificates.map(pem => certificateAnswer(pem, now)),
+    }),
+    created_at: iso(row.created_at),
+    updated_at: iso(row.updated_at),
+  }
+  return shown as z.output<typeof IdentityProvider>
+}
+
+export const ListIdentityProviders = listQuery({
+  type: oneOf(types).optional(),
+  organization_id: reference.optional(),
+})
+export type ListIdentityProviders = z.output<typeof ListIdentityProviders>
+
+export const IdentityProviderList = listOf(IdentityProvider)

@@ -1,0 +1,178 @@
+import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
+import { removeSome } from '#src/storage/batches.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+import type { OAuth2Settings, OidcSettings, SamlSettings } from './schema.ts'
+
+type Row = Omit<Tables['identity_providers']['$inferSelect'], 'type' | 'settings'>
+
+export type OidcProvider = Row & { type: 'oidc'; settings: OidcSettings }
+export type OAuth2Provider = Row & { type: 'oauth2'; settings: OAuth2Settings }
+export type SamlProvider = Row & { type: 'saml'; settings: SamlSettings }
+export type SocialProvider = OidcProvider | OAuth2Provider
+export type IdentityProvider = SocialProvider | SamlProvider
+
+/** With the roles that its newcomers get. */
+export type ProviderWithRoles = IdentityProvider & {
+  roles: { id: RoleId; name: string; permissions: string[] }[]
+}
+
+const { placeholder } = sql
+
+const select = prepared((q, { identity_providers: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(
+      and(or(eq(t.id, placeholder('ref')), eq(t.alias, placeholder('ref'))), isWithin(t.organization_id)),
+    ),
+)
+
+/** By id or alias (an alias has no underscore), of this organization alone when one is given. */
+export const readProvider = async (
+  q: Queries,
+  ref: string,
+  within?: OrganizationId,
+): Promise<IdentityProvider | undefined> =>
+  (await select(q, { ref, within: within ?? null }))[0] as IdentityProvider | undefined
+
+/** From memory until a commit touches identity providers; by id or alias, disabled ones too. */
+export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
+
+const listEnabled = async (q: Queries): Promise<IdentityProvider[]> => {
+  const { identity_providers: t } = q.tables
+  const rows = await q.select().from(t).where(eq(t.enabled, true)).orderBy(t.name, t.id)
+  return rows as IdentityProvider[]
+}
+
+const enabledByOrganization = cached('identity_providers', async q =>
+  Map.groupBy(await listEnabled(q), provider => provider.organization_id),
+)
+
+/** The providers through which users of the organization may log in, by name. */
+export const findEnabledProviders = async (
+  store: Parameters<typeof enabledByOrganization>[0],
+  organization_id: OrganizationId,
+): Promise<IdentityProvider[]> => (await enabledByOrganization(store, '')).get(organization_id) ?? []
+
+/** Every SAML provider that may be used, of all organizations. */
+export const findSamlProviders = cached('identity_providers', async q =>
+  (await listEnabled(q)).filter((provider): provider is SamlProvider => provider.type === 'saml'),
+)
+
+/** The names and permissions of default roles; ids of deleted roles mean nothing. */
+export const withRoles = async (q: Queries, providers: IdentityProvider[]): Promise<ProviderWithRoles[]> => {
+  const { roles } = q.tables
+  const ids = [...new Set(providers.flatMap(provider => provider.default_role_ids))]
+  const found =
+    ids.length > 0
+      ? await q
+          .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
+          .from(roles)
+          .where(inArray(roles.id, ids))
+          .orderBy(roles.name)
+      : []
+  return providers.map(provider => ({
+    ...provider,
+    roles: found.filter(({ id }) => provider.default_role_ids.includes(id)),
+  }))
+}
+
+/** Rejects with a unique violation when the alias is taken. */
+export const insertProvider = async (tx: Transaction, provider: IdentityProvider): Promise<void> => {
+  await tx.insert(tx.tables.identity_providers).values(provider)
+  tx.changed('identity_providers')
+}
+
+/** Rejects with a unique violation when the alias is taken. */
+export const saveProvider = async (tx: Transaction, { id, ...columns }: IdentityProvider): Promise<void> => {
+  const { identity_providers: t } = tx.tables
+  await tx.update(t).set(columns).where(eq(t.id, id))
+  tx.changed('identity_providers')
+}
+
+/** Nobody comes in through it any more; the accounts linked to it follow in batches. */
+export const removeProvider = async (tx: Transaction, id: IdentityProviderId, now: number): Promise<void> => {
+  const { identity_providers: t, purges } = tx.tables
+  await tx.delete(t).where(eq(t.id, id))
+  await tx.insert(purges).values({ id, kind: 'identity_provider', created_at: now })
+  tx.changed('identity_providers')
+}
+
+/** Removes so many accounts of a deleted provider; gives how many there were. */
+export const removeAccounts = (tx: Transaction, id: IdentityProviderId, limit: number): Promise<number> => {
+  const { external_accounts: t } = tx.tables
+  return removeSome(tx, t, t.subject, eq(t.provider_id, id), limit)
+}
+
+/** What somebody who comes in through the provider may be: which of these roles a user linked to it holds. */
+export const rolesReached = async (
+  q: Queries,
+  id: IdentityProviderId,
+  role_ids: RoleId[],
+): Promise<RoleId[]> => {
+  const { external_accounts: t, group_members, group_roles, roles, user_roles } = q.tables
+  if (role_ids.length === 0) return []
+  const direct = q
+    .select({ one: sql`1` })
+    .from(user_roles)
+    .innerJoin(t, and(eq(t.user_id, user_roles.user_id), eq(t.provider_id, id)))
+    .where(eq(user_roles.role_id, roles.id))
+  const inherited = q
+    .select({ one: sql`1` })
+    .from(group_roles)
+    .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+    .innerJoin(t, and(eq(t.user_id, group_members.user_id), eq(t.provider_id, id)))
+    .where(eq(group_roles.role_id, roles.id))
+  const rows = await q
+    .select({ id: roles.id })
+    .from(roles)
+    .where(and(inArray(roles.id, role_ids), or(exists(direct), exists(inherited))))
+  return rows.map(row => row.id)
+}
+
+/** The roles of an organization. */
+export const rolesOf = (q: Queries, organization_id: OrganizationId) => {
+  const { roles } = q.tables
+  return q
+    .select({ id: roles.id, permissions: roles.permissions })
+    .from(roles)
+    .where(eq(roles.organization_id, organization_id))
+}
+
+export interface ProviderFilter {
+  organization_id: OrganizationId | undefined
+  type: IdentityProvider['type'] | undefined
+}
+
+const matching = ({ identity_providers: t }: Tables, { organization_id, type }: ProviderFilter) =>
+  and(organization_id && eq(t.organization_id, organization_id), type && eq(t.type, type))
+
+export const listProviders = async (
+  q: Queries,
+  filter: ProviderFilter,
+  range: Range,
+): Promise<ProviderWithRoles[]> => {
+  const { identity_providers: t } = q.tables
+  const rows = await q
+    .select()
+    .from(t)
+    .where(and(matching(q.tables, filter), beyond(range, t.created_at, t.id)))
+    .orderBy(...byCreation(range.order, t.created_at, t.id))
+    .limit(range.limit)
+  return withRoles(q, rows as IdentityProvider[])
+}
+
+export const countProviders = (q: Queries, filter: ProviderFilter): Promise<number> => {
+  const { identity_providers: t } = q.tables
+  const found = q
+    .select({ id: t.id })
+    .from(t)
+    .where(matching(q.tables, filter))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}

@@ -1,0 +1,144 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { isAllowed, isPublic, OutboundError, outboundFetch } from '#src/http/outbound.ts'
+
+const hits: string[] = []
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch: async request => {
+    const { pathname, host } = new URL(request.url)
+    hits.push(pathname)
+    if (pathname === '/hang') return new Promise<Response>(() => {})
+    if (pathname === '/drip')
+      return new Response(new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(10)) }))
+    if (pathname === '/huge') return new Response(new Uint8Array(200))
+    if (pathname === '/away') return Response.redirect('http://169.254.169.254/latest', 302)
+    return Response.json({
+      host,
+      method: request.method,
+      type: request.headers.get('content-type'),
+      packed: request.headers.get('accept-encoding'),
+      body: await request.text(),
+    })
+  },
+})
+afterAll(() => server.stop(true))
+
+const home = `http://127.0.0.1:${server.port}`
+const allowed = { outbound_allow: [`127.0.0.1:${server.port}`] }
+const open = outboundFetch(allowed)
+
+test('an allowed host is asked with method, headers and body', async () => {
+  const answer = await open(`${home}/echo`, {
+    method: 'POST',
+    body: new URLSearchParams({ a: 'b c' }),
+    headers: { accept: 'application/json' },
+  })
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toEqual({
+    host: `127.0.0.1:${server.port}`,
+    method: 'POST',
+    type: 'application/x-www-form-urlencoded',
+    packed: 'identity',
+    body: 'a=b+c',
+  })
+})
+
+describe('R-21 an upstream that is slow, huge or elsewhere', () => {
+  const refusal = async (call: Promise<Response>): Promise<string> => {
+    const error = await call.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toBeInstanceOf(OutboundError)
+    return (error as OutboundError).message
+  }
+
+  test('private addresses and plain http are never called without the setting', async () => {
+    const closed = outboundFetch({ outbound_allow: [] })
+    const before = hits.length
+    expect(await refusal(closed(`${home}/echo`))).toContain('https')
+    for (const host of ['127.0.0.1', '[::1]', '10.0.0.1', '0x7f.1', '[::ffff:10.0.0.1]', '169.254.169.254'])
+      expect(await refusal(closed(`https://${host}:${server.port}/echo`))).toContain('private')
+    expect(hits.length).toBe(before)
+  })
+
+  test('a name that resolves to a private address is refused, and is asked for once', async () => {
+    let lookups = 0
+    const resolve = async () => {
+      lookups++
+      return [{ address: lookups === 1 ? '10.1.2.3' : '93.184.216.34', family: 4 }]
+    }
+    const closed = outboundFetch({ outbound_allow: [] }, { resolve })
+    expect(await refusal(closed('https://rebind.example/'))).toContain('private')
+    expect(lookups).toBe(1)
+  })
+
+  test('the connection goes to the address that was looked at, under the name that was asked for', async () => {
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
+    const pinned = outboundFetch({ outbound_allow: ['idp.internal'] }, { resolve })
+    const answer = (await (await pinned(`http://idp.internal:${server.port}/echo`)).json()) as {
+      host: string
+    }
+    expect(answer.host).toBe(`idp.internal:${server.port}`)
+  })
+
+  test('no whole answer in time: given up, before the head and within the body', async () => {
+    const hasty = outboundFetch(allowed, { timeout: 20 })
+    expect(await refusal(hasty(`${home}/hang`))).toContain('in time')
+    expect(await refusal(hasty(`${home}/drip`))).toContain('in time')
+    const stuck = outboundFetch(allowed, { timeout: 20, resolve: () => new Promise(() => {}) })
+    expect(await refusal(stuck('https://never.example/'))).toContain('in time')
+  })
+
+  test('a caller can give up earlier', async () => {
+    const stop = new AbortController()
+    const call = open(`${home}/hang`, { signal: stop.signal })
+    stop.abort()
+    expect(await refusal(call)).toContain('given up')
+  })
+
+  test('an answer over the limit', async () => {
+    expect(await refusal(outboundFetch(allowed, { bytes: 100 })(`${home}/huge`))).toContain('larger')
+    expect((await outboundFetch(allowed, { bytes: 200 })(`${home}/huge`)).status).toBe(200)
+  })
+
+  test('a redirect is not followed', async () => {
+    const answer = await open(`${home}/away`)
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, 'http://169.254.169.254/latest'])
+  })
+})
+
+test('which addresses are public', () => {
+  const table: Record<string, boolean> = {
+    '93.184.216.34': true,
+    '100.64.0.1': false,
+    '172.31.255.255': false,
+    '172.32.0.1': true,
+    '192.0.2.1': false,
+    '224.0.0.1': false,
+    '255.255.255.255': false,
+    '2606:2800:220:1::1': true,
+    '::': false,
+    '::1': false,
+    'fc00::1': false,
+    'fe80::1': false,
+    '64:ff9b::a00:1': false,
+    '::ffff:8.8.8.8': false,
+    '2002:a00:1::': false,
+    '2001:db8::1': false,
+    'no address': false,
+  }
+  expect(Object.fromEntries(Object.keys(table).map(address => [address, isPublic(address)]))).toEqual(table)
+})
+
+test('outbound_allow names hosts with or without a port', () => {
+  const names = (entry: string, url: string) => isAllowed({ outbound_allow: [entry] }, new URL(url))
+  expect(names('idp.internal', 'https://idp.internal/x')).toBe(true)
+  expect(names('IDP.internal:443', 'https://idp.internal/x')).toBe(true)
+  expect(names('idp.internal:8443', 'https://idp.internal/x')).toBe(false)
+  expect(names('idp.internal:80', 'http://idp.internal/x')).toBe(true)
+  expect(names('internal', 'https://idp.internal/x')).toBe(false)
+  expect(names('::1', 'http://[::1]:9000/x')).toBe(true)
+  expect(names('[::1]:9000', 'http://[::1]:9000/x')).toBe(true)
+})
