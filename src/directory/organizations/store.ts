@@ -79,8 +79,8 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
 }
 
 /**
- * Roles, groups, clients and identity providers go with the organization; its users, their sessions and its events are hidden from now on
- * and follow in batches, as does what hangs on the clients.
+ * Roles, groups, clients and identity providers go with the organization; its users, their sessions and its events are
+ * hidden from now on and follow in batches, as does what hangs on the clients.
  */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { clients, groups, identity_providers, organizations, purges, roles } = tx.tables
