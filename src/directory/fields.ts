@@ -46,7 +46,9 @@ export const set = <T extends z.ZodType<string>>(item: T, max: number) => {
     .overwrite(items => [...new Set(items)])
 }
 
-export const time = z.iso.datetime()
+export const time = z.string().meta({ format: 'date-time' })
+
+export const count = z.int().nonnegative()
 
 /** An id in a body or query: whether it exists is asked of the store. */
 export const reference = line(64)

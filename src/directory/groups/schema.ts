@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { line, lines, reference, set, time } from '#src/directory/fields.ts'
+import { count, line, lines, reference, set, time } from '#src/directory/fields.ts'
 import { listOf, listQuery } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
 import type { GroupWithRoles } from './store.ts'
@@ -23,7 +23,7 @@ export const UpdateGroup = z.strictObject({
   ...z.object(writable).partial().shape,
   id: z.string().optional(),
   organization_id: z.string().optional(),
-  member_count: z.int().optional(),
+  member_count: count.optional(),
   created_at: z.string().optional(),
   updated_at: z.string().optional(),
 })
@@ -35,7 +35,7 @@ export const Group = z.object({
   description: z.string(),
   organization_id: z.string(),
   roles: z.array(z.string()),
-  member_count: z.int(),
+  member_count: count,
   created_at: time,
   updated_at: time,
 })

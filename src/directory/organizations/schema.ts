@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { flag, integer, line, set, time } from '#src/directory/fields.ts'
+import { count, flag, integer, line, set, time } from '#src/directory/fields.ts'
 import { listOf, listQuery } from '#src/http/list.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
@@ -72,7 +72,7 @@ export type CreateOrganization = z.output<typeof CreateOrganization>
 export const UpdateOrganization = z.strictObject({
   ...z.object(writable).partial().shape,
   id: z.string().optional(),
-  user_count: z.int().optional(),
+  user_count: count.optional(),
   created_at: z.string().optional(),
   updated_at: z.string().optional(),
 })
@@ -89,7 +89,7 @@ export const Organization = z.object({
   updated_at: time,
 })
 
-const ListedOrganization = Organization.extend({ user_count: z.int() })
+const ListedOrganization = Organization.extend({ user_count: count })
 
 export const organizationAnswer = (organization: Row): z.output<typeof Organization> => ({
   id: organization.id,

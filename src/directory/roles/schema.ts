@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { flag, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
+import { count, flag, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
 import { listOf, listQuery } from '#src/http/list.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
@@ -25,7 +25,7 @@ export const UpdateRole = z.strictObject({
   name: z.string().optional(),
   organization_id: z.string().optional(),
   built_in: flag.optional(),
-  user_count: z.int().optional(),
+  user_count: count.optional(),
   created_at: z.string().optional(),
   updated_at: z.string().optional(),
 })
@@ -38,7 +38,7 @@ export const Role = z.object({
   organization_id: z.string(),
   built_in: z.boolean(),
   permissions: z.array(z.string()),
-  user_count: z.int(),
+  user_count: count,
   created_at: time,
   updated_at: time,
 })
