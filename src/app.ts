@@ -61,7 +61,8 @@ const answer = async (
   server: Pick<Server<unknown>, 'requestIP'> | undefined,
 ): Promise<Response> => {
   const started = performance.now()
-  const head = request.method === 'HEAD'
+  // A HEAD has no effect, which no endpoint that a browser walks can promise.
+  const head = request.method === 'HEAD' && !/^[^/]*\/\/[^/]+\/(?:oauth|saml|account)\b/.test(request.url)
   const asked = head ? new Request(request.url, { headers: request.headers }) : request
   const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
   const found = await elysia.fetch(asked)
@@ -129,7 +130,7 @@ const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: u
 const notHere = (methods: MethodTable, call: Call): AppError => {
   for (const [pattern, allowed] of methods)
     if (pattern.test(call.path)) {
-      const allow = [...allowed, ...(allowed.has('GET') ? ['HEAD'] : [])].join(', ')
+      const allow = [...allowed].join(', ')
       return new AppError('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
     }
   return new AppError('not_found', 'There is nothing at this path.')
