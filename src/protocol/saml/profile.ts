@@ -1,0 +1,79 @@
+import { SamlError } from './error.ts'
+import { TRANSIENT } from './names.ts'
+import type { Assertion } from './response.ts'
+
+/** What a provider says of a person, under our names. */
+export interface Profile {
+  /** The same at every arrival of the same person. */
+  readonly subject: string
+  readonly username: string | undefined
+  readonly email: string | undefined
+  readonly first_name: string | undefined
+  readonly last_name: string | undefined
+  /** Only where a mapping names the attribute. */
+  readonly roles: readonly string[]
+}
+
+type Field = keyof Profile | 'email_verified'
+
+const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
+const MS = 'http://schemas.microsoft.com/identity/claims'
+const MACE = 'urn:mace:dir:attribute-def'
+const EDU = 'urn:oid:1.3.6.1.4.1.5923.1.1.1'
+
+/** The names that directories and products give these, in lower case: plain, LDAP object ids, eduPerson, Microsoft's claims. */
+const usual = {
+  subject: [
+    ...['subject-id', 'pairwise-id'].map(name => `urn:oasis:names:tc:saml:attribute:${name}`),
+    ...[`${EDU}.13`, `${EDU}.10`, `${MS}/objectidentifier`, 'edupersonuniqueid', 'edupersontargetedid'],
+  ],
+  username: [
+    ...['username', 'preferred_username', 'uid', 'urn:oid:0.9.2342.19200300.100.1.1', `${MACE}:uid`],
+    ...['samaccountname', 'edupersonprincipalname', `${EDU}.6`, `${MACE}:edupersonprincipalname`],
+    ...[`${WS}/upn`, `${WS}/name`],
+  ],
+  email: [
+    ...['email', 'mail', 'emailaddress', 'urn:oid:0.9.2342.19200300.100.1.3', 'urn:oid:1.2.840.113549.1.9.1'],
+    ...[`${MACE}:mail`, `${WS}/emailaddress`],
+  ],
+  first_name: [
+    ...['first_name', 'firstname', 'given_name', 'givenname', 'urn:oid:2.5.4.42', `${MACE}:givenname`],
+    `${WS}/givenname`,
+  ],
+  last_name: [
+    ...['last_name', 'lastname', 'family_name', 'surname', 'sn', 'urn:oid:2.5.4.4', `${MACE}:sn`],
+    `${WS}/surname`,
+  ],
+}
+
+const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
+const LONGEST_SUBJECT = 1024
+
+/**
+ * The person of an assertion. `mapping` names the attribute for each of our fields; without it the usual names are tried. The
+ * subject is the NameID unless that is transient.
+ *
+ * @throws SamlError `no_subject` when nothing in it stays the same
+ */
+export const profileOf = (
+  { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
+  mapping: Readonly<Partial<Record<Field, string>>>,
+): Profile => {
+  const lower = new Map([...attributes].map(([name, values]) => [name.toLowerCase(), values]))
+  const value = (field: keyof typeof usual): string | undefined => {
+    const given = mapping[field]
+    if (given !== undefined) return attributes.get(given)?.[0]?.trim()
+    return usual[field].map(name => lower.get(name)?.[0]?.trim()).find(Boolean)
+  }
+  const stable = name_id && name_id.format !== TRANSIENT ? name_id.value : undefined
+  const subject = mapping.subject === undefined ? stable || value('subject') : value('subject')
+  if (!subject || subject.length > LONGEST_SUBJECT) throw new SamlError('no_subject')
+  return {
+    subject,
+    username: value('username'),
+    email: value('email') ?? (name_id?.format === EMAIL_FORMAT ? name_id.value : undefined),
+    first_name: value('first_name'),
+    last_name: value('last_name'),
+    roles: mapping.roles === undefined ? [] : (attributes.get(mapping.roles) ?? []),
+  }
+}

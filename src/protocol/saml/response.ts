@@ -1,0 +1,167 @@
+import { SamlError } from './error.ts'
+import { type Gate, openResponse } from './gate.ts'
+import { BEARER, ENTITY } from './names.ts'
+import { parseTime } from './time.ts'
+import { attributeOf, find, findAll, textOf } from './xml.ts'
+
+/** What a response has to fit, apart from its signatures. Times in milliseconds. */
+export interface Expected extends Gate {
+  /** Of the provider. */
+  readonly issuer: string
+  /** Our own entity id. */
+  readonly audience: string
+  /** Our own assertion consumer service. */
+  readonly acs_url: string
+  /** The request that is answered; undefined for a response that nobody asked for. */
+  readonly request: { readonly id: string; readonly sent_at: number; readonly force: boolean } | undefined
+  readonly clock_tolerance: number
+}
+
+export interface NameId {
+  readonly value: string
+  readonly format: string
+}
+
+/** What an assertion says, once all of it holds. Times in milliseconds. */
+export interface Assertion {
+  readonly id: string
+  readonly name_id: NameId | undefined
+  /** By name; values in the order given, empty ones left out. */
+  readonly attributes: ReadonlyMap<string, readonly string[]>
+  readonly authn_instant: number
+  /** From then on it is refused anyway: so long its id has to be remembered. */
+  readonly expires_at: number
+}
+
+/** No assertion is good for longer: what was used has to be remembered as long. */
+const LONGEST = 24 * 3600 * 1000
+
+/**
+ * Judges a response by the Web Browser SSO profile, section 4.1.4 of
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. Whether the assertion was used before is the caller's to see.
+ *
+ * @param encoded the form field `SAMLResponse`
+ * @throws SamlError
+ */
+export const readResponse = (encoded: string, expected: Expected, now: number): Assertion => {
+  const { response, assertion } = openResponse(encoded, expected)
+  checkResponse(response, expected)
+  const id = attributeOf(assertion, 'ID')
+  if (attributeOf(assertion, 'Version') !== '2.0' || !id) throw new SamlError('bad_shape', 'version or ID')
+  checkIssuer(find(assertion, 'saml:Issuer'), expected)
+  const clock = { now, tolerance: expected.clock_tolerance }
+  notBefore(assertion, 'IssueInstant', clock)
+  const subject = find(assertion, 'saml:Subject')
+  const ends = [
+    checkConditions(find(assertion, 'saml:Conditions'), expected, clock),
+    checkConfirmation(findAll(subject, 'saml:SubjectConfirmation'), expected, clock),
+  ]
+  return {
+    id,
+    name_id: nameIdOf(find(subject, 'saml:NameID')),
+    attributes: attributesOf(assertion),
+    authn_instant: checkAuthentication(findAll(assertion, 'saml:AuthnStatement'), expected, clock),
+    expires_at: Math.min(...ends) + expected.clock_tolerance,
+  }
+}
+
+interface Now {
+  readonly now: number
+  readonly tolerance: number
+}
+
+/** May be unsigned, so it can only speak against itself. */
+const checkResponse = (response: Element, { acs_url, request, ...expected }: Expected): void => {
+  if (attributeOf(response, 'Version') !== '2.0') throw new SamlError('bad_shape', 'version')
+  parseTime(attributeOf(response, 'IssueInstant') ?? '')
+  const issuer = find(response, 'saml:Issuer')
+  if (issuer) checkIssuer(issuer, expected)
+  if (attributeOf(response, 'Destination') !== acs_url) throw new SamlError('wrong_destination')
+  checkRequest(attributeOf(response, 'InResponseTo'), request)
+}
+
+const checkIssuer = (element: Element | undefined, { issuer }: Pick<Expected, 'issuer'>): void => {
+  const format = attributeOf(element, 'Format') ?? ENTITY
+  if (textOf(element) !== issuer || format !== ENTITY) throw new SamlError('wrong_issuer')
+}
+
+const checkRequest = (in_response_to: string | undefined, request: Expected['request']): void => {
+  if (in_response_to === request?.id) return
+  throw new SamlError(in_response_to === undefined ? 'unsolicited' : 'wrong_request')
+}
+
+/** Every restriction has to name us. Answers when the conditions end. */
+const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
+  const restrictions = findAll(conditions, 'saml:AudienceRestriction')
+  const namesUs = (restriction: Element) =>
+    findAll(restriction, 'saml:Audience').some(element => textOf(element) === audience)
+  if (restrictions.length === 0 || !restrictions.every(namesUs)) throw new SamlError('wrong_audience')
+  notBefore(conditions, 'NotBefore', clock)
+  return notOnOrAfter(conditions, clock)
+}
+
+/** One bearer confirmation has to hold, with all that the profile demands of it. Answers when it ends. */
+const checkConfirmation = (confirmations: Element[], expected: Expected, clock: Now): number => {
+  let refusal = new SamlError('no_subject', 'no bearer confirmation')
+  for (const confirmation of confirmations) {
+    if (attributeOf(confirmation, 'Method') !== BEARER) continue
+    try {
+      const data = find(confirmation, 'saml:SubjectConfirmationData')
+      if (attributeOf(data, 'Recipient') !== expected.acs_url) throw new SamlError('wrong_recipient')
+      checkRequest(attributeOf(data, 'InResponseTo'), expected.request)
+      notBefore(data, 'NotBefore', clock)
+      return notOnOrAfter(data, clock)
+    } catch (error) {
+      if (!(error instanceof SamlError)) throw error
+      refusal = error
+    }
+  }
+  throw refusal
+}
+
+/** Answers when the person proved who they are. */
+const checkAuthentication = (statements: Element[], { request }: Expected, clock: Now): number => {
+  const [statement] = statements
+  if (!statement) throw new SamlError('no_subject', 'no authentication')
+  const ends = attributeOf(statement, 'SessionNotOnOrAfter')
+  if (ends !== undefined && clock.now >= parseTime(ends) + clock.tolerance) throw new SamlError('expired')
+  const authn_instant = notBefore(statement, 'AuthnInstant', clock) ?? parseTime('')
+  if (request?.force && authn_instant < request.sent_at - clock.tolerance)
+    throw new SamlError('old_authentication')
+  return authn_instant
+}
+
+const notBefore = (
+  element: Element | undefined,
+  name: string,
+  { now, tolerance }: Now,
+): number | undefined => {
+  const text = attributeOf(element, name)
+  if (text === undefined) return undefined
+  const time = parseTime(text)
+  if (now < time - tolerance) throw new SamlError('not_yet_valid', name)
+  return time
+}
+
+const notOnOrAfter = (element: Element | undefined, { now, tolerance }: Now): number => {
+  const time = parseTime(attributeOf(element, 'NotOnOrAfter') ?? '')
+  if (now >= time + tolerance) throw new SamlError('expired')
+  if (time > now + LONGEST) throw new SamlError('bad_time', 'valid for longer than a day')
+  return time
+}
+
+const nameIdOf = (element: Element | undefined): NameId | undefined =>
+  element && { value: textOf(element), format: attributeOf(element, 'Format') ?? '' }
+
+const attributesOf = (assertion: Element): Map<string, string[]> => {
+  const attributes = new Map<string, string[]>()
+  for (const statement of findAll(assertion, 'saml:AttributeStatement'))
+    for (const attribute of findAll(statement, 'saml:Attribute')) {
+      const name = attributeOf(attribute, 'Name') ?? ''
+      const values = findAll(attribute, 'saml:AttributeValue')
+        .map(textOf)
+        .filter(text => text !== '')
+      attributes.set(name, [...(attributes.get(name) ?? []), ...values])
+    }
+  return attributes
+}

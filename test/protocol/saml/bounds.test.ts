@@ -1,0 +1,114 @@
+import { heapStats } from 'bun:jsc'
+import { describe, expect, test } from 'bun:test'
+import { createRequire } from 'node:module'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { scan } from '#src/protocol/saml/scan.ts'
+import { forgeries } from '#test/fixtures/saml/forgeries.ts'
+import { readGenuine } from '#test/fixtures/saml/genuine.ts'
+import { encode } from '#test/fixtures/saml/identity-provider.ts'
+import { expecting, refusal } from './expecting.ts'
+
+test('the parser that reads a document is the one that verifies it', () => {
+  const here = createRequire(import.meta.url)
+  const there = createRequire(here.resolve('xml-crypto'))
+  expect(there.resolve('@xmldom/xmldom')).toBe(here.resolve('@xmldom/xmldom'))
+})
+
+describe('what is made to cost much', () => {
+  const genuine = readGenuine()
+  const expected = expecting({ keys: [genuine.certificate.publicKey] })
+  const costly = forgeries.filter(({ name }) => /^S-2[56]/.test(name))
+  const messages = costly.map(({ name, reason, make }) => ({ name, reason, encoded: encode(make(genuine)) }))
+
+  for (const { name, reason, encoded } of messages)
+    test(`${name}: within a second`, () => expect(refusal(encoded, expected)).toBe(reason), 1_000)
+
+  test('S-26 memory stays flat', () => {
+    const round = () => {
+      for (const { encoded } of messages) refusal(encoded, expected)
+      Bun.gc(true)
+      return heapStats().heapSize
+    }
+    round()
+    const before = round()
+    const after = [round(), round(), round()]
+    expect(Math.min(...after) - before).toBeLessThan(8 * 1024 * 1024)
+  })
+})
+
+describe('scan', () => {
+  const good = {
+    'an element': '<a/>',
+    'a declaration and blanks around':
+      '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n <a></a>\n',
+    'attributes in either quotes': `<a b='"' c="'" d=""/>`,
+    'characters by number and name': '<a b="&#x9;">&lt;&gt;&amp;&quot;&apos;&#10;&#x1F600;é\u{1f600}</a>',
+    'a default namespace taken back': '<a xmlns="urn:x"><b xmlns=""/></a>',
+    'the same prefix for the same namespace': '<a><x:b xmlns:x="urn:x"/><x:c xmlns:x="urn:x"/></a>',
+    'xml:lang': '<a xml:lang="en"/>',
+  }
+  for (const [what, xml] of Object.entries(good))
+    test(`takes ${what}`, () =>
+      expect(scan(xml)).toBe(xml.slice(xml.indexOf('<a'), xml.lastIndexOf('>') + 1)))
+
+  const bad = [
+    ...[
+      '',
+      ' ',
+      'a',
+      '<',
+      '<a',
+      '<a>',
+      '<a/',
+      '</a>',
+      '<a></b>',
+      '<a/><b/>',
+      '<a/>x',
+      'x<a/>',
+      '<a></a></a>',
+    ],
+    ...[
+      '<a b/>',
+      '<a b=c/>',
+      '<a b="<"/>',
+      '<a b="1"c="2"/>',
+      '<a b="1" b="2"/>',
+      '<a b="&x;"/>',
+      '<a =""/>',
+    ],
+    ...['<a>&</a>', '<a>]]></a>', '<a>\0</a>', '<a>\u{fffe}</a>', '<a>&#xFFFF;</a>', '<a>&#11;</a>'],
+    ...[
+      '<!-- --><a/>',
+      '<a><!-- --></a>',
+      '<a/><!-- -->',
+      '<?p?><a/>',
+      '<a><![CDATA[]]></a>',
+      '<!DOCTYPE a><a/>',
+    ],
+    ...[
+      '<a:b/>',
+      '<a b:c=""/>',
+      '<:a/>',
+      '<a:/>',
+      '<a:b:c xmlns:a="urn:x"/>',
+      '<1/>',
+      '<é/>',
+      '< a/>',
+      '<a / >',
+    ],
+    ...['<a xmlns="x"/>', '<a xmlns:b=""/>', '<a xmlns:b="urn:&#120;"/>', '<a xmlns:xml="urn:x"/>'],
+    ...[
+      '<a xmlns:b="urn:x"><c xmlns:b="urn:y"/></a>',
+      '<a xmlnsb="urn:x"/>',
+      '\u{feff}\u{feff}<a/>',
+      '\u00a0<a/>',
+    ],
+    ...[
+      '<?xml version="1.1"?><a/>',
+      '<?xml version="1.0" encoding="UTF-16"?><a/>',
+      ' <?xml version="1.0"?><a/>',
+    ],
+  ]
+  for (const xml of bad)
+    test(`refuses ${JSON.stringify(xml)}`, () => expect(() => scan(xml)).toThrow(SamlError))
+})

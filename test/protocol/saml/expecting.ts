@@ -1,0 +1,31 @@
+import { SamlError, type SamlReason } from '#src/protocol/saml/error.ts'
+import { type Expected, readResponse } from '#src/protocol/saml/response.ts'
+import { party } from '#test/fixtures/saml/genuine.ts'
+import { newPair } from '#test/fixtures/saml/identity-provider.ts'
+
+/** Our key, to which providers encrypt. */
+export const ourPair = newPair()
+
+/** What we expect of an answer to the stored request. */
+export const expecting = (more: Partial<Expected> & Pick<Expected, 'keys'>): Expected => ({
+  allow_sha1: false,
+  allow_cbc: false,
+  decryption_key: ourPair.privateKey,
+  issuer: party.issuer,
+  audience: party.audience,
+  acs_url: party.acs_url,
+  request: { id: party.request_id ?? '', sent_at: party.now, force: false },
+  clock_tolerance: 60_000,
+  ...more,
+})
+
+/** Why a response is refused; undefined when it is believed. Anything but a SamlError is a fault of ours. */
+export const refusal = (encoded: string, expected: Expected, now = party.now): SamlReason | undefined => {
+  try {
+    readResponse(encoded, expected, now)
+    return undefined
+  } catch (error) {
+    if (error instanceof SamlError) return error.reason
+    throw error
+  }
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'bun:test'
+import { TRANSIENT } from '#src/protocol/saml/names.ts'
+import { profileOf } from '#src/protocol/saml/profile.ts'
+
+const persistent = { value: 'p-1', format: 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent' }
+const transient = { value: 't-1', format: TRANSIENT }
+const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
+const profile = (
+  attributes: Record<string, string[]>,
+  mapping = {},
+  name_id: typeof persistent | undefined = persistent,
+) => profileOf({ name_id, attributes: new Map(Object.entries(attributes)) }, mapping)
+
+const ada = { username: 'ada', email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' }
+
+describe('the usual names are known', () => {
+  const vocabularies = {
+    plain: { username: ['ada'], email: ['ada@example.com'], firstName: ['Ada'], lastName: ['Lovelace'] },
+    'LDAP names': { uid: ['ada'], mail: ['ada@example.com'], givenName: ['Ada'], sn: ['Lovelace'] },
+    'LDAP object ids': {
+      'urn:oid:0.9.2342.19200300.100.1.1': ['ada'],
+      'urn:oid:0.9.2342.19200300.100.1.3': ['ada@example.com'],
+      'urn:oid:2.5.4.42': ['Ada'],
+      'urn:oid:2.5.4.4': ['Lovelace'],
+    },
+    MACE: {
+      'urn:mace:dir:attribute-def:uid': ['ada'],
+      'urn:mace:dir:attribute-def:mail': ['ada@example.com'],
+      'urn:mace:dir:attribute-def:givenName': ['Ada'],
+      'urn:mace:dir:attribute-def:sn': ['Lovelace'],
+    },
+    "Microsoft's claims": {
+      [`${WS}/name`]: ['ada'],
+      [`${WS}/emailaddress`]: ['ada@example.com'],
+      [`${WS}/givenname`]: ['Ada'],
+      [`${WS}/surname`]: ['Lovelace'],
+    },
+  }
+  for (const [what, attributes] of Object.entries(vocabularies))
+    test(what, () => expect(profile(attributes)).toEqual({ subject: 'p-1', roles: [], ...ada }))
+})
+
+test('nothing known is nothing said', () => {
+  const nothing = { username: undefined, email: undefined, first_name: undefined, last_name: undefined }
+  expect(profile({ x: ['y'], mail: [], sn: [' '] })).toEqual({ subject: 'p-1', roles: [], ...nothing })
+})
+
+test('a mapping names the attribute exactly, and nothing else is tried', () => {
+  const attributes = { Mail: ['a@example.com'], mail: ['b@example.com'], groups: ['staff', 'ops'], id: ['7'] }
+  const mapped = profile(attributes, { subject: 'id', email: 'Mail', username: 'none', roles: 'groups' })
+  expect(mapped).toMatchObject({ subject: '7', email: 'a@example.com', roles: ['staff', 'ops'] })
+  expect(mapped.username).toBeUndefined()
+})
+
+describe('the subject', () => {
+  const targeted = { 'urn:oid:1.3.6.1.4.1.5923.1.1.1.10': ['edu-1'] }
+  test('is the NameID', () => expect(profile(targeted).subject).toBe('p-1'))
+  test('is a lasting attribute when the NameID is transient', () => {
+    expect(profile(targeted, {}, transient).subject).toBe('edu-1')
+    const microsoft = { 'http://schemas.microsoft.com/identity/claims/objectidentifier': ['oid-1'] }
+    expect(profile(microsoft, {}, transient).subject).toBe('oid-1')
+  })
+  const refused = {
+    'transient, nothing else': () => profile({ mail: ['a@example.com'] }, {}, transient),
+    'no NameID': () => profileOf({ name_id: undefined, attributes: new Map() }, {}),
+    'an empty NameID': () => profile({}, {}, { ...persistent, value: '' }),
+    'a mapped attribute that is missing': () => profile({}, { subject: 'id' }),
+    'longer than any': () => profile({}, {}, { ...persistent, value: 'x'.repeat(1025) }),
+  }
+  for (const [what, act] of Object.entries(refused))
+    test(`is refused: ${what}`, () => expect(act).toThrow('no_subject'))
+})
+
+test('a NameID in e-mail format is the address when no attribute says one', () => {
+  const name_id = {
+    value: 'ada@example.com',
+    format: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
+  }
+  expect(profile({}, {}, name_id).email).toBe('ada@example.com')
+  expect(profile({ mail: ['other@example.com'] }, {}, name_id).email).toBe('other@example.com')
+})
