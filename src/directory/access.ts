@@ -3,9 +3,9 @@ import type { EventType, TargetType } from '#src/audit/types.ts'
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { type Detail, forbidden, invalid } from '#src/lib/app-error.ts'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
-import { exceeding, expand, type Permission } from '#src/lib/permission.ts'
+import { exceeding, expand, type Permission, permissions } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { hasOrganization } from './store.ts'
 
@@ -51,9 +51,24 @@ export const recordChange = (
   record(context, tx, {
     ...event,
     target_type: event.type.split('.')[0] as TargetType,
-    actor: { id: caller.id, email: caller.email },
+    actor: { id: caller.id || null, email: caller.email },
     origin,
   })
+
+/** The server itself, working off a file: it may do everything, and events name no actor. */
+export const theServer: By = {
+  caller: {
+    kind: 'client',
+    id: '',
+    email: null,
+    organization_id: DEFAULT_ORGANIZATION,
+    instance: true,
+    permissions: new Set(permissions),
+    scopes: [],
+    withheld: new Set(),
+  },
+  origin: { ip_address: '', user_agent: '' },
+}
 
 export const refuse = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)

@@ -12,7 +12,7 @@ import {
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
-import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { BATCH } from '#src/storage/batches.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -83,17 +83,17 @@ const shapeProblems = (client: Shape): Detail[] => {
   )
 }
 
-/** With the secret of a confidential client, which nobody can read again. */
+/** With the secret of a confidential client, which nobody can read again; it is a new one unless its hash is given. */
 export const createClient = async (
   context: Context,
-  input: CreateClient,
+  input: CreateClient & { secret_hash?: SecretHash },
   by: By,
 ): Promise<{ client: Client; secret: Secret | undefined }> => {
   const isPublic = input.type === 'public'
   const token_endpoint_auth_method =
     input.token_endpoint_auth_method ?? (isPublic ? 'none' : 'client_secret_basic')
   refuse(shapeProblems({ ...input, token_endpoint_auth_method }))
-  const secret = isPublic ? undefined : newSecret()
+  const secret = isPublic || input.secret_hash ? undefined : newSecret()
   await purgeClient(context, input.client_id)
   const client = await context.store.write(async tx => {
     mayGrant(by.caller, input.scopes)
@@ -104,7 +104,7 @@ export const createClient = async (
       ...input,
       organization_id,
       token_endpoint_auth_method,
-      secret_hash: secret ? hashSecret(secret) : null,
+      secret_hash: secret ? hashSecret(secret) : (input.secret_hash ?? null),
       created_at: now,
       updated_at: now,
     }
@@ -152,15 +152,24 @@ export const updateClient = async (
 /** The old secret is worthless from the commit on. */
 export const regenerateSecret = async (context: Context, client_id: string, by: By): Promise<Secret> => {
   const secret = newSecret()
-  await context.store.write(async tx => {
+  await replaceSecret(context, client_id, hashSecret(secret), by)
+  return secret
+}
+
+/** The same with a secret that was made elsewhere. */
+export const replaceSecret = (
+  context: Context,
+  client_id: string,
+  secret_hash: SecretHash,
+  by: By,
+): Promise<void> =>
+  context.store.write(async tx => {
     const client = await getClientToChange(tx, by, client_id)
     if (client.type === 'public')
       refuse([{ field: 'client_id', code: 'public_client', message: 'A public client has no secret.' }])
-    await saveSecret(tx, client_id, { secret_hash: hashSecret(secret), updated_at: context.clock.now() })
+    await saveSecret(tx, client_id, { secret_hash, updated_at: context.clock.now() })
     await recordClient(context, tx, by, 'client.secret_regenerated', client)
   })
-  return secret
-}
 
 /** Its sessions and refresh tokens end; access tokens stay valid until they run out (decisions.md section 2). */
 export const deleteClient = async (context: Context, client_id: string, by: By): Promise<void> => {

@@ -16,7 +16,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/service.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { notFound } from '#src/lib/app-error.ts'
-import { newId } from '#src/lib/ids.ts'
+import { type GroupId, newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { type CreateGroup, groupAnswer, type UpdateGroup, writable } from './schema.ts'
 import {
@@ -45,14 +45,19 @@ const getGroupToChange = async (q: Queries, { caller }: By, id: string): Promise
 
 const NAME_TAKEN = whenTaken('The organization has a group of this name.')
 
-export const createGroup = (context: Context, input: CreateGroup, by: By): Promise<GroupWithRoles> =>
+/** With a new id, unless one is chosen. */
+export const createGroup = (
+  context: Context,
+  input: CreateGroup & { id?: GroupId },
+  by: By,
+): Promise<GroupWithRoles> =>
   context.store.write(async tx => {
     const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
     const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
     refuse(roles.problems)
     const now = context.clock.now()
     const { name, description } = input
-    const id = newId('grp', now)
+    const id = input.id ?? newId('grp', now)
     await insertGroup(
       tx,
       { id, organization_id, name, description, created_at: now, updated_at: now },

@@ -15,7 +15,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/service.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
-import { newId, type OrganizationId } from '#src/lib/ids.ts'
+import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { settingsFrom } from './metadata.ts'
@@ -133,7 +133,7 @@ const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
 export const createProvider = async (
   context: Context,
-  input: CreateIdentityProvider,
+  input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: By,
 ): Promise<ProviderWithRoles> => {
   const check = async (q: Queries) => {
@@ -149,7 +149,7 @@ export const createProvider = async (
     refuse([...roles.problems, ...problems, ...(problems.length > 0 ? [] : unfit)])
     refuse(addressProblems(context, settings ?? {}))
     const now = context.clock.now()
-    const id = newId('idp', now)
+    const id = input.id ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
     const provider = {
       id,

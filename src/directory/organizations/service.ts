@@ -10,7 +10,7 @@ import {
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
-import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import {
   type CreateOrganization,
@@ -61,17 +61,17 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
 
 const SLUG_TAKEN = whenTaken('Another organization has this slug.')
 
-/** With its built-in roles `admin` and `user`. */
+/** With its built-in roles `admin` and `user`, and a new id unless one is chosen. */
 export const createOrganization = (
   context: Context,
-  input: CreateOrganization,
+  input: CreateOrganization & { id?: OrganizationId },
   by: By,
 ): Promise<Organization> =>
   context.store.write(async tx => {
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
     const organization = {
-      id: newId('org', now),
+      id: input.id ?? newId('org', now),
       name,
       slug,
       display_name,

@@ -12,7 +12,7 @@ import {
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
-import { newId } from '#src/lib/ids.ts'
+import { newId, type RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema.ts'
 import { findRole, insertRole, type Role, removeRole, saveRole } from './store.ts'
@@ -23,7 +23,8 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
   return role
 }
 
-export const createRole = (context: Context, input: CreateRole, by: By): Promise<Role> =>
+/** With a new id, unless one is chosen. */
+export const createRole = (context: Context, input: CreateRole & { id?: RoleId }, by: By): Promise<Role> =>
   context.store.write(async tx => {
     mayGrant(by.caller, input.permissions)
     const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
@@ -31,7 +32,7 @@ export const createRole = (context: Context, input: CreateRole, by: By): Promise
     const role = {
       ...input,
       organization_id,
-      id: newId('role', now),
+      id: input.id ?? newId('role', now),
       built_in: false,
       created_at: now,
       updated_at: now,

@@ -12,7 +12,7 @@ import {
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { conflict, type Detail, invalid, notFound } from '#src/lib/app-error.ts'
 import { canonicalDomain, canonicalEmail } from '#src/lib/email.ts'
-import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId, type UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { iso } from '#src/lib/text.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
@@ -48,8 +48,11 @@ export const byCaller = (caller: Caller, origin: Origin): By => ({
   caller,
 })
 
-/** The body of POST /users, or a user that comes with a hash made before, or without any password (null). */
-export type NewUser = Omit<CreateUser, 'password'> & ({ password: string } | { password_hash: string | null })
+/** The body of POST /users, or a user that comes with a hash made before, or without any password (null). An id may be chosen. */
+export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
+    | { password: string }
+    | { password_hash: string | null }
+  )
 
 const recordUser = (
   context: Context,
@@ -158,7 +161,7 @@ export const createUser = async (
     const { organization_id, role_ids } = await check(tx)
     const now = context.clock.now()
     const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
-    const id = newId('usr', now)
+    const id = input.id ?? newId('usr', now)
     await refuseTaken(tx, { id, organization_id, username, email })
     await insertUser(
       tx,
