@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'bun:test'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { findLogin, listLogins, moveLogins } from '#src/sessions/logins.ts'
+import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
+import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/store.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+import {
+  addCode,
+  addLogin,
+  bearer,
+  claimsOf,
+  get,
+  grantTokens,
+  post,
+  redeem,
+  refresh,
+} from '#test/support/tokens.ts'
+
+const start = async () => {
+  const app = await startApp()
+  const alice = await addUser(app, 'alice')
+  const bob = await addUser(app, 'bob')
+  const client = await addClient(app, 'shop')
+  const other = await addClient(app, 'other')
+  await app.events()
+  const { context } = app
+  const by = {
+    actor: { id: 'admin', email: null },
+    origin: { ip_address: '', user_agent: '' },
+    reason: 'admin',
+  }
+  return {
+    app,
+    alice,
+    bob,
+    client,
+    other,
+    now: () => context.clock.now(),
+    read: context.store.read,
+    revoke: (filter: Json, limit?: number) =>
+      context.store.write(tx => revokeSessions(context, tx, filter, by, limit)),
+    revokeAll: (filter: Json) => revokeAllSessions(context, filter, by),
+    loginsOf: (user: Json) =>
+      context.store.read(async q =>
+        (await q.select().from(q.tables.logins)).filter(({ user_id }) => user_id === user.id),
+      ),
+    isAlive: async (tokens: Json): Promise<boolean> =>
+      (await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status === 200,
+  }
+}
+const sid = (tokens: Json) => `sess_${claimsOf(tokens.access_token).sid}` as const
+
+describe('revoking (decisions.md section 4)', () => {
+  test('one session: its tokens are dead at once and its login ends; other sessions of that login live on', async () => {
+    const { app, alice, client, other, revoke, loginsOf, isAlive } = await start()
+    const login_id = await addLogin(app, alice)
+    const first = await grantTokens(app, client, alice, { login_id })
+    const second = await grantTokens(app, other, alice, { login_id })
+    const elsewhere = await addLogin(app, alice)
+    await app.events()
+    expect(await revoke({ session_id: sid(first) })).toBe(1)
+    expect(await app.events()).toEqual([
+      {
+        type: 'session.revoked',
+        actor_id: 'admin',
+        target_id: sid(first),
+        target_type: 'session',
+        organization_id: 'org_default',
+        metadata: { user_id: alice.id, client_id: 'shop', reason: 'admin' },
+      },
+    ])
+    expect([await isAlive(first), await isAlive(second)]).toEqual([false, true])
+    expect((await refresh(app, client, first.refresh_token)).status).toBe(400)
+    expect((await refresh(app, other, second.refresh_token)).status).toBe(200)
+    expect((await loginsOf(alice)).map(({ id }) => id)).toEqual([elsewhere])
+    expect(await revoke({ session_id: sid(first) })).toBe(0)
+  })
+
+  test('all of a user’s sessions: all logins and codes too, those of nobody else', async () => {
+    const { app, alice, bob, client, revoke, loginsOf, isAlive } = await start()
+    const mine = [await grantTokens(app, client, alice), await grantTokens(app, client, alice)]
+    await addLogin(app, alice)
+    const code = await addCode(app, client, alice)
+    const theirs = await grantTokens(app, client, bob)
+    expect(await revoke({ user_id: alice.id })).toBe(2)
+    expect([await isAlive(mine[0]), await isAlive(mine[1]), await isAlive(theirs)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+    expect([(await loginsOf(alice)).length, (await loginsOf(bob)).length]).toEqual([0, 1])
+    expect((await redeem(app, client, code)).status).toBe(400)
+  })
+
+  test('a user’s sessions at one client end the logins that these came from, not the others', async () => {
+    const { app, alice, client, other, revoke, loginsOf } = await start()
+    await grantTokens(app, client, alice)
+    const kept = await addLogin(app, alice)
+    await grantTokens(app, other, alice, { login_id: kept })
+    expect(await revoke({ user_id: alice.id, client_id: 'shop' })).toBe(1)
+    expect((await loginsOf(alice)).map(({ id }) => id)).toEqual([kept])
+  })
+
+  test('it reaches the access tokens of sessions that /oauth/revoke has ended, without counting or recording them', async () => {
+    const { app, alice, client, revoke, isAlive } = await start()
+    const tokens = await grantTokens(app, client, alice)
+    await post(app, '/oauth/revoke', { token: tokens.refresh_token })
+    expect(await isAlive(tokens)).toBe(true)
+    await app.events()
+    expect(await revoke({ user_id: alice.id })).toBe(0)
+    expect(await isAlive(tokens)).toBe(false)
+    expect((await app.events()).map(({ type }) => type)).toEqual([])
+  })
+
+  test('sessions that ran out are not revoked any more', async () => {
+    const { app, alice, client, revoke } = await start()
+    await grantTokens(app, client, alice)
+    app.clock.advance(31 * DAY)
+    expect(await revoke({ user_id: alice.id })).toBe(0)
+  })
+
+  test('many at once go in batches, each recorded once', async () => {
+    const { app, alice, client, revokeAll } = await start()
+    const login_id = await addLogin(app, alice)
+    await Promise.all(Array.from({ length: 501 }, () => grantTokens(app, client, alice, { login_id })))
+    await app.events()
+    expect(await revokeAll({ client_id: 'shop' })).toBe(501)
+    const targets = (await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)
+    expect(new Set(targets).size).toBe(501)
+    expect(await revokeAll({ client_id: 'shop' })).toBe(0)
+  })
+})
+
+describe('lists', () => {
+  test('active sessions alone, by id in both orders, page after page, with the name of the user', async () => {
+    const { app, alice, client, other, now, read } = await start()
+    const made = []
+    for (let i = 0; i < 5; i++) made.push(sid(await grantTokens(app, client, alice)))
+    const short = await addClient(app, 'short', { refresh_token_ttl: 300 })
+    await grantTokens(app, short, alice)
+    const ended = await grantTokens(app, other, alice)
+    await post(app, '/oauth/revoke', { token: ended.refresh_token })
+    app.clock.advance(HOUR / 2)
+    const pages = async (order: 'asc' | 'desc') => {
+      const seen: { id: string; username: string }[] = []
+      for (let after: string | undefined; ; ) {
+        const rows = await read(q => listSessions(q, { now: now(), order, after, limit: 2 }))
+        seen.push(...rows.map(({ id, username }) => ({ id, username })))
+        after = rows.at(-1)?.id
+        if (rows.length < 2) return seen
+      }
+    }
+    const expected = made.map(id => ({ id, username: 'alice' }))
+    expect(await pages('asc')).toEqual(expected)
+    expect(await pages('desc')).toEqual(expected.toReversed())
+    expect(await read(q => countSessions(q, { now: now() }, 100))).toBe(5)
+  })
+
+  test('filters narrow, within the organization of the caller', async () => {
+    const { app, alice, bob, client, other, now, read } = await start()
+    const acme = await addOrganization(app, 'acme')
+    const carol = await addUser(app, 'carol', { organization_id: acme.id })
+    const acmeClient = await addClient(app, 'acme-app', { organization_id: acme.id })
+    const shop = sid(await grantTokens(app, client, alice))
+    const elsewhere = sid(await grantTokens(app, other, alice))
+    const bobs = sid(await grantTokens(app, client, bob))
+    const theirs = sid(await grantTokens(app, acmeClient, carol))
+    const found = async (filter: Json) => {
+      const rows = await read(q => listSessions(q, { ...filter, now: now(), order: 'asc', limit: 10 }))
+      const count = await read(q => countSessions(q, { ...filter, now: now() }, 2))
+      expect(count).toBe(Math.min(rows.length, filter.within && Object.keys(filter).length === 1 ? 10 : 3))
+      return rows.map(({ id }) => id)
+    }
+    expect(await found({ user_id: alice.id })).toEqual([shop, elsewhere])
+    expect(await found({ client_id: 'shop' })).toEqual([shop, bobs])
+    expect(await found({ user_id: bob.id, client_id: 'other' })).toEqual([])
+    expect(await found({ organization_id: acme.id })).toEqual([theirs])
+    expect(await found({ organization_id: 'org_default' })).toEqual([shop, elsewhere, bobs])
+    expect(await found({ within: acme.id })).toEqual([theirs])
+    expect(await found({ within: acme.id, user_id: alice.id })).toEqual([])
+    expect(await read(q => countSessions(q, { now: now() }, 2))).toBe(4)
+    const find = (organization_id?: Json) =>
+      read(q => findActiveSession(q, { session_id: shop, organization_id, now: now() }))
+    expect([(await find())?.username, (await find('org_default'))?.id]).toEqual(['alice', shop])
+    expect(await find(acme.id)).toBeUndefined()
+  })
+
+  test('a user’s own sessions carry the names of their clients, the newest first', async () => {
+    const { app, alice, bob, client, other, now, read } = await start()
+    await grantTokens(app, client, alice)
+    await grantTokens(app, other, alice)
+    await grantTokens(app, other, bob)
+    const rows = await read(q => listUserSessions(q, alice.id, now()))
+    expect(rows.map(({ client_name }) => client_name)).toEqual(['The other', 'The shop'])
+  })
+})
+
+describe('the logins of a browser', () => {
+  test('are listed until they run out, the latest first, disabled users too, and move to a new cookie', async () => {
+    const { app, alice, bob, read } = await start()
+    const { context } = app
+    const [before, after] = [hashSecret(newSecret()), hashSecret(newSecret())]
+    const first = await addLogin(app, alice, before)
+    app.clock.advance(HOUR)
+    const second = await addLogin(app, bob, before)
+    await app.admin('PUT', `/users/${bob.id}`, { enabled: false })
+    await context.store.write(tx => moveLogins(tx, before, after))
+    const list = (hash: typeof after) => read(q => listLogins(context, q, hash))
+    expect(await list(before)).toEqual([])
+    expect(await list(after)).toMatchObject([
+      { id: second, username: 'bob', enabled: false, organization_name: expect.any(String) },
+      { id: first, username: 'alice', enabled: true, amr: ['pwd'], acr: '1' },
+    ])
+    expect((await read(q => findLogin(context, q, after, first)))?.user_id).toBe(alice.id)
+    expect(await read(q => findLogin(context, q, before, first))).toBeUndefined()
+    app.clock.advance(DAY - HOUR)
+    expect((await list(after)).map(({ id }) => id)).toEqual([second])
+  })
+})
