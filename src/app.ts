@@ -46,27 +46,37 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     elysia.route(route.method, ADMIN_PREFIX + route.path, serve(context, route), { parse: 'none' })
 
   const methods = methodTable(elysia.routes)
+  const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
   elysia.onError(({ code, error, request }) =>
-    unmatched(context, methods, callOf(request), code === 'NOT_FOUND' ? undefined : error),
+    refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error),
   )
   elysia.compile()
-  return { context, routes, fetch: (request, server) => answer(context, elysia, request, server) }
+  const dispatch = ({ isHead, call }: Asked) =>
+    isHead && isWalked.test(call.path) ? refuse(call) : elysia.fetch(call.request)
+  return { context, routes, fetch: (request, server) => answer(context, dispatch, request, server) }
+}
+
+/** Where a GET may use something up or issue a code: a HEAD must have no effect. */
+const isWalked = /^\/(?:oauth|saml|account)\b/
+
+interface Asked {
+  call: Call
+  isHead: boolean
 }
 
 /** Opens the call, gives every answer its request id, and logs one line: no query, no header, no body. */
 const answer = async (
   context: Context,
-  elysia: { fetch(request: Request): Response | Promise<Response> },
+  dispatch: (asked: Asked) => Response | Promise<Response>,
   request: Request,
   server: Pick<Server<unknown>, 'requestIP'> | undefined,
 ): Promise<Response> => {
   const started = performance.now()
-  // A HEAD has no effect, which no endpoint that a browser walks can promise.
-  const head = request.method === 'HEAD' && !/^[^/]*\/\/[^/]+\/(?:oauth|saml|account)\b/.test(request.url)
-  const asked = head ? new Request(request.url, { headers: request.headers }) : request
+  const isHead = request.method === 'HEAD'
+  const asked = isHead ? new Request(request.url, { headers: request.headers }) : request
   const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
-  const found = await elysia.fetch(asked)
-  const response = head ? new Response(null, found) : found
+  const found = await dispatch({ call, isHead })
+  const response = isHead ? new Response(null, found) : found
   response.headers.set('x-request-id', call.request_id)
   context.log.info({
     event: 'request',
