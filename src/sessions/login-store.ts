@@ -145,7 +145,5 @@ const removeWhere = async (tx: Transaction, which: SQL): Promise<void> => {
 export const endLogins = (tx: Transaction, login_ids: LoginId[]): Promise<void> =>
   removeWhere(tx, inArray(tx.tables.logins.id, login_ids))
 
-export const endLogin = (tx: Transaction, login_id: LoginId): Promise<void> => endLogins(tx, [login_id])
-
 export const endUserLogins = (tx: Transaction, user_id: UserId): Promise<void> =>
   removeWhere(tx, eq(tx.tables.logins.user_id, user_id))

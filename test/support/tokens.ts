@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { DAY } from '#src/lib/duration.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { startLogin } from '#src/sessions/logins.ts'
@@ -131,9 +130,6 @@ export const grantTokens = async (
   if (status !== 200) throw new Error(`no tokens: ${status} ${JSON.stringify(tokens)}`)
   return tokens
 }
-
-export const challengeOf = (verifier: string): string =>
-  createHash('sha256').update(verifier).digest('base64url')
 
 export const claimsOf = (token: string): Json =>
   JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
