@@ -6,6 +6,7 @@ import { openApiDocument } from './admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Context, Ports } from './context.ts'
 import { anyOrigin, originOf } from './directory/clients/store.ts'
+import { federationRoutes } from './federation/routes.ts'
 import { errorAnswer, json } from './http/answer.ts'
 import { asset } from './http/assets.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
@@ -41,6 +42,7 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     .use(operationalRoutes(context, routes))
     .use(tokenRoutes(context))
     .use(browserRoutes(context))
+    .use(federationRoutes(context))
     .use(accountRoutes(context))
   for (const route of routes)
     elysia.route(route.method, ADMIN_PREFIX + route.path, serve(context, route), { parse: 'none' })

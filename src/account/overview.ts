@@ -8,9 +8,10 @@ import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut, revokeSession } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
+import { identitiesOf } from './identities.ts'
 import { accountToken, enter, openForm, permit } from './person.ts'
 
-const notices = ['password_changed', 'session_ended'] as const
+const notices = ['password_changed', 'session_ended', 'account_linked', 'account_unlinked'] as const
 
 /** A person's own page: who I am, where I am signed in. A login that no client asked for ends here. */
 export const getAccount =
@@ -22,6 +23,7 @@ export const getAccount =
     const { user, organization, login, permissions } = person
     const now = context.clock.now()
     const sessions = await context.store.read(q => listUserSessions(q, user.id, now))
+    const identities = await identitiesOf(context, person)
     const asked = new URL(call.request.url).searchParams.get('notice')
     const notice = notices.find(name => name === asked)
     return render(
@@ -48,6 +50,7 @@ export const getAccount =
         session_action: '/account/sessions',
         logout_action: '/account/logout',
         ...(permissions.has('profile:update') && { change_password_url: '/account/change-password' }),
+        ...(identities && { identities }),
         ...(notice && { notice }),
       },
       { locale: localeOf(call) },

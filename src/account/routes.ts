@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { pageBoundary } from '#src/http/page-boundary.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'
+import { postLink, postUnlink } from './identities.ts'
 import { getAccount, getSignedOut, postLogout, postSessions } from './overview.ts'
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
@@ -14,6 +15,8 @@ export const accountRoutes = (context: Context) => {
   return new Elysia({ strictPath: true })
     .get('/account', page(getAccount(context)))
     .post('/account/sessions', page(postSessions(context)), raw)
+    .post('/account/identities/link', page(postLink(context)), raw)
+    .post('/account/identities/unlink', page(postUnlink(context)), raw)
     .post('/account/logout', page(postLogout(context)), raw)
     .get('/account/signed-out', page(getSignedOut()))
     .get('/account/change-password', page(getChangePassword(context)))

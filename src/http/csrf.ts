@@ -11,6 +11,8 @@ export type CsrfPurpose =
   | 'change_password'
   | 'consent'
   | 'account'
+  | 'link'
+  | 'arrival'
   | 'set_up'
   | 'sign_in'
   | 'logout'

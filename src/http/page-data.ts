@@ -93,6 +93,32 @@ export interface ChangePassword extends Common {
   cancel_url?: string
 }
 
+interface FromProvider extends Common {
+  action: string
+  csrf_token: string
+  provider: { name: string; kind: string }
+  client_name?: string
+  /** Back to the other ways of signing in. */
+  cancel_url: string
+}
+
+/** Somebody arrived whose address a user has already. Posts `password`, that user's. */
+export interface LinkAccount extends FromProvider {
+  email: string
+  error?: FormError<Code<'link-account.error.'>>
+}
+
+type ProfileField = 'first_name' | 'last_name' | 'email'
+
+/** Somebody new arrived, of whom the provider did not say enough. Posts the `missing` fields. */
+export interface CompleteProfile extends FromProvider {
+  missing: readonly ProfileField[]
+  /** What the provider said. */
+  email?: string
+  values?: Partial<Record<ProfileField, string>>
+  errors?: Partial<Record<ProfileField, Code<'set-up.error.'>>>
+}
+
 type SetUpField = 'username' | 'email' | 'first_name' | 'last_name'
 
 /** The first administrator. Posts `token`, username, email, first_name, last_name, `password`, `password_repeat`. */
@@ -156,6 +182,21 @@ export interface Account extends Common {
   logout_action: string
   /** Absent for a person who may not change their own profile. */
   change_password_url?: string
+  /** Other ways in. Linking posts `provider`; unlinking posts `provider` and `subject`. */
+  identities?: {
+    link_action: string
+    unlink_action: string
+    /** `may_unlink`: the only way in is never given up. */
+    linked: {
+      provider: string
+      name: string
+      kind: string
+      subject: string
+      label: string
+      may_unlink: boolean
+    }[]
+    available: { provider: string; name: string; kind: string }[]
+  }
   notice?: Code<'account.notice.'>
 }
 
@@ -165,6 +206,8 @@ export interface Pages {
   consent: Consent
   'change-password': ChangePassword
   'set-up': SetUp
+  'link-account': LinkAccount
+  'complete-profile': CompleteProfile
   'signed-in': SignedIn
   'logout-confirm': LogoutConfirm
   'logged-out': LoggedOut

@@ -39,12 +39,17 @@ export const advance = async (
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
   const answer =
     after === 'get'
-      ? stepPage(context, visitor, stored, next)
+      ? await stepPage(context, visitor, stored, next)
       : seeOther(`/oauth/${next.step.replace('_', '-')}?request=${stored.handle}`)
   return withCookies(answer, cookies)
 }
 
-const stepPage = (context: Context, visitor: Visitor, flow: StoredFlow, next: PageStep): Response => {
+const stepPage = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  next: PageStep,
+): Promise<Response> => {
   if (next.step === 'login') return loginPage(context, visitor, flow, next.login)
   if (next.step === 'select_account') return selectAccountPage(context, visitor, flow, next.logins)
   const page = next.step === 'consent' ? consentPage : changePasswordPage

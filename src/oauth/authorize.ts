@@ -71,7 +71,7 @@ export const getParked =
   }
 
 /** Refusals are pages until the redirect URI is known to be the client's own, and redirects from then on. */
-const authorize = async (
+export const authorize = async (
   context: Context,
   call: Call,
   parameters: ParameterMap,
@@ -128,7 +128,7 @@ const redirectingErrors = async (
   }
 }
 
-const queryOf = ({ request }: Call): string => {
+export const queryOf = ({ request }: Call): string => {
   const start = request.url.indexOf('?')
   return start < 0 ? '' : request.url.slice(start + 1)
 }

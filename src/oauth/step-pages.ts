@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { chooseLocale } from '#src/http/locale.ts'
@@ -46,13 +47,14 @@ const show = <Page extends keyof Pages>(
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
 
 /** `login`: whose password is asked for again, if anybody's. */
-export const loginPage = (
+export const loginPage = async (
   context: Context,
   visitor: Visitor,
   flow: StoredFlow,
   login?: Login,
   again?: Again<'login'>,
-): Response => {
+): Promise<Response> => {
+  const providers = await listButtons(context.store, flow.organization.id, flow.handle)
   const username = login?.username ?? flow.request.login_hint
   return show(
     'login',
@@ -64,6 +66,7 @@ export const loginPage = (
       csrf_token: stepToken(context, flow, 'login'),
       ...clientName(flow),
       ...(username !== undefined && { username }),
+      providers,
     },
     again,
   )

@@ -1,0 +1,89 @@
+import type { Context } from '#src/context.ts'
+import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
+import {
+  findEnabledProviders,
+  findProvider,
+  type IdentityProvider,
+} from '#src/directory/identity-providers/store.ts'
+import { linkToken } from '#src/federation/departure.ts'
+import { recordLink } from '#src/federation/link.ts'
+import { type ExternalAccount, listAccounts, removeAccount } from '#src/federation/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { withCookies } from '#src/http/cookies.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { Account } from '#src/http/page-data.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
+import { openForm, type Person, permit } from './person.ts'
+
+interface Linked {
+  account: ExternalAccount
+  provider: IdentityProvider
+}
+
+/** Whether there is another way in when one is given up: the password, or a provider that still lets people in. */
+const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalAccount): boolean =>
+  user.password_hash !== null ||
+  linked.some(({ account, provider }) => provider.enabled && account.subject !== given.subject)
+
+/** The ways in beside the password; nothing for a person who may not change their profile, or where there is none. */
+export const identitiesOf = async (context: Context, person: Person): Promise<Account['identities']> => {
+  const { user, organization, permissions } = person
+  const linked = await context.store.read(q => listAccounts(q, user.id))
+  const enabled = await findEnabledProviders(context.store, organization.id)
+  if (!permissions.has('profile:update') || linked.length + enabled.length === 0) return undefined
+  const shown = (provider: IdentityProvider) => ({
+    provider: provider.alias,
+    name: provider.name,
+    kind: kindOf(provider),
+  })
+  return {
+    link_action: '/account/identities/link',
+    unlink_action: '/account/identities/unlink',
+    linked: linked.map(({ account, provider }) => ({
+      ...shown(provider),
+      subject: account.subject,
+      label: account.label,
+      may_unlink: mayUnlink(person, linked, account),
+    })),
+    available: enabled
+      .filter(({ id }) => !linked.some(({ account }) => account.provider_id === id))
+      .map(shown),
+  }
+}
+
+/** Sends the person to the provider; what comes back is linked to them. */
+export const postLink =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    permit(person, 'profile:update')
+    const provider = await findProvider(context.store, form.get('provider') ?? '')
+    const { user, organization } = person
+    if (!provider?.enabled || provider.organization_id !== organization.id)
+      throw new PageError('not_found', 404, { retry_url: '/account' })
+    const flow = await flowOf(context, accountRequest(organization.id))
+    const { stored, cookies } = await storeFlow(context, visitorOf(context, call), flow)
+    const query = new URLSearchParams({ request: stored.handle, link: linkToken(context, stored, user.id) })
+    return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
+  }
+
+/** Nobody comes in through that account any more; the last way in stays. */
+export const postUnlink =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    permit(person, 'profile:update')
+    const { user } = person
+    await context.store.write(async tx => {
+      const linked = await listAccounts(tx, user.id)
+      const given = linked.find(
+        ({ account, provider }) =>
+          provider.alias === form.get('provider') && account.subject === form.get('subject'),
+      )
+      if (!given || !mayUnlink(person, linked, given.account)) throw new PageError('bad_request', 400)
+      await removeAccount(tx, given.account)
+      await recordLink(context, tx, user, { unlinked: given.provider.id }, call)
+    })
+    return seeOther('/account?notice=account_unlinked')
+  }

@@ -1,0 +1,115 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { exceeding } from '#src/lib/permission.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Profile } from './profile.ts'
+import { findAccount, insertAccount, listAccounts } from './store.ts'
+
+/** Somebody who came back from a provider, as it vouches for them. */
+export interface Arrival {
+  provider: IdentityProvider
+  organization: Organization
+  profile: Profile
+  /** The person on whose own page the account is to be linked. */
+  linking?: UserId | undefined
+}
+
+export type Admission =
+  /** Known by the provider's subject. */
+  | { step: 'enter'; user: UserRow }
+  /** An existing user whom the provider may name. */
+  | { step: 'link'; user: UserRow }
+  /** An existing user whom it may not: the person has to know the local password. */
+  | { step: 'prove'; user: UserRow }
+  /** Somebody new, of whom something is missing. */
+  | { step: 'complete' }
+  | { step: 'create' }
+  | { step: 'refuse'; reason: string; user_id?: UserId }
+
+/** Who it is, and what is left to do: the one rule for all providers (decisions.md section 5, "Linking"). */
+export const admit = async (q: Queries, arrival: Arrival): Promise<Admission> => {
+  const { provider, organization, profile, linking } = arrival
+  const account = await findAccount(q, { provider_id: provider.id, subject: profile.subject })
+  const known_id = account?.user_id ?? linking
+  if (account && linking && account.user_id !== linking) return { step: 'refuse', reason: 'linked_elsewhere' }
+  if (known_id) {
+    const user = await findUser(q, organization.id, known_id)
+    if (!user?.enabled) return { step: 'refuse', reason: 'user_disabled', user_id: known_id }
+    return { step: account ? 'enter' : 'link', user }
+  }
+  const user = profile.email ? await findUserForLogin(q, organization.id, profile.email) : undefined
+  if (!user) return newcomer(arrival)
+  if (!(await mayName(q, arrival, user))) return { step: 'prove', user }
+  return user.enabled ? { step: 'link', user } : { step: 'refuse', reason: 'user_disabled', user_id: user.id }
+}
+
+const newcomer = ({ provider, organization, profile }: Arrival): Admission => {
+  if (!provider.allow_registration) return { step: 'refuse', reason: 'registration_closed' }
+  if (profile.email && !admits(organization, profile.email))
+    return { step: 'refuse', reason: 'domain_not_allowed' }
+  const isWhole = profile.email && (profile.first_name || profile.last_name)
+  return { step: isWhole ? 'create' : 'complete' }
+}
+
+/** Whether the organization lets users have this address. */
+export const admits = (organization: Organization, email: string): boolean => {
+  const { allowed_domains } = settingsOf(organization)
+  return allowed_domains.length === 0 || allowed_domains.includes(canonicalEmail(email)?.split('@')[1] ?? '')
+}
+
+/**
+ * Whether the provider's word alone makes somebody this user: its administrator trusts the addresses that it calls verified, and
+ * the user has no more rights than the role `user`. Nor if another provider brought the user with an address that nobody
+ * verified: whoever did may wait in that account for the owner of the address.
+ */
+const mayName = async (q: Queries, { provider, profile }: Arrival, user: UserRow): Promise<boolean> => {
+  if (!provider.trust_email || !profile.email_verified) return false
+  if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
+  return user.email_verified || (await listAccounts(q, user.id)).length === 0
+}
+
+/** Links the provider's account to the user. A second arrival at the same moment has done so already: nothing more happens. */
+export const linkAccount = async (
+  context: Context,
+  tx: Transaction,
+  { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,
+  user: Pick<UserRow, 'id' | 'organization_id'>,
+): Promise<boolean> => {
+  const { subject } = profile
+  if (await findAccount(tx, { provider_id: provider.id, subject })) return false
+  await insertAccount(tx, {
+    provider_id: provider.id,
+    subject,
+    user_id: user.id,
+    organization_id: user.organization_id,
+    label: profile.email ?? profile.username ?? '',
+    created_at: context.clock.now(),
+  })
+  return true
+}
+
+/** A link made or ended changes the user: it is another way in. */
+export const recordLink = (
+  context: Context,
+  tx: Transaction,
+  user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
+  change: { linked: string } | { unlinked: string },
+  origin: Origin,
+): Promise<void> =>
+  record(context, tx, {
+    type: 'user.updated',
+    actor: { id: user.id, email: user.email },
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    metadata: { fields: ['external_accounts'], ...change },
+    subject_id: user.id,
+  })

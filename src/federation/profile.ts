@@ -1,0 +1,93 @@
+import type { Claims, Field } from '#src/directory/identity-providers/presets.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import { isPlain } from '#src/lib/text.ts'
+import { ArrivalError } from './refusal.ts'
+
+/** What a provider says of a person, under our names. */
+export interface Profile {
+  /** The same at every arrival of the same person. */
+  readonly subject: string
+  readonly email?: string | undefined
+  /** The provider's word, whether it is trusted or not. */
+  readonly email_verified: boolean
+  readonly username?: string | undefined
+  readonly first_name?: string | undefined
+  readonly last_name?: string | undefined
+  /** Names of roles. */
+  readonly roles: readonly string[]
+}
+
+const LONGEST_SUBJECT = 1024
+const MOST_ROLES = 100
+
+/** One line that can be stored, without blanks around it; undefined for anything else. */
+const line = (text: string | undefined, max: number): string | undefined => {
+  const trimmed = text?.trim()
+  return trimmed && trimmed.length <= max && isPlain(trimmed) && !/[\t\n]/.test(trimmed) ? trimmed : undefined
+}
+
+/**
+ * What can be stored of it: texts that cannot are as good as missing, an address that is none too.
+ *
+ * @throws ArrivalError `subject_missing`
+ */
+export const tidy = (profile: Profile): Profile => {
+  const { subject } = profile
+  if (!subject || subject.length > LONGEST_SUBJECT || !isPlain(subject))
+    throw new ArrivalError('subject_missing')
+  const email = line(profile.email, 254)
+  return {
+    subject,
+    email: email && canonicalEmail(email) ? email : undefined,
+    email_verified: profile.email_verified,
+    username: line(profile.username, 255),
+    first_name: line(profile.first_name, 255),
+    last_name: line(profile.last_name, 255),
+    roles: profile.roles.slice(0, MOST_ROLES).filter(name => line(name, 128) === name),
+  }
+}
+
+const textOf = (value: unknown): string | undefined => {
+  if (Array.isArray(value)) return textOf(value[0])
+  return typeof value === 'string' || Number.isSafeInteger(value) ? String(value) : undefined
+}
+
+const standard = {
+  subject: ['sub'],
+  username: ['preferred_username', 'nickname'],
+  email: ['email'],
+  email_verified: ['email_verified'],
+  first_name: ['given_name'],
+  last_name: ['family_name'],
+  name: ['name'],
+  roles: [],
+} satisfies Required<Claims>
+
+/**
+ * The person of a set of claims: by the provider's own mapping, else by the names that its preset knows, else by the standard
+ * ones (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
+ */
+export const profileOf = (
+  { attribute_mapping }: Pick<IdentityProvider, 'attribute_mapping'>,
+  claims: Readonly<Record<string, unknown>>,
+  preset: Claims = {},
+): Profile => {
+  const value = (field: Field | 'name'): unknown => {
+    const mapped = attribute_mapping[field]
+    const names = mapped === undefined ? (preset[field] ?? standard[field]) : [mapped]
+    return names.map(name => (Object.hasOwn(claims, name) ? claims[name] : undefined)).find(Boolean)
+  }
+  const [first, ...others] = (textOf(value('name')) ?? '').trim().split(/\s+/)
+  const roles = value('roles')
+  return {
+    subject: textOf(value('subject')) ?? '',
+    email: textOf(value('email')),
+    // Some say it as a text: https://developer.apple.com/documentation/signinwithapple/authenticating-users-with-sign-in-with-apple
+    email_verified: [true, 'true'].includes(value('email_verified') as boolean | string),
+    username: textOf(value('username')),
+    first_name: textOf(value('first_name')) ?? first,
+    last_name: textOf(value('last_name')) ?? others.join(' '),
+    roles: (Array.isArray(roles) ? roles : [roles]).filter(name => typeof name === 'string'),
+  }
+}

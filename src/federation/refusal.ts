@@ -1,0 +1,82 @@
+import { nobody, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { retryLater } from '#src/lib/app-error.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { checkThrottle, countFailure, networkOf, type ThrottleKey } from '#src/sign-in/throttle.ts'
+
+interface ArrivalErrorOptions extends ErrorOptions {
+  user_id?: UserId | undefined
+  /** The address that the provider named. */
+  email?: string | undefined
+}
+
+/** Why somebody who came back from a provider is not let in: for the audit log, never for the page. */
+export class ArrivalError extends Error {
+  override readonly name = 'ArrivalError'
+  readonly reason: string
+  readonly user_id: UserId | undefined
+  readonly email: string
+
+  constructor(reason: string, { user_id, email, ...options }: ArrivalErrorOptions = {}) {
+    super(reason, options)
+    this.reason = reason
+    this.user_id = user_id
+    this.email = email ?? ''
+  }
+}
+
+/** Refused arrivals from one address, apart from wrong passwords. */
+const arrivalsFrom = (ip_address: string): ThrottleKey => ({
+  key: `arrivals:${networkOf(ip_address)}`,
+  limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
+})
+
+/** 429 after too many refused arrivals from the same address. */
+export const checkArrivals = async (context: Context, { ip_address }: Call): Promise<void> => {
+  const wait = await context.store.read(q => checkThrottle(context, q, [arrivalsFrom(ip_address)]))
+  if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
+}
+
+/** Records the reason and gives the page that says none: one for all. */
+export const refuseArrival = async (
+  context: Context,
+  call: Call,
+  provider: IdentityProvider,
+  error: ArrivalError,
+  retry_url?: string,
+): Promise<PageError> => {
+  const { reason, user_id, email } = error
+  context.log.warn(
+    {
+      event: 'arrival_refused',
+      request_id: call.request_id,
+      provider: provider.alias,
+      reason,
+      err: error.cause,
+    },
+    'somebody who came back from an identity provider was not let in',
+  )
+  await context.store.write(async tx => {
+    const [attempt_count] = await countFailure(context, tx, [arrivalsFrom(call.ip_address)])
+    await record(context, tx, {
+      type: 'user.login_failed',
+      actor: nobody,
+      target_id: user_id ?? '',
+      target_type: 'user',
+      organization_id: provider.organization_id,
+      origin: call,
+      metadata: {
+        username_attempted: email,
+        failure_reason: reason,
+        attempt_count,
+        identity_provider: provider.id,
+      },
+      subject_id: user_id ?? null,
+    })
+  })
+  return new PageError('provider', 400, { cause: error, ...(retry_url && { retry_url }) })
+}

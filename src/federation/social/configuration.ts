@@ -1,0 +1,94 @@
+import { createPrivateKey } from 'node:crypto'
+import * as client from 'openid-client'
+import type { Context, Outbound } from '#src/context.ts'
+import { openSecret } from '#src/directory/identity-providers/service.ts'
+import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
+import { isAllowed } from '#src/http/outbound.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { signWith } from '#src/tokens/signature.ts'
+
+/** openid-client's way of asking, through ours. */
+export const through =
+  (fetch: Outbound): client.CustomFetch =>
+  (url, { method, headers, body, signal }) =>
+    fetch(url, {
+      method,
+      headers,
+      ...(body != null && { body: body instanceof URLSearchParams ? body : String(body) }),
+      ...(signal && { signal }),
+    })
+
+/** The library refuses plain http unless told; for whom it is allowed, the server's settings say. */
+export const allowHttp = ({ config }: Context, url: string) =>
+  isAllowed(config, new URL(url)) ? [client.allowInsecureRequests] : []
+
+const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+const LIVES = 5 * MINUTE
+
+/** Apple's secret: https://developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret */
+const signedSecret =
+  (context: Context, { settings }: OidcProvider, pem: string): client.ClientAuth =>
+  (_server, { client_id }, body) => {
+    const now = context.clock.now()
+    const input = [
+      { alg: 'ES256', kid: settings.key_id },
+      {
+        iss: settings.team_id,
+        sub: client_id,
+        aud: settings.issuer,
+        iat: Math.floor(now / SECOND),
+        exp: Math.floor((now + LIVES) / SECOND),
+      },
+    ]
+      .map(encode)
+      .join('.')
+    body.set('client_id', client_id)
+    body.set('client_secret', `${input}.${signWith(createPrivateKey(pem), 'ES256', input)}`)
+  }
+
+/** How our client proves itself there, as far as the metadata says: https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata */
+const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth => {
+  const secret = openSecret(context, provider)
+  const { team_id, key_id } = provider.settings
+  if (!secret) return client.None()
+  if (team_id && key_id) return signedSecret(context, provider, secret)
+  const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
+  return (server, ...rest) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    return (methods.includes('client_secret_basic') ? basic : post)(server, ...rest)
+  }
+}
+
+interface Known {
+  version: number
+  expires_at: number
+  configuration: Promise<client.Configuration>
+}
+
+const KNOWN_FOR = 10 * MINUTE
+const instances = new WeakMap<Context['store'], Map<string, Known>>()
+
+/** The provider's metadata and our client there: asked for once in ten minutes, and anew after a change or a failure. */
+export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
+  const known = instances.get(context.store) ?? new Map<string, Known>()
+  instances.set(context.store, known)
+  const now = context.clock.now()
+  const found = known.get(provider.id)
+  if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
+  const configuration = discover(context, provider)
+  known.set(provider.id, { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration })
+  configuration.catch(() => {
+    if (known.get(provider.id)?.configuration === configuration) known.delete(provider.id)
+  })
+  return configuration
+}
+
+const discover = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
+  const { issuer, client_id } = provider.settings
+  return client.discovery(new URL(issuer), client_id, undefined, clientAuth(context, provider), {
+    [client.customFetch]: through(context.fetch),
+    // Without the first an ID token fresh from the provider's token endpoint goes unverified.
+    execute: [client.enableNonRepudiationChecks, ...allowHttp(context, issuer)],
+  })
+}

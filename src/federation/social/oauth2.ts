@@ -1,0 +1,78 @@
+import * as client from 'openid-client'
+import type { Context } from '#src/context.ts'
+import { findPreset } from '#src/directory/identity-providers/presets.ts'
+import { openSecret } from '#src/directory/identity-providers/service.ts'
+import type { OAuth2Provider } from '#src/directory/identity-providers/store.ts'
+import { bound } from '#src/federation/journey.ts'
+import { profileOf } from '#src/federation/profile.ts'
+import { ArrivalError } from '#src/federation/refusal.ts'
+import { allowHttp, through } from './configuration.ts'
+import { redirectUri, type Upstream } from './upstream.ts'
+
+/** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
+export const oauth2: Upstream<OAuth2Provider> = {
+  leave: async (context, { provider, state }) =>
+    client.buildAuthorizationUrl(configurationOf(context, provider), {
+      redirect_uri: redirectUri(context, provider),
+      scope: provider.settings.scopes.join(' '),
+      state,
+      code_challenge: await client.calculatePKCECodeChallenge(bound(context, 'code_verifier', state)),
+      code_challenge_method: 'S256',
+    }),
+
+  prove: async (context, provider, { parameters, state }) => {
+    const configuration = configurationOf(context, provider)
+    // There is no metadata to compare an issuer with: the redirect URI, one for each provider, tells them apart.
+    parameters.delete('iss')
+    const { access_token } = await client.authorizationCodeGrant(
+      configuration,
+      new URL(`${redirectUri(context, provider)}?${parameters}`),
+      { expectedState: state, pkceCodeVerifier: bound(context, 'code_verifier', state) },
+    )
+    const { userinfo_endpoint, emails_endpoint, preset } = provider.settings
+    const claims = await load(configuration, access_token, userinfo_endpoint)
+    if (typeof claims !== 'object' || claims === null) throw new ArrivalError('userinfo')
+    const profile = profileOf(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
+    // Only the list of addresses says which of them are verified.
+    if (!emails_endpoint) return { ...profile, email_verified: false }
+    return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
+  },
+}
+
+const configurationOf = (context: Context, provider: OAuth2Provider): client.Configuration => {
+  const { authorization_endpoint, token_endpoint, client_id } = provider.settings
+  const configuration = new client.Configuration(
+    { issuer: new URL(authorization_endpoint).origin, authorization_endpoint, token_endpoint },
+    client_id,
+    undefined,
+    client.ClientSecretPost(openSecret(context, provider)),
+  )
+  configuration[client.customFetch] = through(context.fetch)
+  for (const allow of allowHttp(context, token_endpoint)) allow(configuration)
+  return configuration
+}
+
+const load = async (configuration: client.Configuration, token: string, url: string): Promise<unknown> => {
+  const headers = new Headers({ accept: 'application/json', 'user-agent': 'Gatehouse' })
+  const answer = await client.fetchProtectedResource(configuration, token, new URL(url), 'GET', null, headers)
+  if (answer.status !== 200) throw new ArrivalError('userinfo')
+  return answer.json()
+}
+
+interface Email {
+  email: string
+  verified: boolean
+  primary?: boolean
+}
+
+const isEmail = (entry: unknown): entry is Email =>
+  typeof entry === 'object' && entry !== null && 'email' in entry && typeof entry.email === 'string'
+
+/** The primary address when it is verified, else one that is, else the primary as one that is not. */
+const chooseEmail = (list: unknown): { email?: string; email_verified: boolean } => {
+  const emails = (Array.isArray(list) ? list : []).filter(isEmail)
+  const primary = emails.find(entry => entry.primary === true)
+  const verified = [primary, ...emails].find(entry => entry?.verified === true)
+  const email = (verified ?? primary)?.email
+  return { ...(email && { email }), email_verified: verified !== undefined }
+}

@@ -1,0 +1,94 @@
+import * as client from 'openid-client'
+import type { SigningAlg } from '#src/context.ts'
+import { findPreset } from '#src/directory/identity-providers/presets.ts'
+import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
+import { bound } from '#src/federation/journey.ts'
+import { type Profile, profileOf } from '#src/federation/profile.ts'
+import { ArrivalError } from '#src/federation/refusal.ts'
+import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
+import { configurationOf } from './configuration.ts'
+import { type Callback, redirectUri, type Upstream } from './upstream.ts'
+
+type Claims = Record<string, unknown>
+
+/** OpenID Connect, the code flow: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth */
+export const openid: Upstream<OidcProvider> = {
+  leave: async (context, { provider, state, request, reauthenticate }) => {
+    const configuration = await configurationOf(context, provider)
+    const { scopes, response_mode } = provider.settings
+    const prompt = reauthenticate
+      ? 'login'
+      : request.prompts.includes('select_account')
+        ? 'select_account'
+        : undefined
+    return client.buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri(context, provider),
+      scope: scopes.join(' '),
+      state,
+      nonce: bound(context, 'nonce', state),
+      code_challenge: await client.calculatePKCECodeChallenge(bound(context, 'code_verifier', state)),
+      code_challenge_method: 'S256',
+      ...(response_mode !== 'query' && { response_mode }),
+      ...(prompt && { prompt }),
+      ...(request.login_hint !== undefined && { login_hint: request.login_hint }),
+      ...(request.ui_locales.length > 0 && { ui_locales: request.ui_locales.join(' ') }),
+    })
+  },
+
+  prove: async (context, provider, callback) => {
+    const configuration = await configurationOf(context, provider)
+    const { parameters, state } = callback
+    const answer = await client.authorizationCodeGrant(
+      configuration,
+      new URL(`${redirectUri(context, provider)}?${parameters}`),
+      {
+        expectedState: state,
+        expectedNonce: bound(context, 'nonce', state),
+        pkceCodeVerifier: bound(context, 'code_verifier', state),
+        idTokenExpected: true,
+      },
+    )
+    const claims = answer.claims()
+    if (!claims) throw new ArrivalError('id_token_missing')
+    checkAccessTokenHash(answer, claims)
+    const preset = findPreset(provider.settings.preset)?.claims
+    const known: Claims = { ...namesOf(provider, callback), ...claims }
+    const profile = profileOf(provider, known, preset)
+    if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
+    const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
+    return profileOf(provider, { ...more, ...known }, preset)
+  },
+}
+
+const isWhole = ({ email, first_name, last_name }: Profile): boolean =>
+  Boolean(email && (first_name || last_name))
+
+const hashedAlgs: ReadonlySet<string> = new Set(['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'])
+
+/** The library leaves `at_hash` alone: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation */
+const checkAccessTokenHash = (
+  { id_token = '', access_token }: client.TokenEndpointResponse,
+  { at_hash }: client.IDToken,
+): void => {
+  if (at_hash === undefined) return
+  const header = JSON.parse(Buffer.from(id_token.split('.', 1)[0] ?? '', 'base64url').toString()) as {
+    alg: string
+  }
+  const alg = header.alg.replace(/^PS/, 'RS')
+  if (hashedAlgs.has(alg) && at_hash !== accessTokenHash(access_token, alg as SigningAlg))
+    throw new ArrivalError('id_token_at_hash')
+}
+
+/** Apple names a person once, beside its signed answer: good enough for a name, and for nothing else. */
+const namesOf = ({ settings }: OidcProvider, { parameters }: Callback): Claims => {
+  const text = settings.preset === 'apple' ? parameters.get('user') : null
+  try {
+    const { name } = JSON.parse(text ?? '{}') as { name?: { firstName?: unknown; lastName?: unknown } }
+    return {
+      ...(name?.firstName !== undefined && { given_name: name.firstName }),
+      ...(name?.lastName !== undefined && { family_name: name.lastName }),
+    }
+  } catch {
+    return {}
+  }
+}
