@@ -1,5 +1,5 @@
-import { and, desc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
-import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
+import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -137,13 +137,20 @@ export const moveLogins = async (
   await tx.update(logins).set({ browser_hash: to_hash }).where(eq(logins.browser_hash, from_hash))
 }
 
-const removeWhere = async (tx: Transaction, which: SQL): Promise<void> => {
-  await tx.delete(tx.tables.logins).where(which)
+/** Ends logins; the sessions that came from them stay as they are. */
+export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<void> => {
+  const { logins } = tx.tables
+  await tx.delete(logins).where(inArray(logins.id, login_ids))
 }
 
-/** Ends logins; the sessions that came from them stay as they are. */
-export const endLogins = (tx: Transaction, login_ids: LoginId[]): Promise<void> =>
-  removeWhere(tx, inArray(tx.tables.logins.id, login_ids))
-
-export const endUserLogins = (tx: Transaction, user_id: UserId): Promise<void> =>
-  removeWhere(tx, eq(tx.tables.logins.user_id, user_id))
+/** All logins of a user, if the user belongs to the organization when one is given. */
+export const endUserLogins = async (
+  tx: Transaction,
+  user_id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  const { logins } = tx.tables
+  await tx
+    .delete(logins)
+    .where(and(eq(logins.user_id, user_id), organization_id && eq(logins.organization_id, organization_id)))
+}

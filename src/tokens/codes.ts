@@ -116,10 +116,20 @@ export const findUsedCode = async (
   return row?.session_id ?? undefined
 }
 
-/** Codes that nobody has redeemed yet never will be. */
-export const killCodes = async (tx: Transaction, user_id: UserId): Promise<void> => {
-  const { authorization_codes } = tx.tables
+/** Codes that nobody has redeemed yet never will be. `organization_id` as for `endUserLogins`. */
+export const killCodes = async (
+  tx: Transaction,
+  user_id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  const { authorization_codes: codes } = tx.tables
   await tx
-    .delete(authorization_codes)
-    .where(and(eq(authorization_codes.user_id, user_id), isNull(authorization_codes.consumed_at)))
+    .delete(codes)
+    .where(
+      and(
+        eq(codes.user_id, user_id),
+        organization_id && eq(codes.organization_id, organization_id),
+        isNull(codes.consumed_at),
+      ),
+    )
 }

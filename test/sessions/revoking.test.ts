@@ -94,6 +94,16 @@ describe('revoking (decisions.md section 4)', () => {
     expect((await redeem(app, client, code)).status).toBe(400)
   })
 
+  test('M-06 asked for within another organization it touches neither session nor login nor code', async () => {
+    const { app, alice, client, revoke, loginsOf, isAlive } = await start()
+    const acme = await addOrganization(app, 'acme')
+    const tokens = await grantTokens(app, client, alice)
+    const code = await addCode(app, client, alice)
+    expect(await revoke({ user_id: alice.id, organization_id: acme.id })).toBe(0)
+    expect([await isAlive(tokens), (await loginsOf(alice)).length]).toEqual([true, 2])
+    expect((await redeem(app, client, code)).status).toBe(200)
+  })
+
   test('a user’s sessions at one client end the logins that these came from, not the others', async () => {
     const { app, alice, client, other, revoke, loginsOf } = await start()
     await grantTokens(app, client, alice)
