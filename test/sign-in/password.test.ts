@@ -224,12 +224,15 @@ test('a password that is reset while it is being verified opens nothing', async 
 })
 
 test('a full queue of hashes is said on the page', async () => {
-  const verify = spyOn(Bun.password, 'verify').mockImplementation(() => new Promise(() => {}))
+  const held = Promise.withResolvers<boolean>()
+  const verify = spyOn(Bun.password, 'verify').mockImplementation(() => held.promise)
   const flood = Array.from({ length: 500 }, (_, i) => attempt(`flood${i}`, 'x', newAddress()))
   const busy = await Promise.race(
     flood.map(async page => ((await page).status === 503 ? page : new Promise<never>(() => {}))),
   )
   expect(busy.headers.get('retry-after')).toBe('2')
   expect(busy.html).toContain('Many people are signing in right now')
+  held.resolve(false)
+  await Promise.all(flood)
   verify.mockRestore()
 })
