@@ -32,9 +32,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
     return statement
   }
 
-  // A bare parameter in a join is looked at by the planner of SQLite 3.54, which then compiles the statement anew at each
-  // execution: 3 to 40 µs. Behind a unary plus, which does nothing else, it is left alone.
-  const dialect = Object.assign(new SQLiteAsyncDialect(), { escapeParam: () => '+?' })
+  const dialect = new SQLiteAsyncDialect()
   // SQLite plans a join anew whenever a parameter that it compares with a column is bound, which costs 5 to 20 µs; the
   // unary plus, which does nothing, keeps the parameter out of the planner's sight.
   dialect.escapeParam = () => '+?'
