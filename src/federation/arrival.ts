@@ -19,17 +19,25 @@ import {
 import { proceedAs } from '#src/oauth/proven.ts'
 import { consumePending } from '#src/oauth/store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import { mustReauthenticate } from './departure.ts'
 import { endJourney, storeArrival } from './journey.ts'
 import { type Arrival, admit, linkAccount, recordLink } from './link.ts'
 import { createNewcomer } from './newcomer.ts'
 import { type Profile, tidy } from './profile.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from './refusal.ts'
 
+/** What was asked of the provider, on the journey that somebody comes back from. */
+export interface Asked {
+  /** Milliseconds. */
+  readonly sent_at: number
+  readonly reauthenticate: boolean
+}
+
 interface Answer {
   /** As it came back; undefined for somebody whom the provider sent of its own accord. */
   state: string | undefined
   /** Judges what the provider said. Whatever it throws, nobody is let in. */
-  prove(): Promise<Profile>
+  prove(asked: Asked | undefined): Promise<Profile>
 }
 
 /** Somebody comes back from a provider: in by way of `admit`, or refused with one page for every reason. */
@@ -41,10 +49,10 @@ export const receive = async (
 ): Promise<Response> => {
   await checkArrivals(context, call)
   const visitor = visitorOf(context, call)
-  const { flow, cookies, linking } = await flowFor(context, visitor, provider, state)
+  const { flow, cookies, linking, asked } = await flowFor(context, visitor, provider, state)
   return refusing(context, visitor, { provider, flow, linking }, async () => {
     if (!provider.enabled) throw new ArrivalError('provider_disabled')
-    const profile = tidy(await prove().catch(asArrivalError))
+    const profile = tidy(await prove(asked).catch(asArrivalError))
     const answer = await enter(context, visitor, flow, {
       provider,
       organization: flow.organization,
@@ -65,7 +73,7 @@ const flowFor = async (
   visitor: Visitor,
   provider: IdentityProvider,
   state: string | undefined,
-): Promise<{ flow: StoredFlow; cookies: string[]; linking?: UserId | undefined }> => {
+): Promise<{ flow: StoredFlow; cookies: string[]; linking?: UserId | undefined; asked?: Asked }> => {
   if (state === undefined) {
     const { stored, cookies } = await storeFlow(
       context,
@@ -78,7 +86,8 @@ const flowFor = async (
   const journey = browser_hash && (await endJourney(context, { state, browser_hash, provider }))
   if (!journey) throw await refuseArrival(context, visitor.call, provider, new ArrivalError('unknown_state'))
   const flow = await findFlow(context, visitor, journey.handle)
-  return { flow, cookies: [], linking: journey.linking }
+  const asked = { sent_at: journey.created_at, reauthenticate: mustReauthenticate(flow.request) }
+  return { flow, cookies: [], linking: journey.linking, asked }
 }
 
 /** Runs `body`; a refusal is recorded, and the page says where to start again. */

@@ -21,6 +21,7 @@ import {
 import type { FlowRequest } from '#src/oauth/store.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { storeJourney } from './journey.ts'
+import { causesOf } from './refusal.ts'
 
 /** Somebody about to be sent to a provider. */
 export interface Departure<P extends IdentityProvider> {
@@ -85,13 +86,11 @@ const send = async <P extends IdentityProvider>(
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const { request } = flow
   const state = newSecret()
-  const reauthenticate = request.prompts.includes('login') || request.max_age !== undefined
+  const reauthenticate = mustReauthenticate(request)
   const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
     const { request_id } = visitor.call
-    context.log.warn(
-      { event: 'provider_failed', request_id, provider: provider.alias, err: cause },
-      'no way to it',
-    )
+    const causes = causesOf(cause).map(({ message }) => message)
+    context.log.warn({ event: 'provider_failed', request_id, provider: provider.alias, causes })
     throw new PageError('provider', 502, { cause })
   })
   const { stored, cookies } =
@@ -107,6 +106,10 @@ const send = async <P extends IdentityProvider>(
   })
   return withCookies(seeOther(location), cookies)
 }
+
+/** Whether what the provider remembers of the person is not good enough. */
+export const mustReauthenticate = ({ prompts, max_age }: FlowRequest): boolean =>
+  prompts.includes('login') || max_age !== undefined
 
 const SEPARATOR = '~'
 

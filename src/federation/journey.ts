@@ -26,9 +26,12 @@ export interface Journey extends Bag {
 
 const labelOf = ({ state_hash }: Pick<JourneyRow, 'state_hash'>): string => `journey:${state_hash}`
 
-const open = ({ master }: Context, row: JourneyRow): Journey => ({
+type Stored = Journey & Pick<JourneyRow, 'created_at'>
+
+const open = ({ master }: Context, row: JourneyRow): Stored => ({
   ...(JSON.parse(master.open(row.sealed, labelOf(row)).toString()) as Bag),
   provider_id: row.provider_id,
+  created_at: row.created_at,
 })
 
 /** Stores a journey of this browser under its state, a secret that works once. */
@@ -62,7 +65,7 @@ interface Returned {
 export const endJourney = async (
   context: Context,
   { state, browser_hash, provider }: Returned,
-): Promise<Journey | undefined> => {
+): Promise<Stored | undefined> => {
   const key = { state_hash: hashSecret(state), step: 'away', browser_hash, provider_id: provider.id } as const
   const row = await context.store.write(tx => consumeJourney(tx, { ...key, now: context.clock.now() }))
   return row && open(context, row)

@@ -29,6 +29,19 @@ export class ArrivalError extends Error {
   }
 }
 
+/** The error and what it came from, outermost first. */
+export const causesOf = (error: unknown): Error[] => {
+  const chain: Error[] = []
+  for (let link = error; link instanceof Error && chain.length < 5; link = link.cause) chain.push(link)
+  return chain
+}
+
+/** Its message, and the code that a provider answered with; nothing else of the answer, which may hold tokens. */
+const describe = (error: Error): string => {
+  const code = 'error' in error ? String(error.error) : ''
+  return `${error.message.slice(0, 200)}${/^[\w.-]{1,64}$/.test(code) ? ` (${code})` : ''}`
+}
+
 /** Refused arrivals from one address, apart from wrong passwords. */
 const arrivalsFrom = (ip_address: string): ThrottleKey => ({
   key: `arrivals:${networkOf(ip_address)}`,
@@ -50,16 +63,9 @@ export const refuseArrival = async (
   retry_url?: string,
 ): Promise<PageError> => {
   const { reason, user_id, email } = error
-  context.log.warn(
-    {
-      event: 'arrival_refused',
-      request_id: call.request_id,
-      provider: provider.alias,
-      reason,
-      err: error.cause,
-    },
-    'somebody who came back from an identity provider was not let in',
-  )
+  const { request_id } = call
+  const causes = causesOf(error.cause).map(describe)
+  context.log.warn({ event: 'arrival_refused', request_id, provider: provider.alias, reason, causes })
   await context.store.write(async tx => {
     const [attempt_count] = await countFailure(context, tx, [arrivalsFrom(call.ip_address)])
     await record(context, tx, {

@@ -50,6 +50,9 @@ export const openid: Upstream<OidcProvider> = {
     )
     const claims = answer.claims()
     if (!claims) throw new ArrivalError('id_token_missing')
+    // With one audience the library does not look at it: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
+    if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
+      throw new ArrivalError('id_token_azp')
     checkAccessTokenHash(answer, claims)
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }

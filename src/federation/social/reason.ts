@@ -1,16 +1,44 @@
 import * as client from 'openid-client'
+import { causesOf } from '#src/federation/refusal.ts'
 import { OutboundError } from '#src/http/outbound.ts'
 
-/** What the audit log says of an error of openid-client: a word of ours, never what the provider sent. */
-export const reasonOf = (error: unknown): string => {
-  const chain = causes(error)
-  if (chain.some(link => link instanceof OutboundError)) return 'provider_unreachable'
-  return 'x'
-}
+type Judge = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
 
-const causes = (error: unknown): Error[] => {
-  const chain: Error[] = []
-  for (let link = error; link instanceof Error && chain.length < 5; link = link.cause) chain.push(link)
-  return chain
+/** The claim or attribute that an error of the library is about: its own word, never the provider's. */
+const named = ({ cause }: { cause?: unknown }, key: 'claim' | 'attribute'): string | undefined =>
+  typeof cause === 'object' && cause !== null && key in cause
+    ? String((cause as Record<string, unknown>)[key])
+    : undefined
+
+const messages: [RegExp, string][] = [
+  [/"alg" header|unsupported JWS/, 'id_token_alg'],
+  [/signature/, 'id_token_signature'],
+  [/ID Token|JWT|"id_token"/, 'id_token'],
+]
+
+const judges: Judge[] = [
+  error => (error instanceof OutboundError ? 'provider_unreachable' : undefined),
+  error => {
+    if (!(error instanceof client.AuthorizationResponseError)) return undefined
+    return error.error === 'access_denied' ? 'access_denied' : 'provider_error'
+  },
+  error => (error instanceof client.ResponseBodyError ? 'code_refused' : undefined),
+  error => (error.code === 'OAUTH_KEY_SELECTION_FAILED' ? 'id_token_key' : undefined),
+  error => {
+    const claim = named(error, 'claim') ?? /^JWT "(\w+)" .*claim missing/.exec(error.message)?.[1]
+    return claim && `id_token_${claim}`
+  },
+  error => (named(error, 'attribute') === 'sub' ? 'userinfo_sub' : undefined),
+  error => messages.find(([pattern]) => pattern.test(error.message))?.[1],
+]
+
+/** What the audit log says of an error of openid-client; the server's own log has its messages. */
+export const reasonOf = (error: unknown): string => {
+  const links = causesOf(error)
+  for (const judge of judges)
+    for (const link of links) {
+      const reason = judge(link)
+      if (reason) return reason
+    }
+  return 'bad_answer'
 }
-void client

@@ -1,0 +1,176 @@
+import { hash, type KeyObject, randomUUID } from 'node:crypto'
+import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
+import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
+
+type Claims = Record<string, unknown>
+
+/** What a token endpoint is about to say: tests spoil it. */
+export interface Draft {
+  header: Record<string, unknown>
+  claims: Claims
+  access_token: string
+  userinfo: Claims
+  key: KeyObject
+}
+
+interface Options {
+  /** With a path or without; the provider answers below it. */
+  issuer: string
+  twist?: (draft: Draft) => void
+  /** What the key set says, given what it would say. */
+  publish?: (keys: Claims[]) => Claims[]
+}
+
+interface Grant {
+  user: Claims
+  request: URLSearchParams
+}
+
+const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
+
+const html = (body: string): Response =>
+  new Response(
+    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Fake provider</title><style>body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
+input:not([type=checkbox]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}
+button{font:inherit;padding:.4rem 1rem}</style>${body}`,
+    { headers: { 'content-type': 'text/html; charset=utf-8' } },
+  )
+
+const hidden = (fields: Iterable<[string, string]>): string =>
+  [...fields]
+    .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
+    .join('')
+
+const signInPage = (action: string, request: URLSearchParams): Response => {
+  const hint = escapeHtml(request.get('login_hint') ?? 'robin@upstream.example')
+  return html(`<h1>Fake provider</h1><p>Be whoever you like.</p>
+<form method="post" action="${escapeHtml(action)}">${hidden([['request', String(request)]])}
+<p><label>Subject <input name="sub" value="robin" required></label></p>
+<p><label>Name <input name="name" value="Robin Upstream"></label></p>
+<p><label>Email <input name="email" value="${hint}"></label></p>
+<p><label><input type="checkbox" name="email_verified" value="true" checked> The address is verified</label></p>
+<p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
+}
+
+/** Back to the client: in the query, or as a form that posts itself. */
+const answer = (request: URLSearchParams, result: Record<string, string>): Response => {
+  const redirect_uri = request.get('redirect_uri') ?? ''
+  const fields = new URLSearchParams({ ...result, state: request.get('state') ?? '' })
+  if (request.get('response_mode') !== 'form_post') {
+    const location = new URL(redirect_uri)
+    for (const [name, value] of fields) location.searchParams.append(name, value)
+    return new Response(null, { status: 303, headers: { location: location.href } })
+  }
+  return html(`<form method="post" action="${escapeHtml(redirect_uri)}">${hidden(fields)}<button>Continue</button></form>
+<script>document.forms[0].submit()</script>`)
+}
+
+const userOf = (form: URLSearchParams): Claims => {
+  const [given_name, ...family] = (form.get('name') ?? '').split(' ').filter(Boolean)
+  const email = form.get('email')
+  return {
+    sub: form.get('sub') ?? '',
+    ...(given_name && { given_name }),
+    ...(family.length > 0 && { family_name: family.join(' ') }),
+    ...(email && { email, email_verified: form.get('email_verified') === 'true' }),
+  }
+}
+
+/**
+ * An OpenID provider for development and tests: whoever uses its page is who they say. Any client and secret will do; keys and
+ * grants live in memory. Its time is the real one, like that of any provider elsewhere.
+ */
+export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => keys }: Options) => {
+  const { privateKey, publicKey } = await makeKeyPair('ES256')
+  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'fake', alg: 'ES256', use: 'sig' }
+  const codes = new Map<string, Grant>()
+  const tokens = new Map<string, Claims>()
+
+  const mint = ({ user, request }: Grant): Response => {
+    const now = Math.floor(Date.now() / 1000)
+    const access_token = randomUUID()
+    const { sub, ...profile } = user
+    const draft: Draft = {
+      header: { alg: 'ES256', kid: 'fake', typ: 'JWT' },
+      claims: {
+        iss: issuer,
+        sub,
+        aud: request.get('client_id'),
+        iat: now,
+        exp: now + 300,
+        nonce: request.get('nonce'),
+        at_hash: accessTokenHash(access_token, 'ES256'),
+        ...profile,
+      },
+      access_token,
+      userinfo: user,
+      key: privateKey,
+    }
+    twist(draft)
+    tokens.set(draft.access_token, draft.userinfo)
+    const input = `${encode(draft.header)}.${encode(draft.claims)}`
+    const signature = draft.header.alg === 'none' ? '' : signWith(draft.key, 'ES256', input)
+    return Response.json({
+      access_token: draft.access_token,
+      token_type: 'Bearer',
+      expires_in: 300,
+      id_token: `${input}.${signature}`,
+    })
+  }
+
+  const endpoints: Record<string, (request: Request) => Response | Promise<Response>> = {
+    '/.well-known/openid-configuration': () =>
+      Response.json({
+        issuer,
+        authorization_endpoint: `${issuer}/authorize`,
+        token_endpoint: `${issuer}/token`,
+        userinfo_endpoint: `${issuer}/userinfo`,
+        jwks_uri: `${issuer}/jwks`,
+        response_types_supported: ['code'],
+        response_modes_supported: ['query', 'form_post'],
+        subject_types_supported: ['public'],
+        id_token_signing_alg_values_supported: ['ES256'],
+        code_challenge_methods_supported: ['S256'],
+        authorization_response_iss_parameter_supported: true,
+      }),
+    '/jwks': () => Response.json({ keys: publish([jwk]) }),
+    '/authorize': async request => {
+      if (request.method === 'GET')
+        return signInPage(`${issuer}/authorize`, new URL(request.url).searchParams)
+      const form = new URLSearchParams(await request.text())
+      const asked = new URLSearchParams(form.get('request') ?? '')
+      if (form.get('decision') === 'deny') return answer(asked, { error: 'access_denied', iss: issuer })
+      const code = randomUUID()
+      codes.set(code, { user: userOf(form), request: asked })
+      return answer(asked, { code, iss: issuer })
+    },
+    '/token': async request => {
+      const form = new URLSearchParams(await request.text())
+      const grant = codes.get(form.get('code') ?? '')
+      codes.delete(form.get('code') ?? '')
+      const challenge = hash('sha256', form.get('code_verifier') ?? '', 'base64url')
+      const isRight =
+        grant?.request.get('code_challenge') === challenge &&
+        grant.request.get('redirect_uri') === form.get('redirect_uri')
+      return grant && isRight ? mint(grant) : Response.json({ error: 'invalid_grant' }, { status: 400 })
+    },
+    '/userinfo': request => {
+      const token = request.headers.get('authorization')?.replace(/^Bearer /i, '') ?? ''
+      const user = tokens.get(token)
+      return user ? Response.json(user) : new Response(null, { status: 401 })
+    },
+  }
+
+  return {
+    issuer,
+    fetch: async (request: Request): Promise<Response> => {
+      const path = request.url.startsWith(issuer) ? request.url.slice(issuer.length).split('?')[0] : ''
+      const endpoint = endpoints[path ?? '']
+      return endpoint ? endpoint(request) : new Response('Not found', { status: 404 })
+    },
+  }
+}
