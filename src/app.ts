@@ -22,7 +22,7 @@ export interface App {
   context: Context
   /** Every admin route there is: the tests of permissions and tenancy walk it. */
   routes: AdminRoute[]
-  fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Promise<Response>
+  fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
 /** The one place where all parts meet. */
@@ -67,41 +67,33 @@ interface Asked {
 }
 
 /** Opens the call, gives every answer its request id, and logs one line: no query, no header, no body. */
-const answer = async (
+const answer = (
   context: Context,
   dispatch: (asked: Asked) => Response | Promise<Response>,
   request: Request,
   server: Pick<Server<unknown>, 'requestIP'> | undefined,
-): Promise<Response> => {
+): Response | Promise<Response> => {
   const started = performance.now()
   const isHead = request.method === 'HEAD'
-  const url = addressed(request.url)
-  const asked = isHead
-    ? new Request(url, { headers: request.headers })
-    : url === request.url
-      ? request
-      : new Request(url, request)
+  const asked = isHead ? new Request(request.url, { headers: request.headers }) : request
   const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
-  const found = await dispatch({ call, isHead })
-  const response = isHead ? new Response(null, found) : found
-  response.headers.set('x-request-id', call.request_id)
-  context.log.info({
-    event: 'request',
-    request_id: call.request_id,
-    method: request.method,
-    path: call.path,
-    status: response.status,
-    ms: Math.round((performance.now() - started) * 1000) / 1000,
-  })
-  return response
+  const finish = (found: Response): Response => {
+    const response = isHead ? new Response(null, found) : found
+    response.headers.set('x-request-id', call.request_id)
+    context.log.info({
+      event: 'request',
+      request_id: call.request_id,
+      method: request.method,
+      path: call.path,
+      status: response.status,
+      ms: Math.round((performance.now() - started) * 1000) / 1000,
+    })
+    return response
+  }
+  // What is answered at once is not awaited: the key set costs little more than the wait.
+  const found = dispatch({ call, isHead })
+  return found instanceof Response ? finish(found) : found.then(finish)
 }
-
-/**
- * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for Elysia, which
- * looks for the path from the twelfth character on: `http://id/…` would be found nowhere, or by its query.
- */
-const addressed = (url: string): string =>
-  URL.canParse(url) && url.indexOf('/', 8) > 10 ? url : `http://localhost${url.replace(/^\w+:\/\/[^/]*/, '')}`
 
 const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   let document: string | undefined

@@ -201,7 +201,7 @@ test('R-24 a restart between any two steps changes nothing', async () => {
   const user = await addUser(app, 'patty')
   await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
   let running = await createApp(app.context)
-  const call: typeof app.call = (path, init = {}) =>
+  const call: typeof app.call = async (path, init = {}) =>
     running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
   const browser = openBrowser({ call, context: app.context })
   const restart = async <T>(step: Promise<T>): Promise<T> => {

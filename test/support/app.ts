@@ -86,7 +86,7 @@ export const startApp = async (
   const app = await createApp(base)
   let seen = 0
 
-  const call: TestApp['call'] = (path, { ip = '127.0.0.1', ...init } = {}) =>
+  const call: TestApp['call'] = async (path, { ip = '127.0.0.1', ...init } = {}) =>
     app.fetch(new Request(new URL(path, settings.url), { redirect: 'manual', ...init }), {
       requestIP: () => ({ address: ip, port: 40_000, family: ip.includes(':') ? 'IPv6' : 'IPv4' }),
     })
