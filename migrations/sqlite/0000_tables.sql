@@ -244,7 +244,9 @@ CREATE TABLE `authorization_requests` (
   `request` text NOT NULL,
   `login_id` text,
   `selected` integer DEFAULT false NOT NULL,
-  `consented` integer DEFAULT false NOT NULL,
+  `proof` text,
+  `round` integer DEFAULT 0 NOT NULL,
+  `enrolled` integer DEFAULT false NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL
 ) STRICT;
@@ -313,6 +315,38 @@ CREATE TABLE `journeys` (
 ) STRICT;
 CREATE INDEX `journeys_expires` ON `journeys` (`expires_at`);
 
+CREATE TABLE `factors` (
+  `id` text PRIMARY KEY NOT NULL,
+  `user_id` text NOT NULL,
+  `type` text NOT NULL,
+  `name` text NOT NULL,
+  `secret` blob,
+  `last_step` integer DEFAULT 0 NOT NULL,
+  `credential_id` text,
+  `public_key` blob,
+  `sign_count` integer DEFAULT 0 NOT NULL,
+  `transports` text NOT NULL,
+  `synced` integer DEFAULT false NOT NULL,
+  `created_at` integer NOT NULL,
+  `last_used_at` integer,
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT;
+CREATE INDEX `factors_user` ON `factors` (`user_id`);
+CREATE UNIQUE INDEX `factors_credential` ON `factors` (`credential_id`);
+
+CREATE TABLE `recovery_codes` (
+  `user_id` text NOT NULL,
+  `code_hash` text NOT NULL,
+  PRIMARY KEY(`user_id`, `code_hash`),
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE `used_assertions` (
+  `assertion_hash` text PRIMARY KEY NOT NULL,
+  `expires_at` integer NOT NULL
+) STRICT;
+CREATE INDEX `used_assertions_expires` ON `used_assertions` (`expires_at`);
+
 CREATE TABLE `links` (
   `link_hash` text PRIMARY KEY NOT NULL,
   `kind` text NOT NULL,
@@ -356,7 +390,7 @@ CREATE INDEX `events_type` ON `events` (`type`,`timestamp`,`seq`);
 CREATE INDEX `events_actor` ON `events` (`actor_id`,`timestamp`,`seq`);
 CREATE INDEX `events_target` ON `events` (`target_id`,`timestamp`,`seq`);
 CREATE INDEX `events_address` ON `events` (`ip_address`,`timestamp`,`seq`);
-CREATE INDEX `events_subject` ON `events` (`subject_id`);
+CREATE INDEX `events_subject` ON `events` (`subject_id`) WHERE subject_id IS NOT NULL;
 
 CREATE TABLE `purges` (
   `id` text PRIMARY KEY NOT NULL,

@@ -1,6 +1,8 @@
 /** Over 300 lines on purpose: the whole data model can be read on one page. */
+import { sql } from 'drizzle-orm'
 import type {
   EventId,
+  FactorId,
   GroupId,
   IdentityProviderId,
   KeyId,
@@ -355,7 +357,17 @@ export const tables = (kit: Kit) => {
       request: json('request').$type<Record<string, unknown>>().notNull(),
       login_id: id<LoginId>('login_id'),
       selected: bool('selected').notNull().default(false),
-      consented: bool('consented').notNull().default(false),
+      /** A first factor that was proven here while a second one is owed: a login begins with that one, and not before. */
+      proof: json('proof').$type<{
+        user_id: UserId
+        acr: string
+        amr: string[]
+        at: number
+        password_changed_at: number
+      } | null>(),
+      /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
+      round: int('round').notNull().default(0),
+      enrolled: bool('enrolled').notNull().default(false),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
     },
@@ -448,6 +460,52 @@ export const tables = (kit: Kit) => {
     t => [index('journeys_expires').on(t.expires_at)],
   )
 
+  /**
+   * What a user proves beside a password, or instead of one. Of an authenticator app (`totp`): its secret, sealed, and the
+   * latest time step whose code was taken. Of a passkey: what WebAuthn calls the credential record.
+   * https://www.w3.org/TR/webauthn-3/#credential-record
+   */
+  const factors = table(
+    'factors',
+    {
+      id: id<FactorId>('id').primaryKey(),
+      user_id: user_id().references(() => users.id, cascade),
+      type: text('type').$type<'totp' | 'passkey'>().notNull(),
+      name: text('name').notNull(),
+      secret: bytes('secret'),
+      last_step: int('last_step').notNull().default(0),
+      credential_id: text('credential_id'),
+      public_key: bytes('public_key'),
+      sign_count: int('sign_count').notNull().default(0),
+      transports: json('transports').$type<string[]>().notNull(),
+      /** The key may live on several devices at once. */
+      synced: bool('synced').notNull().default(false),
+      created_at: created_at(),
+      last_used_at: ms('last_used_at'),
+    },
+    t => [index('factors_user').on(t.user_id), uniqueIndex('factors_credential').on(t.credential_id)],
+  )
+
+  /** The codes that are left; `code_hash` is keyed by the master key. A used one is gone. */
+  const recovery_codes = table(
+    'recovery_codes',
+    {
+      user_id: user_id().references(() => users.id, cascade),
+      code_hash: text('code_hash').notNull(),
+    },
+    t => [primaryKey({ columns: [t.user_id, t.code_hash] })],
+  )
+
+  /** Assertions that somebody has come in with, by the hash of provider and ID, for as long as they would be good. */
+  const used_assertions = table(
+    'used_assertions',
+    {
+      assertion_hash: text('assertion_hash').$type<SecretHash>().primaryKey(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('used_assertions_expires').on(t.expires_at)],
+  )
+
   /** Single-use links: first-admin set-up (no user yet) and sign-in links made on the machine. */
   const links = table(
     'links',
@@ -503,7 +561,7 @@ export const tables = (kit: Kit) => {
       index('events_actor').on(t.actor_id, t.timestamp, t.seq),
       index('events_target').on(t.target_id, t.timestamp, t.seq),
       index('events_address').on(t.ip_address, t.timestamp, t.seq),
-      index('events_subject').on(t.subject_id),
+      index('events_subject').on(t.subject_id).where(sql`subject_id IS NOT NULL`),
     ],
   )
 
@@ -544,6 +602,9 @@ export const tables = (kit: Kit) => {
     identity_providers,
     external_accounts,
     journeys,
+    factors,
+    recovery_codes,
+    used_assertions,
     links,
     throttles,
     events,
