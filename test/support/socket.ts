@@ -1,0 +1,45 @@
+import { connect, type Socket } from 'node:net'
+
+export interface RawAnswer {
+  status: number
+  headers: Headers
+  body: string
+}
+
+/** A connection that stays open until the caller closes it. */
+export const openSocket = (port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(socket))
+    socket.on('error', reject)
+  })
+
+/**
+ * Sends bytes that no HTTP client would, and reads until the server closes. `lines` are the request line and headers, `Host` when
+ * it matters. Undefined: closed without an answer.
+ */
+export const askRaw = async (port: number, lines: string[], body = ''): Promise<RawAnswer | undefined> => {
+  const named = lines.some(line => /^host:/i.test(line)) ? [] : ['Host: localhost']
+  const socket = await openSocket(port)
+  const chunks: Buffer[] = []
+  const closed = new Promise(resolve => socket.on('close', resolve))
+  socket.on('data', chunk => chunks.push(chunk))
+  // A server that has said enough may reset while we still send.
+  socket.on('error', () => {})
+  socket.write(`${[...lines, ...named, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`)
+  await closed
+  return parse(Buffer.concat(chunks).toString())
+}
+
+const parse = (text: string): RawAnswer | undefined => {
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  const [first = '', ...lines] = head.split('\r\n')
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1])
+  if (!status) return undefined
+  const headers = new Headers(
+    lines.map((line): [string, string] => [
+      line.slice(0, line.indexOf(':')),
+      line.slice(line.indexOf(':') + 1).trim(),
+    ]),
+  )
+  return { status, headers, body: rest.join('\r\n\r\n') }
+}
