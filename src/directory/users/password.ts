@@ -113,7 +113,7 @@ export const hashPassword = async ({ config }: Costs, password: string): Promise
 }
 
 /** PHC argon2 or bcrypt: hashes made elsewhere verify as well. */
-const isKnownHash = (text: string): boolean =>
+export const isKnownHash = (text: string): boolean =>
   /^\$argon2(?:id|i|d)\$v=19\$m=\d+,t=\d+,p=\d+\$[\w+/]{11,}\$[\w+/]{16,}$/.test(text) ||
   /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 

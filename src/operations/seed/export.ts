@@ -1,0 +1,108 @@
+import { stringify } from 'yaml'
+import type { Context } from '#src/context.ts'
+import { openSecret } from '#src/directory/identity-providers/service.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { type Section, Seed, sections } from './schema.ts'
+import {
+  allClients,
+  allGroups,
+  allOrganizations,
+  allProviders,
+  allRoles,
+  allUsers,
+  membersOf,
+  rolesOfGroups,
+} from './store.ts'
+
+type Base = Omit<Context, 'ports'>
+type Row = Record<string, unknown>
+
+/**
+ * The instance as a file that `apply` takes. With `secrets` also what lets a copy take over: hashes of passwords and of
+ * clients' secrets, and our secrets at providers, which are readable. The first admin client is left out: every instance has its own.
+ */
+export const exportSeed = async (
+  base: Base,
+  { secrets }: { secrets: boolean },
+): Promise<Record<string, Row[]>> => {
+  const rows = await base.store.read(q => readAll(base, q, secrets))
+  return Object.fromEntries(
+    sections.flatMap(section => {
+      const entries = rows[section].map(row => brief(section, row))
+      return entries.length > 0 ? [[section, entries]] : []
+    }),
+  )
+}
+
+/** As YAML; the file is a plain one, to be kept in version control, unless it holds secrets. */
+export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
+
+const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record<Section, Row[]>> => {
+  const organizations = await allOrganizations(q)
+  const slugs = new Map(organizations.map(({ id, slug }) => [id, slug]))
+  const homed = <T extends { organization_id: (typeof organizations)[number]['id'] }>(row: T) => ({
+    ...row,
+    organization: slugs.get(row.organization_id),
+  })
+  const groups = await allGroups(q)
+  const groupRoles = Map.groupBy(
+    await rolesOfGroups(
+      q,
+      groups.map(({ id }) => id),
+    ),
+    ({ group_id }) => group_id,
+  )
+  const clients = await allClients(q)
+  return {
+    organizations,
+    roles: (await allRoles(q)).map(homed),
+    users: (await allUsers(q)).map(({ password_hash, ...user }) => ({
+      ...homed(user),
+      ...(secrets && password_hash && { password_hash }),
+    })),
+    groups: await Promise.all(
+      groups.map(async group => ({
+        ...homed(group),
+        roles: (groupRoles.get(group.id) ?? []).map(({ name }) => name),
+        members: (await membersOf(q, group.id)).map(({ username }) => username),
+      })),
+    ),
+    clients: clients
+      .filter(({ client_id }) => client_id !== base.config.admin_client_id)
+      .map(client => ({
+        ...homed(client),
+        ...(secrets && client.secret_hash && { client_secret_hash: client.secret_hash }),
+      })),
+    identity_providers: (await allProviders(q)).map(provider => {
+      const { settings, roles, ...row } = provider
+      const secret = secrets && openSecret({ ...base, ports: {} as Context['ports'] }, provider)
+      return {
+        ...homed(row),
+        ...settings,
+        default_roles: roles.map(({ name }) => name),
+        client_secret: secret || undefined,
+      }
+    }),
+  }
+}
+
+/** The fields that a file has, but for those that say what is so anyway. */
+const brief = (section: Section, row: Row): Row => {
+  const shape = shapeOf(section, row)
+  return Object.fromEntries(
+    Object.entries(shape).flatMap(([name, field]) => {
+      const usual = field.safeParse(undefined)
+      const value = row[name]
+      const says = value !== undefined && !(usual.success && Bun.deepEquals(usual.data, value))
+      return says ? [[name, value]] : []
+    }),
+  )
+}
+
+type Field = { safeParse(value: unknown): { success: boolean; data?: unknown } }
+
+const shapeOf = (section: Section, row: Row): Record<string, Field> => {
+  const entry = Seed.shape[section].unwrap().element
+  if (!('options' in entry)) return entry.shape
+  return entry.options.find(option => option.shape.type.value === row.type)?.shape ?? {}
+}

@@ -1,0 +1,201 @@
+import { nobody } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { theServer as by } from '#src/directory/access.ts'
+import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directory/clients/schema.ts'
+import { createClient, deleteClient, replaceSecret, updateClient } from '#src/directory/clients/service.ts'
+import { type Client, readClient } from '#src/directory/clients/store.ts'
+import { groupAnswer } from '#src/directory/groups/schema.ts'
+import {
+  createGroup,
+  deleteGroup,
+  deleteMember,
+  putMember,
+  updateGroup,
+} from '#src/directory/groups/service.ts'
+import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
+import type {
+  CreateIdentityProvider,
+  UpdateIdentityProvider,
+} from '#src/directory/identity-providers/schema.ts'
+import { providerAnswer } from '#src/directory/identity-providers/schema.ts'
+import {
+  createProvider,
+  deleteProvider,
+  openSecret,
+  updateProvider,
+} from '#src/directory/identity-providers/service.ts'
+import { type ProviderWithRoles, readProvider, withRoles } from '#src/directory/identity-providers/store.ts'
+import { organizationAnswer } from '#src/directory/organizations/schema.ts'
+import {
+  createOrganization,
+  deleteOrganization,
+  updateOrganization,
+} from '#src/directory/organizations/service.ts'
+import {
+  type Organization,
+  readOrganization,
+  readOrganizationBySlug,
+} from '#src/directory/organizations/store.ts'
+import { roleAnswer } from '#src/directory/roles/schema.ts'
+import { createRole, deleteRole, updateRole } from '#src/directory/roles/service.ts'
+import { findRole, type Role } from '#src/directory/roles/store.ts'
+import { userAnswer } from '#src/directory/users/schema.ts'
+import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
+import { findUser, roleNames, type UserRow } from '#src/directory/users/store.ts'
+import { type Detail, invalid } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Section, SeedOf } from './schema.ts'
+import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
+
+/** What is being worked off: a context whose store is one open transaction, and what was prepared before it began. */
+export interface Work {
+  context: Context
+  tx: Transaction
+  /** PHC string of a new user's password, by `organization/username`. */
+  hashOf(user: SeedOf<'users'>): string | null
+  /** Whether the file has a user of this name: what is wrong with it is said there. */
+  isNamed(organization: string, username: string): boolean
+}
+
+type Fields = Record<string, unknown>
+
+/** How a kind of thing is found, made and changed, by the same services as the admin API's. */
+export interface Kind<S extends Section, Row> {
+  find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
+  /** As a plan compares it before and after. */
+  show(work: Work, row: Row): Promise<Fields> | Fields
+  create(work: Work, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
+  /** `given`: the fields that the file names. */
+  update(work: Work, row: Row, given: Fields, value: SeedOf<S>): Promise<unknown>
+  remove(context: Context, row: Row): Promise<void>
+}
+
+const required = (field: string, message: string): never => {
+  throw invalid({ field, code: 'required', message })
+}
+
+const theServer = { actor: nobody, origin: by.origin }
+
+const organizations: Kind<'organizations', Organization> = {
+  find: (tx, { id, slug }) => (id ? readOrganization(tx, id) : readOrganizationBySlug(tx, slug)),
+  show: (_, row) => organizationAnswer(row),
+  create: ({ context }, { id, name, ...value }) =>
+    createOrganization(context, { ...value, name: name ?? value.slug, ...(id && { id }) }, by),
+  update: ({ context }, row, given) => updateOrganization(context, row.id, given, by),
+  remove: (context, { id }) => deleteOrganization(context, id, by),
+}
+
+const roles: Kind<'roles', Role> = {
+  find: (tx, { id, name }, organization_id) =>
+    id ? findRole(tx, id) : findRoleNamed(tx, organization_id, name),
+  show: (_, row) => ({ ...roleAnswer(row), user_count: 0 }),
+  create: ({ context }, { id, organization: _, ...value }, organization_id) =>
+    createRole(context, { ...value, organization_id, ...(id && { id }) }, by),
+  update: ({ context }, row, given) => updateRole(context, row.id, given, by),
+  remove: (context, { id }) => deleteRole(context, id, by),
+}
+
+const users: Kind<'users', UserRow> = {
+  find: (tx, { id, username }, organization_id) =>
+    id ? findUser(tx, undefined, id) : findUserNamed(tx, organization_id, username),
+  show: async ({ tx }, row) => userAnswer({ ...row, roles: await roleNames(tx, row.id) }),
+  create: ({ context, hashOf }, value, organization_id) => {
+    const { id, organization: _, password: __, password_hash: ___, ...user } = value
+    const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
+    return createUser(context, created, theServer)
+  },
+  update: ({ context }, row, { password: _, password_hash: __, ...given }) =>
+    updateUser(context, row.id, given, theServer),
+  remove: (context, { id }) => deleteUser(context, id, theServer),
+}
+
+const groups: Kind<'groups', GroupWithRoles> = {
+  find: (tx, { id, name }, organization_id) =>
+    id ? findGroup(tx, id) : findGroupNamed(tx, organization_id, name),
+  show: async ({ tx }, row) => ({
+    ...groupAnswer(row),
+    member_count: 0,
+    members: (await membersOf(tx, row.id)).map(({ username }) => username),
+  }),
+  create: async (work, value, organization_id) => {
+    const { id, organization: _, members: __, ...group } = value
+    const created = await createGroup(work.context, { ...group, organization_id, ...(id && { id }) }, by)
+    await setMembers(work, created, value)
+  },
+  update: async (work, row, { members, ...given }, value) => {
+    await updateGroup(work.context, row.id, given, by)
+    if (members) await setMembers(work, row, value)
+  },
+  remove: (context, { id }) => deleteGroup(context, id, by),
+}
+
+const setMembers = async (work: Work, group: GroupWithRoles, value: SeedOf<'groups'>): Promise<void> => {
+  const { context, tx } = work
+  const wanted = await Promise.all(
+    value.members.map(async name => ({ name, user: await findUserNamed(tx, group.organization_id, name) })),
+  )
+  const missing = wanted.filter(({ name, user }) => !user && !work.isNamed(value.organization, name))
+  const [first, ...others] = missing.map(
+    ({ name }): Detail => ({
+      field: 'members',
+      code: 'unknown_user',
+      message: `The organization has no user ${name}.`,
+    }),
+  )
+  if (first) throw invalid(first, ...others)
+  const ids = new Set(wanted.flatMap(({ user }) => user?.id ?? []))
+  const present = new Set((await membersOf(tx, group.id)).map(({ id }) => id))
+  for (const id of ids.difference(present)) await putMember(context, group.id, id, by)
+  for (const id of present.difference(ids)) await deleteMember(context, group.id, id, by)
+}
+
+const secretHashOf = ({ client_secret, client_secret_hash }: SeedOf<'clients'>): SecretHash | undefined =>
+  client_secret ? hashSecret(client_secret) : client_secret_hash
+
+const clients: Kind<'clients', Client> = {
+  find: (tx, { client_id }) => readClient(tx, client_id),
+  show: (_, row) => ({ ...clientAnswer(row), client_secret: row.secret_hash }),
+  create: ({ context }, value, organization_id) => {
+    const { organization: _, client_secret: __, client_secret_hash: ___, ...client } = value
+    const secret_hash = secretHashOf(value)
+    if (value.type === 'confidential' && !secret_hash)
+      required(
+        'client_secret',
+        'A confidential client that is new needs client_secret or client_secret_hash.',
+      )
+    const created = { ...client, name: client.name ?? value.client_id, organization_id }
+    return createClient(context, { ...(created as CreateClient), ...(secret_hash && { secret_hash }) }, by)
+  },
+  update: async ({ context }, row, given, value) => {
+    const { client_secret: _, client_secret_hash: __, ...change } = given
+    await updateClient(context, row.client_id, change as UpdateClient, by)
+    const hash = secretHashOf(value)
+    if (hash && hash !== row.secret_hash) await replaceSecret(context, row.client_id, hash, by)
+  },
+  remove: (context, { client_id }) => deleteClient(context, client_id, by),
+}
+
+const identity_providers: Kind<'identity_providers', ProviderWithRoles> = {
+  find: async (tx, { id, alias }) => {
+    const row = await readProvider(tx, id ?? alias)
+    return row && (await withRoles(tx, [row]))[0]
+  },
+  show: ({ context }, row) => ({
+    ...providerAnswer(row, context.clock.now()),
+    client_secret: openSecret(context, row),
+  }),
+  create: ({ context }, value, organization_id) => {
+    const { organization: _, id, ...provider } = value
+    if (value.type === 'oauth2' && !value.client_secret)
+      required('client_secret', 'An OAuth 2.0 provider that is new needs the secret of our client there.')
+    const secret = value.type === 'saml' ? {} : { client_secret: value.client_secret ?? '' }
+    const created = { ...provider, ...secret, organization_id } as CreateIdentityProvider
+    return createProvider(context, { ...created, ...(id && { id }) }, by)
+  },
+  update: ({ context }, row, given) => updateProvider(context, row.id, given as UpdateIdentityProvider, by),
+  remove: (context, { id }) => deleteProvider(context, id, by),
+}
+
+export const kinds = { organizations, roles, users, groups, clients, identity_providers }

@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { CreateClient, types } from '#src/directory/clients/schema.ts'
+import { line, lines, set } from '#src/directory/fields.ts'
+import { CreateGroup } from '#src/directory/groups/schema.ts'
+import { CreateIdentityProvider } from '#src/directory/identity-providers/schema.ts'
+import { CreateOrganization } from '#src/directory/organizations/schema.ts'
+import { CreateRole } from '#src/directory/roles/schema.ts'
+import { isKnownHash } from '#src/directory/users/password.ts'
+import { CreateUser } from '#src/directory/users/schema.ts'
+import type { GroupId, IdentityProviderId, OrganizationId, Prefix, RoleId, UserId } from '#src/lib/ids.ts'
+import { isUuid } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { VERSION } from '#src/lib/version.ts'
+
+const chosenId = <T extends string>(prefix: Prefix) =>
+  z
+    .custom<T>(
+      text =>
+        typeof text === 'string' && text.startsWith(`${prefix}_`) && isUuid(text.slice(prefix.length + 1)),
+      `${prefix}_ and a UUID, such as ${prefix}_0192d3a4-5b6c-7d8e-9f00-112233445566.`,
+    )
+    .meta({ type: 'string', description: 'Chosen id; without it a new one is made.' })
+    .optional()
+
+const organization = z
+  .string('The slug of an organization.')
+  .default('default')
+  .meta({ description: 'Slug of the organization; in this file or on the server.' })
+
+/** A text, or the name of the environment variable that holds it: files may then be shown to anybody. */
+const secret = (about: string) =>
+  z
+    .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
+    .transform((value, issues) => {
+      if (typeof value === 'string') return value
+      issues.addIssue({ code: 'custom', message: `The environment variable ${value.env} is not set.` })
+      return z.NEVER
+    })
+    .meta({ description: about })
+
+const Organization = z.strictObject({
+  id: z
+    .union([z.literal('org_default'), chosenId<OrganizationId>('org').unwrap()], 'org_ and a UUID.')
+    .transform(id => id as OrganizationId)
+    .meta({ type: 'string' })
+    .optional(),
+  ...CreateOrganization.shape,
+  name: CreateOrganization.shape.name.optional(),
+})
+
+const Role = z.strictObject({
+  id: chosenId<RoleId>('role'),
+  organization,
+  name: CreateRole.shape.name,
+  description: CreateRole.shape.description,
+  permissions: CreateRole.shape.permissions,
+})
+
+const Group = z.strictObject({
+  id: chosenId<GroupId>('grp'),
+  organization,
+  name: CreateGroup.shape.name,
+  description: CreateGroup.shape.description,
+  roles: CreateGroup.shape.roles,
+  members: set(line(128), 100_000)
+    .default([])
+    .meta({ description: 'User names; in this file or on the server.' }),
+})
+
+const { organization_id: _, password: __, first_name, last_name, ...user } = CreateUser.shape
+const User = z
+  .strictObject({
+    id: chosenId<UserId>('usr'),
+    organization,
+    ...user,
+    first_name: first_name.default(''),
+    last_name: last_name.default(''),
+    password: secret('For new users only: it never replaces what somebody has chosen since.').optional(),
+    password_hash: z
+      .string()
+      .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
+      .optional()
+      .meta({ description: 'In the place of password; for new users only.' }),
+  })
+  .refine(({ password, password_hash }) => !password || !password_hash, {
+    path: ['password_hash'],
+    message: 'Give password or password_hash, not both.',
+  })
+
+const { organization_id: ___, ...client } = CreateClient.shape
+const Client = z
+  .strictObject({
+    organization,
+    ...client,
+    name: client.name.optional(),
+    type: z.enum(types, 'One of: confidential, public.'),
+    client_secret: secret('Of a confidential client. Another one replaces what the client has.').optional(),
+    client_secret_hash: z
+      .custom<SecretHash>(
+        text => typeof text === 'string' && /^[\w-]{43}$/.test(text),
+        'The SHA-256 of the secret in base64url (43 characters).',
+      )
+      .meta({ type: 'string', description: 'In the place of client_secret.' })
+      .optional(),
+  })
+  .superRefine(({ type, client_secret, client_secret_hash: hash }, issues) => {
+    const path = [client_secret ? 'client_secret' : 'client_secret_hash']
+    const given = Number(Boolean(client_secret)) + Number(Boolean(hash))
+    const message =
+      given > 1 ? 'Give client_secret or client_secret_hash, not both.' : 'A public client has none.'
+    if (given > 1 || (given > 0 && type === 'public')) issues.addIssue({ code: 'custom', path, message })
+  })
+
+const provider = { id: chosenId<IdentityProviderId>('idp'), organization }
+const [Oidc, OAuth2, Saml] = CreateIdentityProvider.options
+const IdentityProvider = z.discriminatedUnion(
+  'type',
+  [
+    Oidc.omit({ organization_id: true }).extend({
+      ...provider,
+      client_secret: secret('Of our client at the provider.').optional(),
+    }),
+    OAuth2.omit({ organization_id: true }).extend({
+      ...provider,
+      client_secret: secret('Of our client at the provider.').optional(),
+    }),
+    Saml.omit({ organization_id: true }).extend(provider),
+  ],
+  'One of: oidc, oauth2, saml.',
+)
+
+const listOf = <T extends z.ZodType>(entry: T) => z.array(entry, 'A list.').optional()
+
+/**
+ * What an instance should have, for development, CI and production alike. At creation a field that is left out has the default of
+ * the admin API; what exists already keeps what the file does not name.
+ */
+export const Seed = z.strictObject(
+  {
+    $schema: z.string().optional(),
+    organizations: listOf(Organization),
+    roles: listOf(Role),
+    users: listOf(User),
+    groups: listOf(Group),
+    clients: listOf(Client),
+    identity_providers: listOf(IdentityProvider),
+  },
+  'A table with any of: organizations, roles, users, groups, clients, identity_providers.',
+)
+export type SeedInput = z.input<typeof Seed>
+export type Seed = z.output<typeof Seed>
+
+export const sections = [
+  'organizations',
+  'roles',
+  'users',
+  'groups',
+  'clients',
+  'identity_providers',
+] as const
+export type Section = (typeof sections)[number]
+export type SeedOf<S extends Section> = NonNullable<Seed[S]>[number]
+
+/** For editors: `gatehouse openapi --seed-schema`. */
+export const seedJsonSchema = () => ({
+  title: `Gatehouse ${VERSION}: what an instance should have`,
+  ...z.toJSONSchema(Seed, { io: 'input', unrepresentable: 'any' }),
+})

@@ -1,0 +1,108 @@
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import type { Client } from '#src/directory/clients/store.ts'
+import { findGroup, type Group, type GroupWithRoles } from '#src/directory/groups/store.ts'
+import {
+  type IdentityProvider,
+  type ProviderWithRoles,
+  withRoles,
+} from '#src/directory/identity-providers/store.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
+import type { Role } from '#src/directory/roles/store.ts'
+import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
+import { foldIdentifier } from '#src/lib/email.ts'
+import type { GroupId, OrganizationId } from '#src/lib/ids.ts'
+import { notPurged } from '#src/storage/purges.ts'
+import { prepared, type Queries } from '#src/storage/store.ts'
+
+const { placeholder } = sql
+
+const roleNamed = prepared((q, { roles: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.name, placeholder('name')))),
+)
+
+export const findRoleNamed = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  name: string,
+): Promise<Role | undefined> => (await roleNamed(q, { organization_id, name }))[0]
+
+const userNamed = prepared((q, { users: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(
+      and(eq(t.organization_id, placeholder('organization_id')), eq(t.username_fold, placeholder('name'))),
+    ),
+)
+
+export const findUserNamed = async (q: Queries, organization_id: OrganizationId, username: string) =>
+  (await userNamed(q, { organization_id, name: foldIdentifier(username) }))[0]
+
+export const findGroupNamed = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  name: string,
+): Promise<GroupWithRoles | undefined> => {
+  const { groups: t } = q.tables
+  const [row] = await q
+    .select({ id: t.id })
+    .from(t)
+    .where(and(eq(t.organization_id, organization_id), eq(t.name, name)))
+  return row && findGroup(q, row.id)
+}
+
+/** By name. */
+export const membersOf = (q: Queries, group_id: GroupId) => {
+  const { group_members: m, users: u } = q.tables
+  return q
+    .select({ id: u.id, username: u.username })
+    .from(m)
+    .innerJoin(u, eq(u.id, m.user_id))
+    .where(eq(m.group_id, group_id))
+    .orderBy(asc(u.username_fold))
+}
+
+export const allOrganizations = (q: Queries): Promise<Organization[]> => {
+  const { organizations: t } = q.tables
+  return q.select().from(t).orderBy(t.created_at, t.id)
+}
+
+/** Without the built-in ones. */
+export const allRoles = (q: Queries): Promise<Role[]> => {
+  const { roles: t } = q.tables
+  return q.select().from(t).where(eq(t.built_in, false)).orderBy(t.created_at, t.id)
+}
+
+export const allUsers = async (q: Queries): Promise<UserWithRoles[]> => {
+  const { users: t } = q.tables
+  return roleNamesOf(q, await q.select().from(t).where(notPurged(q, t.organization_id)).orderBy(t.seq))
+}
+
+export const allGroups = (q: Queries): Promise<Group[]> => {
+  const { groups: t } = q.tables
+  return q.select().from(t).orderBy(t.created_at, t.id)
+}
+
+/** The names of the roles of groups. */
+export const rolesOfGroups = (q: Queries, ids: GroupId[]) => {
+  const { group_roles: g, roles: r } = q.tables
+  return q
+    .select({ group_id: g.group_id, name: r.name })
+    .from(g)
+    .innerJoin(r, eq(r.id, g.role_id))
+    .where(inArray(g.group_id, ids))
+    .orderBy(r.name)
+}
+
+export const allClients = (q: Queries): Promise<Client[]> => {
+  const { clients: t } = q.tables
+  return q.select().from(t).orderBy(t.created_at, t.client_id)
+}
+
+export const allProviders = async (q: Queries): Promise<ProviderWithRoles[]> => {
+  const { identity_providers: t } = q.tables
+  return withRoles(q, (await q.select().from(t).orderBy(t.created_at, t.id)) as IdentityProvider[])
+}

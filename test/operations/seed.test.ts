@@ -1,0 +1,407 @@
+import { describe, expect, test } from 'bun:test'
+import { applySeed } from '#src/operations/seed/apply.ts'
+import { exportSeed, renderSeed } from '#src/operations/seed/export.ts'
+import { parseSeed, readSeed, SeedError } from '#src/operations/seed/read.ts'
+import { type SeedInput, seedJsonSchema } from '#src/operations/seed/schema.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+
+const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
+
+const whole: SeedInput = {
+  organizations: [{ id: `org_${UUID}`, slug: 'acme', name: 'Acme', settings: { session_ttl: '12h' } }],
+  roles: [
+    { id: `role_${UUID}`, organization: 'acme', name: 'editor', permissions: ['users:read'] },
+    { name: 'reader', description: 'Reads', permissions: [] },
+  ],
+  users: [
+    {
+      id: `usr_${UUID}`,
+      organization: 'acme',
+      username: 'alice',
+      email: 'alice@acme.example',
+      first_name: 'Alice',
+      roles: ['user', 'editor'],
+      attributes: { team: 'red', env: { env: 'HOME' } },
+      password: 'Correct-horse-7',
+    },
+    { username: 'bob', email: 'bob@example.com' },
+  ],
+  groups: [{ organization: 'acme', name: 'staff', roles: ['editor'], members: ['alice'] }],
+  clients: [
+    {
+      client_id: 'shop',
+      type: 'public',
+      grant_types: ['authorization_code'],
+      scopes: ['openid'],
+      redirect_uris: ['http://127.0.0.1/callback'],
+    },
+    {
+      client_id: 'orders',
+      organization: 'acme',
+      type: 'confidential',
+      client_secret: 'a-secret-from-the-file',
+      grant_types: ['client_credentials'],
+      scopes: ['orders:read'],
+    },
+  ],
+  identity_providers: [
+    {
+      alias: 'github',
+      name: 'GitHub',
+      type: 'oauth2',
+      preset: 'github',
+      client_id: 'ours',
+      client_secret: 'ours-there',
+      organization: 'acme',
+    },
+  ],
+}
+
+const apply = (app: TestApp, seed: Json, options = {}) => applySeed(app.context, readSeed(seed), options)
+
+const refusal = async (work: () => unknown): Promise<Json> => {
+  try {
+    await work()
+  } catch (error) {
+    expect(error).toBeInstanceOf(SeedError)
+    return (error as SeedError).mistakes
+  }
+  throw new Error('it was not refused')
+}
+
+describe('what a file names exists afterwards', () => {
+  test('under its chosen ids, made by the services, with an event each and no other', async () => {
+    const app = await startApp()
+    await app.events()
+    const changes = await apply(app, whole)
+    expect(changes.map(({ action, section, name }) => `${action} ${section} ${name}`)).toEqual([
+      'create organizations acme',
+      'create roles acme/editor',
+      'create roles default/reader',
+      'create users acme/alice',
+      'create users default/bob',
+      'create groups acme/staff',
+      'create clients shop',
+      'create clients orders',
+      'create identity_providers github',
+    ])
+    const events = await app.events()
+    expect(events.map(({ type }) => type)).toEqual([
+      'organization.created',
+      'role.created',
+      'role.created',
+      'user.created',
+      'user.created',
+      'group.created',
+      'group.updated',
+      'client.created',
+      'client.created',
+      'identity_provider.created',
+    ])
+    expect(new Set(events.map(({ actor_id }) => actor_id))).toEqual(new Set([null]))
+    const alice = (await app.admin('GET', `/users/usr_${UUID}`)).body
+    expect(alice).toMatchObject({
+      organization_id: `org_${UUID}`,
+      first_name: 'Alice',
+      last_name: '',
+      roles: ['editor', 'user'],
+      attributes: { team: 'red', env: { env: 'HOME' } },
+    })
+    expect((await app.admin('GET', `/roles/role_${UUID}`)).body.permissions).toEqual(['users:read'])
+    expect(await app.tokenOf('orders', 'a-secret-from-the-file')).toBeString()
+    const password = await app.context.store.read(async q => q.select().from(q.tables.users))
+    expect(password.map(({ password_hash }) => password_hash?.startsWith('$argon2id$') ?? false)).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  test('a second time nothing changes and nothing is recorded', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    await app.events()
+    expect(await apply(app, whole)).toEqual([])
+    expect(await app.events()).toEqual([])
+  })
+
+  test('what changed is changed, what the file does not name stays', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    await app.events()
+    const changes = await apply(app, {
+      users: [{ username: 'BOB', email: 'bob@example.com', roles: ['reader'] }],
+      groups: [{ organization: 'acme', name: 'staff', members: [] }],
+      clients: [
+        {
+          client_id: 'orders',
+          organization: 'acme',
+          type: 'confidential',
+          client_secret: 'another-secret',
+          grant_types: ['client_credentials'],
+          scopes: ['orders:read', 'orders:write'],
+        },
+      ],
+    })
+    expect(changes).toEqual([
+      { action: 'update', section: 'users', name: 'default/BOB', fields: ['username', 'roles'] },
+      { action: 'update', section: 'groups', name: 'acme/staff', fields: ['members'] },
+      { action: 'update', section: 'clients', name: 'orders', fields: ['scopes', 'client_secret'] },
+    ])
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.updated',
+      'group.updated',
+      'client.updated',
+      'client.secret_regenerated',
+    ])
+    expect((await app.admin('GET', '/clients/orders')).body.name).toBe('orders')
+  })
+
+  test('a password of the file never replaces the one that somebody has', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    const hash = async () =>
+      (await app.context.store.read(async q => q.select().from(q.tables.users)))[0]?.password_hash
+    const before = await hash()
+    const [alice] = whole.users ?? []
+    expect(await apply(app, { users: [{ ...alice, password: 'Another-horse-8' }] })).toEqual([])
+    expect(await hash()).toBe(before)
+  })
+
+  test('pruning deletes the rest in the sections that the file has, never what makes an instance', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    const kept = { ...whole, users: whole.users?.slice(0, 1), clients: [], roles: whole.roles?.slice(0, 1) }
+    const { groups: _, ...seed } = kept
+    expect((await apply(app, seed, { prune: true })).map(({ action, name }) => `${action} ${name}`)).toEqual([
+      'delete default/reader',
+      'delete default/bob',
+      'delete orders',
+      'delete shop',
+    ])
+    expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
+    expect((await app.admin('GET', '/groups')).body.data).toHaveLength(1)
+    await apply(app, { organizations: [] }, { prune: true })
+    expect((await app.admin('GET', '/organizations')).body.data.map(({ slug }: Json) => slug)).toEqual([
+      'default',
+    ])
+    expect(await apply(app, { organizations: [], users: [], groups: [] }, { prune: true })).toEqual([])
+  })
+
+  test('pruning frees the names of what goes for what comes', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    const changes = await apply(
+      app,
+      { users: [{ username: 'robert', email: 'bob@example.com' }] },
+      { prune: true },
+    )
+    expect(changes.map(({ action, name }) => `${action} ${name}`)).toEqual([
+      'delete acme/alice',
+      'delete default/bob',
+      'create default/robert',
+    ])
+  })
+
+  test('by its id a thing is found under another name', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    const [acme] = whole.organizations ?? []
+    expect(await apply(app, { organizations: [{ ...acme, slug: 'acme-corp' }] })).toEqual([
+      { action: 'update', section: 'organizations', name: 'acme-corp', fields: ['slug'] },
+    ])
+  })
+})
+
+test('a plan says what would change, and changes nothing', async () => {
+  const app = await startApp()
+  await app.events()
+  const plan = await apply(app, whole, { dry_run: true })
+  expect(plan).toHaveLength(9)
+  expect(await app.events()).toEqual([])
+  expect((await app.admin('GET', '/users')).body.data).toEqual([])
+  expect(await apply(app, whole)).toEqual(plan)
+})
+
+test('what is exported can be applied elsewhere and is then the same', async () => {
+  const app = await startApp()
+  await apply(app, whole)
+  const seed = await exportSeed(app.context, { secrets: true })
+  const copy = await startApp()
+  const changes = await applySeed(copy.context, parseSeed(renderSeed(seed), 'export.yaml'))
+  expect(changes.filter(({ action }) => action === 'create')).toHaveLength(9)
+  expect(await exportSeed(copy.context, { secrets: true })).toEqual(seed)
+  expect(await copy.tokenOf('orders', 'a-secret-from-the-file')).toBeString()
+  const text = renderSeed(await exportSeed(app.context, { secrets: false }))
+  expect(text).not.toMatch(/argon2|secret(?!_basic)|ours-there/)
+  expect(await apply(app, Bun.YAML.parse(text), { prune: true })).toEqual([])
+})
+
+describe('a file with mistakes is refused whole', () => {
+  test.each<[string, Json, Json]>([
+    [
+      'unknown keys, at every depth',
+      {
+        user: [],
+        users: [{ username: 'carol', email: 'carol@example.com', nickname: 'c' }],
+        organizations: [{ slug: 'acme', settings: { colour: 'red' } }],
+        identity_providers: [{ alias: 'xx', name: 'X', type: 'saml', client_id: 'x' }],
+      },
+      [
+        ['organizations[0].settings.colour', /Known are: theme, session_ttl, mfa_required/],
+        ['users[0].nickname', /Known are: id, organization, username/],
+        ['identity_providers[0].client_id', /Known are: .*sso_url/],
+        ['user', /Known are: .*organizations, roles, users/],
+      ],
+    ],
+    [
+      'wrong types',
+      {
+        users: [{ username: 7, email: true }],
+        clients: 'shop',
+        roles: [{ name: 'x', permissions: ['fly'] }],
+      },
+      [
+        ['roles[0].permissions[0]', /One of: users:read/],
+        ['users[0].username', /3 to 128 characters/],
+        ['users[0].email', /e-mail/],
+        ['clients', /A list/],
+      ],
+    ],
+    [
+      'ids that are none',
+      { users: [{ id: 'usr_1', username: 'carol', email: 'carol@example.com' }] },
+      [['users[0].id', /usr_ and a UUID/]],
+    ],
+    [
+      'the same name or id twice',
+      {
+        users: [
+          { username: 'carol', email: 'carol@example.com' },
+          { username: 'Carol', email: 'c@example.com' },
+        ],
+        roles: [
+          { id: `role_${UUID}`, name: 'one', permissions: [] },
+          { id: `role_${UUID}`, name: 'two', permissions: [] },
+        ],
+      },
+      [
+        ['roles[1]', /roles\[0\] has the same id/],
+        ['users[1]', /users\[0\] has the same name/],
+      ],
+    ],
+    [
+      'references to nothing',
+      {
+        roles: [{ name: 'editor', organization: 'nowhere', permissions: [] }],
+        users: [{ username: 'carol', email: 'carol@example.com', roles: ['ghost', 'user'] }],
+        groups: [{ name: 'staff', members: ['carol', 'nobody'] }],
+      },
+      [
+        ['roles[0].organization', /No organization has the slug nowhere/],
+        ['users[0].roles', /no role ghost/],
+        ['groups[0].members', /no user nobody/],
+      ],
+    ],
+    [
+      'what the rules of the admin API refuse',
+      {
+        users: [
+          { username: 'carol', email: 'carol@example.com', password: 'weak' },
+          { username: 'dave', email: 'CAROL@example.com' },
+        ],
+        clients: [
+          { client_id: 'one', type: 'public', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'two', type: 'confidential', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'three', type: 'public', client_secret: 'x', grant_types: [], scopes: [] },
+        ],
+      },
+      [['clients[2].client_secret', /public client has none/]],
+    ],
+    [
+      'secrets whose variable is not set',
+      {
+        clients: [
+          {
+            client_id: 'one',
+            type: 'confidential',
+            client_secret: { env: 'NOT_SET' },
+            grant_types: [],
+            scopes: [],
+          },
+        ],
+      },
+      [['clients[0].client_secret', /NOT_SET is not set/]],
+    ],
+  ])('%s', async (_, seed, expected) => {
+    const app = await startApp()
+    await app.events()
+    const mistakes = await refusal(() => apply(app, seed))
+    expect(mistakes.map(({ path }: Json) => path)).toEqual(expected.map(([path]: Json) => path))
+    for (const [i, [, text]] of expected.entries()) expect(mistakes[i].message).toMatch(text)
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', '/users')).body.data).toEqual([])
+  })
+
+  test('by the stored rows: weak passwords, taken addresses, clients that cannot be', async () => {
+    const app = await startApp()
+    await app.events()
+    const mistakes = await refusal(() =>
+      apply(app, {
+        users: [
+          { username: 'carol', email: 'carol@example.com', password: 'weak' },
+          { username: 'dave', email: 'dave@example.com' },
+          { username: 'erin', email: 'DAVE@example.com' },
+        ],
+        clients: [
+          { client_id: 'one', type: 'public', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'two', type: 'confidential', grant_types: ['client_credentials'], scopes: [] },
+        ],
+      }),
+    )
+    expect(mistakes.map(({ path }: Json) => path)).toEqual([
+      'users[0].password',
+      'users[0].password',
+      'users[0].password',
+      'users[0].password',
+      'users[2]',
+      'clients[0].grant_types',
+      'clients[1].client_secret',
+    ])
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
+  })
+
+  test('with the file in every line', () => {
+    const text = 'users:\n  - username: x\n    email: 5\n'
+    expect(() => parseSeed(text, 'seed.yaml')).toThrow(
+      /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml: users\[0\]\.username: .*\n {2}seed\.yaml: users\[0\]\.email: /,
+    )
+    expect(() => parseSeed('users: [', 'seed.yaml')).toThrow(/^seed\.yaml has a mistake/)
+  })
+})
+
+test('secrets come from the environment where the file says so', async () => {
+  const app = await startApp()
+  const seed = parseSeed(
+    'clients: [{ client_id: one, type: confidential, client_secret: { env: ONE_SECRET }, grant_types: [client_credentials], scopes: [a] }]',
+    'seed.yaml',
+    { ONE_SECRET: 'from-the-environment' },
+  )
+  await applySeed(app.context, seed)
+  expect(await app.tokenOf('one', 'from-the-environment')).toBeString()
+})
+
+test('the published schema names every section and its fields', () => {
+  const schema: Json = seedJsonSchema()
+  expect(Object.keys(schema.properties)).toEqual([
+    '$schema',
+    'organizations',
+    'roles',
+    'users',
+    'groups',
+    'clients',
+    'identity_providers',
+  ])
+  expect(schema.properties.users.items.required).toEqual(['username', 'email'])
+  expect(schema.properties.users.items.additionalProperties).toBe(false)
+})
