@@ -88,6 +88,10 @@ const withDefault = <T>(
 /** Every setting there is: `GATEHOUSE_` and the name in upper case in the environment, the name itself in the file. */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
+  internal_url: setting(
+    baseUrl,
+    'where other servers reach this one, when that is not url (containers): for the endpoints that they call',
+  ),
   host: setting(text, 'address to listen on; default 127.0.0.1 without url, all addresses with one'),
   port: withDefault(integer(0, 65_535), 8080, 'port to listen on; 0 takes any free one'),
   data_dir: withDefault(text, './data', 'where keys and database live'),
@@ -118,6 +122,7 @@ export const settings = {
   admin_password: secret('its password'),
   access_token_alg: withDefault(oneOf(algorithms), 'ES256', 'signature of access tokens'),
   id_token_alg: withDefault(oneOf(algorithms), 'RS256', 'signature of ID tokens'),
+  seed_file: setting(text, 'file of organizations, users, clients … that each start applies'),
   event_retention: setting(duration, 'age at which audit events are removed; default never'),
 }
 

@@ -53,3 +53,12 @@ export const openInstance = async (config: Config, log: Logger): Promise<Omit<Co
   await checkMasterKey(store, master, clock.now())
   return { config, store, clock, log, fetch: outboundFetch(config), master }
 }
+
+/** The same for commands that look at an instance and make none. */
+export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
+  if (!config.database_url && !existsSync(join(config.data_dir, 'gatehouse.db')))
+    throw new StorageError(
+      `${config.data_dir}: there is no instance here. Name its directory with GATEHOUSE_DATA_DIR, or make one with \`gatehouse serve\`.`,
+    )
+  return openInstance(config, log)
+}

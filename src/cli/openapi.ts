@@ -3,10 +3,15 @@ import { adminRoutes } from '#src/admin/routes.ts'
 import { loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { seedJsonSchema } from '#src/operations/seed/schema.ts'
 
 /** The document needs the routes alone: no store is opened, so it works anywhere. */
-export const openapi = (options: { config?: string }): void => {
+export const openapi = (options: { config?: string; seedSchema?: boolean }): void => {
+  const document = options.seedSchema ? seedJsonSchema() : adminDocument(options)
+  console.log(JSON.stringify(document, null, 2))
+}
+
+const adminDocument = (options: { config?: string }) => {
   const { config } = loadConfig(process.env, options.config)
-  const routes = adminRoutes({ config } as Context)
-  console.log(JSON.stringify(openApiDocument(routes, config.url, VERSION), null, 2))
+  return openApiDocument(adminRoutes({ config } as Context), config.url, VERSION)
 }

@@ -32,9 +32,34 @@ const program = (): Command => {
       (await import('./healthcheck.ts')).healthcheck({ ...gatehouse.opts(), ...options }),
     )
   gatehouse
+    .command('plan')
+    .argument('<file>', 'YAML or JSON; - is standard input')
+    .option('--prune', 'delete what the file has not, in the sections that it has')
+    .description('show what apply would change')
+    .action(async (file, options) =>
+      (await import('./plan.ts')).plan(file, { ...gatehouse.opts(), ...options }),
+    )
+  gatehouse
+    .command('apply')
+    .argument('<file>', 'YAML or JSON; - is standard input')
+    .option('--prune', 'delete what the file has not, in the sections that it has')
+    .description('make organizations, users, clients … what the file says')
+    .action(async (file, options) =>
+      (await import('./apply.ts')).apply(file, { ...gatehouse.opts(), ...options }),
+    )
+  gatehouse
+    .command('export')
+    .argument('[file]', 'default: standard output')
+    .option('--secrets', 'with hashes of passwords and secrets, and secrets at providers')
+    .description('write the file that apply takes')
+    .action(async (file, options) =>
+      (await import('./export.ts')).exportInstance(file, { ...gatehouse.opts(), ...options }),
+    )
+  gatehouse
     .command('openapi')
+    .option('--seed-schema', 'the JSON Schema of the files of plan and apply instead')
     .description("print the admin API's OpenAPI 3.1 document")
-    .action(async () => (await import('./openapi.ts')).openapi(gatehouse.opts()))
+    .action(async options => (await import('./openapi.ts')).openapi({ ...gatehouse.opts(), ...options }))
   gatehouse
     .command('config')
     .description('look at the settings')

@@ -3,7 +3,7 @@ import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockInstance } from '#src/storage/lock.ts'
 import { openInstance } from './instance.ts'
@@ -40,6 +40,11 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   const instance = await openInstance(config, log)
   const first = await seedInstance(instance)
+  if (config.seed_file) {
+    const { applySeedFile } = await import('./seed-file.ts')
+    for (const change of await applySeedFile(instance, config.seed_file))
+      log.info({ event: 'seed', ...change })
+  }
   const running = await createApp(instance)
   app.resolve(running)
   listener.reload({ fetch: (request: Request, server: Server<unknown>) => running.fetch(request, server) })
@@ -48,7 +53,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   flush()
   announce({ url: config.url, port: listener.port, ms: Math.round(performance.now()) }, config.data_dir, {
     admin_client_file: first.admin_client_file,
-    set_up: first.needs_admin ? await createSetUpLink(instance) : undefined,
+    set_up: (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined,
   })
 
   await stopSignal()

@@ -30,6 +30,7 @@ export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
   const body = JSON.stringify(
     discoveryDocument({
       issuer: config.url,
+      ...(config.internal_url && { backchannel_url: config.internal_url }),
       scopes: ['openid', 'profile', 'email'],
       id_token_algs: signingAlgs,
       acr_values: ['1'],

@@ -42,7 +42,7 @@ const rememberScopes = async (tx: Transaction, now: number): Promise<void> => {
 export interface FirstStart {
   /** Where the generated secret of the first admin client was written, when it was now. */
   admin_client_file?: string
-  /** Nobody holds the role `admin` of the default organization: a set-up link is called for. */
+  /** A set-up link is called for. */
   needs_admin: boolean
 }
 
@@ -66,9 +66,12 @@ export const seedInstance = async (base: Base): Promise<FirstStart> => {
     await seedUser(base)
     await store.write(tx => rememberScopes(tx, clock.now()))
   }
-  const role = await store.read(q => findRole(q, 'role_admin'))
-  return { ...(admin_client_file && { admin_client_file }), needs_admin: role?.user_count === 0 }
+  return { ...(admin_client_file && { admin_client_file }), needs_admin: await needsAdmin(base) }
 }
+
+/** Whether nobody holds the role `admin` of the default organization. */
+export const needsAdmin = async ({ store }: Pick<Base, 'store'>): Promise<boolean> =>
+  (await store.read(q => findRole(q, 'role_admin')))?.user_count === 0
 
 const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
   if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return
