@@ -2,6 +2,7 @@ import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import { pageBoundary } from '#src/http/page-boundary.ts'
 import { getArrival, postArrival } from './questions.ts'
+import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 
 /** Logins through identity providers, and the pages between a provider's word and a user of ours. */
@@ -10,3 +11,4 @@ export const federationRoutes = (context: Context) =>
     .get('/oauth/arrival', pageBoundary(context, getArrival(context)))
     .post('/oauth/arrival', pageBoundary(context, postArrival(context)), { parse: 'none' })
     .use(socialRoutes(context))
+    .use(samlRoutes(context))

@@ -18,6 +18,7 @@ type Expiring =
   | 'authorization_requests'
   | 'parked_requests'
   | 'journeys'
+  | 'used_assertions'
   | 'links'
   | 'throttles'
   | 'refresh_tokens'
@@ -51,6 +52,7 @@ export const removals: Removal[] = [
   expired('authorization_requests', tx => tx.tables.authorization_requests.request_hash),
   expired('parked_requests', tx => tx.tables.parked_requests.handle_hash),
   expired('journeys', tx => tx.tables.journeys.state_hash),
+  expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('refresh_tokens', tx => tx.tables.refresh_tokens.token_hash),

@@ -8,13 +8,13 @@ export interface Profile {
   readonly subject: string
   readonly username: string | undefined
   readonly email: string | undefined
+  /** SAML has no word for it: true unless a mapping names an attribute that says otherwise. */
+  readonly email_verified: boolean
   readonly first_name: string | undefined
   readonly last_name: string | undefined
   /** Only where a mapping names the attribute. */
   readonly roles: readonly string[]
 }
-
-type Field = keyof Profile | 'email_verified'
 
 const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
 const MS = 'http://schemas.microsoft.com/identity/claims'
@@ -57,7 +57,7 @@ const LONGEST_SUBJECT = 1024
  */
 export const profileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
-  mapping: Readonly<Partial<Record<Field, string>>>,
+  mapping: Readonly<Partial<Record<keyof Profile, string>>>,
 ): Profile => {
   const lower = new Map([...attributes].map(([name, values]) => [name.toLowerCase(), values]))
   const value = (field: keyof typeof usual): string | undefined => {
@@ -68,12 +68,15 @@ export const profileOf = (
   const stable = name_id && name_id.format !== TRANSIENT ? name_id.value : undefined
   const subject = mapping.subject === undefined ? stable || value('subject') : value('subject')
   if (!subject || subject.length > LONGEST_SUBJECT) throw new SamlError('no_subject')
+  const { email_verified, roles } = mapping
   return {
     subject,
     username: value('username'),
     email: value('email') ?? (name_id?.format === EMAIL_FORMAT ? name_id.value : undefined),
+    email_verified:
+      email_verified === undefined || /^(?:true|1)$/i.test(attributes.get(email_verified)?.[0] ?? ''),
     first_name: value('first_name'),
     last_name: value('last_name'),
-    roles: mapping.roles === undefined ? [] : (attributes.get(mapping.roles) ?? []),
+    roles: roles === undefined ? [] : (attributes.get(roles) ?? []),
   }
 }

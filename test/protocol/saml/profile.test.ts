@@ -37,12 +37,19 @@ describe('the usual names are known', () => {
     },
   }
   for (const [what, attributes] of Object.entries(vocabularies))
-    test(what, () => expect(profile(attributes)).toEqual({ subject: 'p-1', roles: [], ...ada }))
+    test(what, () =>
+      expect(profile(attributes)).toEqual({ subject: 'p-1', email_verified: true, roles: [], ...ada }),
+    )
 })
 
 test('nothing known is nothing said', () => {
   const nothing = { username: undefined, email: undefined, first_name: undefined, last_name: undefined }
-  expect(profile({ x: ['y'], mail: [], sn: [' '] })).toEqual({ subject: 'p-1', roles: [], ...nothing })
+  expect(profile({ x: ['y'], mail: [], sn: [' '] })).toEqual({
+    subject: 'p-1',
+    email_verified: true,
+    roles: [],
+    ...nothing,
+  })
 })
 
 test('a mapping names the attribute exactly, and nothing else is tried', () => {
@@ -78,4 +85,12 @@ test('a NameID in e-mail format is the address when no attribute says one', () =
   }
   expect(profile({}, {}, name_id).email).toBe('ada@example.com')
   expect(profile({ mail: ['other@example.com'] }, {}, name_id).email).toBe('other@example.com')
+})
+
+test('an address is as verified as the setting says, unless a mapped attribute says otherwise', () => {
+  const mapping = { email_verified: 'verified' }
+  expect(profile({}).email_verified).toBe(true)
+  expect(profile({ verified: ['TRUE'] }, mapping).email_verified).toBe(true)
+  expect(profile({ verified: ['no'] }, mapping).email_verified).toBe(false)
+  expect(profile({}, mapping).email_verified).toBe(false)
 })

@@ -1,0 +1,69 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import type { Context } from '#src/context.ts'
+import { DAY } from '#src/lib/duration.ts'
+import { findKey, insertKey, type StoredKey } from './store.ts'
+
+/** What providers know us by: signs our requests, and opens what they encrypt. */
+export interface SamlKey {
+  readonly private_key: KeyObject
+  /** DER in base64. */
+  readonly certificate: string
+}
+
+const LABEL = 'saml_key'
+/** Providers pin the certificate: a change would have to be carried to each of them. */
+const LIVES = 20 * 365 * DAY
+
+const keys = new WeakMap<Context['store'], Promise<SamlKey>>()
+
+/** The instance's key, made when it is first asked for and the same ever after. */
+export const samlKey = (context: Context): Promise<SamlKey> => {
+  const known = keys.get(context.store)
+  if (known) return known
+  const key = loadKey(context)
+  keys.set(context.store, key)
+  key.catch(() => keys.delete(context.store))
+  return key
+}
+
+const loadKey = async (context: Context): Promise<SamlKey> => {
+  const { store, clock, master } = context
+  if (!(await store.read(findKey))) {
+    const made = await makeKey(context)
+    await store.write(tx => insertKey(tx, made, clock.now()))
+  }
+  const stored = await store.read(findKey)
+  if (!stored) throw new Error('the key of the SAML service provider was not stored')
+  const pkcs8 = master.open(Buffer.from(stored.private_key, 'base64'), LABEL)
+  return {
+    private_key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }),
+    certificate: stored.certificate,
+  }
+}
+
+const algorithm = {
+  name: 'RSASSA-PKCS1-v1_5',
+  hash: 'SHA-256',
+  publicExponent: new Uint8Array([1, 0, 1]),
+  modulusLength: 3072,
+}
+
+/** An RSA key with a self-signed certificate. The library is loaded for this once, not at every start. */
+const makeKey = async ({ config, clock, master }: Context): Promise<StoredKey> => {
+  await import('reflect-metadata')
+  const { X509CertificateGenerator } = await import('@peculiar/x509')
+  const pair = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const now = clock.now()
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: `CN=${new URL(config.url).hostname}`,
+    notBefore: new Date(now - DAY),
+    notAfter: new Date(now + LIVES),
+    signingAlgorithm: algorithm,
+    keys: pair,
+  })
+  const pkcs8 = await crypto.subtle.exportKey('pkcs8', pair.privateKey)
+  return {
+    private_key: master.seal(new Uint8Array(pkcs8), LABEL).toString('base64'),
+    certificate: Buffer.from(certificate.rawData).toString('base64'),
+  }
+}

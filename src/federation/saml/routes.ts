@@ -1,0 +1,105 @@
+import { Elysia } from 'elysia'
+import type { Context } from '#src/context.ts'
+import {
+  findSamlProviders,
+  type IdentityProvider,
+  type SamlProvider,
+} from '#src/directory/identity-providers/store.ts'
+import { receive } from '#src/federation/arrival.ts'
+import { depart, getProvider } from '#src/federation/departure.ts'
+import { isAway } from '#src/federation/journey.ts'
+import { park, unpark } from '#src/federation/parking.ts'
+import { ArrivalError, checkArrivals, refuseArrival } from '#src/federation/refusal.ts'
+import { json } from '#src/http/answer.ts'
+import { readForm, SAML_BODY } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { pageBoundary } from '#src/http/page-boundary.ts'
+import { judge, leave, metadataOf, prove, shown } from './service-provider.ts'
+
+/** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
+export const samlRoutes = (context: Context) => {
+  const page = (handle: (call: Call, provider: SamlProvider) => Promise<Response>) =>
+    pageBoundary(context, async call => handle(call, await providerOf(context, call)))
+  const path = '/saml/:provider'
+  return new Elysia({ strictPath: true })
+    .get('/saml/providers', async () =>
+      json({ data: (await findSamlProviders(context.store, '')).map(provider => shown(context, provider)) }),
+    )
+    .get(
+      `${path}/metadata`,
+      page(async (_call, provider) => xml(await metadataOf(context, provider))),
+    )
+    .get(
+      `${path}/login`,
+      page((call, provider) => depart(context, call, provider, leave(context))),
+    )
+    .post(
+      `${path}/acs`,
+      page((call, provider) => postAcs(context, call, provider)),
+      { parse: 'none' },
+    )
+    .get(
+      `${path}/acs/parked`,
+      page(async (call, provider) => arrive(context, call, provider, await unpark(context, call))),
+    )
+}
+
+const xml = (body: string): Response =>
+  new Response(body, { headers: { 'content-type': 'application/xml', 'x-content-type-options': 'nosniff' } })
+
+const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
+
+const providerOf = (context: Context, { path }: Call): Promise<SamlProvider> =>
+  getProvider(context, path.split('/')[2] ?? '', isSaml)
+
+/** A field of the form, once or not at all. */
+const field = (form: URLSearchParams, name: string): string => {
+  const [value = '', ...more] = form.getAll(name)
+  return more.length > 0 ? '' : value
+}
+
+/** The form of the POST binding, and whether its RelayState is that of somebody on the way to this provider. */
+const openForm = async (context: Context, provider: SamlProvider, body: string) => {
+  const form = new URLSearchParams(body)
+  const state = field(form, 'RelayState')
+  return { encoded: field(form, 'SAMLResponse'), state, isAnswer: await isAway(context, { state, provider }) }
+}
+
+/** Comes from the provider's page, without our cookies. What nobody asked for is judged before it is kept. */
+const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
+  await checkArrivals(context, call)
+  const refuse = (error: unknown) =>
+    refuseArrival(
+      context,
+      call,
+      provider,
+      error instanceof ArrivalError ? error : new ArrivalError('saml_unreadable', { cause: error }),
+    )
+  const body = await readForm(call.request, SAML_BODY).catch(async error => {
+    await refuse(error)
+    throw error
+  })
+  const { encoded, isAnswer } = await openForm(context, provider, body)
+  if (!isAnswer && !provider.settings.allow_idp_initiated)
+    throw await refuse(new ArrivalError('unknown_state'))
+  if (!isAnswer)
+    await judge(context, provider, encoded, undefined).catch(async error => {
+      throw await refuse(error)
+    })
+  return park(context, call, body)
+}
+
+const arrive = async (
+  context: Context,
+  call: Call,
+  provider: SamlProvider,
+  body: string,
+): Promise<Response> => {
+  const { encoded, state, isAnswer } = await openForm(context, provider, body)
+  const isOwnAccord = !isAnswer && provider.settings.allow_idp_initiated
+  return receive(context, call, provider, {
+    state: isOwnAccord ? undefined : state,
+    prove: async asked =>
+      prove(context, provider, await judge(context, provider, encoded, asked && { ...asked, state })),
+  })
+}

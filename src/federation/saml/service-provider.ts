@@ -1,0 +1,126 @@
+import { X509Certificate } from 'node:crypto'
+import type { Context } from '#src/context.ts'
+import type { SamlProvider } from '#src/directory/identity-providers/store.ts'
+import type { Asked } from '#src/federation/arrival.ts'
+import type { Leave } from '#src/federation/departure.ts'
+import { bound } from '#src/federation/journey.ts'
+import type { Profile } from '#src/federation/profile.ts'
+import { ArrivalError } from '#src/federation/refusal.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { renderMetadata } from '#src/protocol/saml/metadata.ts'
+import { profileOf } from '#src/protocol/saml/profile.ts'
+import { type Assertion, readResponse } from '#src/protocol/saml/response.ts'
+import { samlKey } from './key.ts'
+import { useAssertion } from './store.ts'
+
+/** Ours for this provider: each has an entity id and an endpoint of its own, so that no answer of one fits another. */
+const addressOf = (
+  { config }: Context,
+  { alias }: SamlProvider,
+  what: 'metadata' | 'login' | 'acs',
+): string => `${config.url}/saml/${alias}/${what}`
+
+/** How GET /saml/providers shows it. */
+export const shown = (context: Context, provider: SamlProvider) => ({
+  id: provider.id,
+  alias: provider.alias,
+  name: provider.name,
+  organization_id: provider.organization_id,
+  login_url: addressOf(context, provider, 'login'),
+  metadata_url: addressOf(context, provider, 'metadata'),
+})
+
+export const metadataOf = async (context: Context, provider: SamlProvider): Promise<string> =>
+  renderMetadata({
+    entity_id: addressOf(context, provider, 'metadata'),
+    acs_url: addressOf(context, provider, 'acs'),
+    certificate: (await samlKey(context)).certificate,
+    sign_requests: provider.settings.sign_requests,
+  })
+
+/** The ID of the request that went out under this state: whoever does not know the state cannot name it. */
+const requestId = (context: Context, state: string): string => `_${bound(context, 'saml_request', state)}`
+
+/** The provider's address with our request; the state is its RelayState. */
+export const leave =
+  (context: Context): Leave<SamlProvider> =>
+  async ({ provider, state, reauthenticate }) => {
+    const { sso_url, sign_requests } = provider.settings
+    const request = {
+      id: requestId(context, state),
+      issued_at: context.clock.now(),
+      issuer: addressOf(context, provider, 'metadata'),
+      acs_url: addressOf(context, provider, 'acs'),
+      destination: sso_url,
+      force: reauthenticate,
+    }
+    return redirectUrl(request, state, sign_requests ? (await samlKey(context)).private_key : undefined)
+  }
+
+/**
+ * What the provider says in a response.
+ *
+ * @param asked on the journey that it answers; undefined for a response that nobody asked for
+ * @throws ArrivalError with the reason
+ */
+export const judge = async (
+  context: Context,
+  provider: SamlProvider,
+  encoded: string,
+  asked: (Asked & { state: string }) | undefined,
+): Promise<Assertion> => {
+  const { settings } = provider
+  const expected = {
+    keys: pinnedKeys(context, provider),
+    allow_sha1: settings.allow_sha1,
+    allow_cbc: settings.allow_cbc,
+    decryption_key: (await samlKey(context)).private_key,
+    issuer: settings.entity_id,
+    audience: addressOf(context, provider, 'metadata'),
+    acs_url: addressOf(context, provider, 'acs'),
+    request: asked && {
+      id: requestId(context, asked.state),
+      sent_at: asked.sent_at,
+      force: asked.reauthenticate,
+    },
+    clock_tolerance: settings.clock_tolerance * SECOND,
+  }
+  return naming(() => readResponse(encoded, expected, context.clock.now()))
+}
+
+/** Who came back, once for each assertion. @throws ArrivalError with the reason */
+export const prove = async (
+  context: Context,
+  provider: SamlProvider,
+  assertion: Assertion,
+): Promise<Profile> => {
+  const profile = naming(() => profileOf(assertion, provider.attribute_mapping))
+  const { id, expires_at } = assertion
+  const assertion_hash = hashSecret(`${provider.id} ${id}`)
+  if (!(await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))))
+    throw new ArrivalError('saml_replayed')
+  return profile
+}
+
+const naming = <T>(body: () => T): T => {
+  try {
+    return body()
+  } catch (cause) {
+    throw cause instanceof SamlError ? new ArrivalError(`saml_${cause.reason}`, { cause }) : cause
+  }
+}
+
+/** It is the key that is trusted: a certificate that has run out is as good as before, and worth a warning. */
+const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
+  settings.certificates.map(pem => {
+    const { publicKey, validTo, fingerprint256 } = new X509Certificate(pem)
+    if (Date.parse(validTo) <= clock.now())
+      log.warn(
+        { event: 'certificate_expired', provider: alias, fingerprint: fingerprint256 },
+        "an identity provider's pinned certificate has expired",
+      )
+    return publicKey
+  })

@@ -1,0 +1,36 @@
+import { eq } from 'drizzle-orm'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+
+/** Whether nobody has come in with it before: true for exactly one caller. */
+export const useAssertion = async (
+  tx: Transaction,
+  assertion: { assertion_hash: SecretHash; expires_at: number },
+): Promise<boolean> => {
+  const { used_assertions: t } = tx.tables
+  const rows = await tx
+    .insert(t)
+    .values(assertion)
+    .onConflictDoNothing()
+    .returning({ hash: t.assertion_hash })
+  return rows.length > 0
+}
+
+/** As it is stored: the private key is PKCS #8, sealed, in base64; the certificate DER in base64. */
+export interface StoredKey {
+  private_key: string
+  certificate: string
+}
+
+const NAME = 'saml_key'
+
+export const findKey = async (q: Queries): Promise<StoredKey | undefined> => {
+  const { settings } = q.tables
+  const [row] = await q.select().from(settings).where(eq(settings.name, NAME))
+  return row?.value as StoredKey | undefined
+}
+
+/** Keeps the first: another process may have been quicker. */
+export const insertKey = async (tx: Transaction, value: StoredKey, now: number): Promise<void> => {
+  await tx.insert(tx.tables.settings).values({ name: NAME, value, updated_at: now }).onConflictDoNothing()
+}
