@@ -109,6 +109,10 @@ export const sorting = (table: Listed, { sort, order }: Page): SQL[] => {
     : [direction(table[columns[sort]]), direction(table.seq)]
 }
 
+/** Needed wherever rows of both runs are sorted together. */
+export const nullsLast = (table: Listed, { sort }: Page): SQL[] =>
+  sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
+
 /** What comes after the keyset, as one or two runs of an index: users who never logged in come last in either order. */
 export const runsOf = (table: Listed, { sort, order, after }: Page): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt
@@ -147,12 +151,11 @@ export const fetchUsers = (q: Queries, page: Page, lists: Numbers[]): Promise<Us
     lists.map(list => sql`SELECT seq FROM ${list} AS some`),
     sql` UNION ALL `,
   )
-  const last = page.sort === 'last_login' ? [sql`${users.last_login} IS NULL`] : []
   return q
     .select()
     .from(users)
     .where(sql`${users.seq} IN (${numbers})`)
-    .orderBy(...last, ...sorting(users, page))
+    .orderBy(...nullsLast(users, page), ...sorting(users, page))
     .limit(page.limit)
 }
 

@@ -1,0 +1,226 @@
+/**
+ * Lists with a search among their filters. The index of searches is in the order of creation. For the other sorts few
+ * matches are fetched and sorted, and many are met by walking the list as long as they lie close enough together.
+ */
+import { and, asc, desc, eq, gt, gte, lt, or, type SQL, sql } from 'drizzle-orm'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { fold } from '#src/lib/text.ts'
+import { cached } from '#src/storage/cache.ts'
+import { containsTerm, isIndexedTerm, matchesOf, matchSeq } from '#src/storage/search.ts'
+import type { Queries, Store } from '#src/storage/store.ts'
+import {
+  countList,
+  countUpTo,
+  type Facets,
+  fetchUsers,
+  fits,
+  hasRole,
+  isPurging,
+  listed,
+  type Numbers,
+  nullsLast,
+  type Page,
+  rangesOf,
+  readList,
+  readRun,
+  runsOf,
+  sorting,
+} from './list-store.ts'
+import type { UserRow } from './store.ts'
+
+export interface UserFilter {
+  organization_id?: OrganizationId | undefined
+  enabled?: boolean | undefined
+  email_verified?: boolean | undefined
+  role?: string | undefined
+  search?: string | undefined
+}
+
+/** What a list holds. As JSON it is the key under which the total is kept. */
+interface Plan {
+  facets: Facets
+  search?: string | undefined
+}
+interface Search {
+  facets: Facets
+  search: string
+  /** Without those of whom this begins with what is searched. */
+  unless?: 'username' | 'email' | undefined
+}
+
+/** So many users can be looked through at each page without its cost being seen. */
+const FEW = 1000
+/** So many rows of a range a walk looks at before it gives up. */
+const WALK = 4000
+
+const isShort = (term: string): boolean => !isIndexedTerm(term)
+
+/** How far the index looks at once: short terms are not told apart by organization. */
+const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
+  facets: { purging, ...(!isShort(search) && { organization_id }) },
+  search,
+})
+
+/** Undefined: nobody fits, since the organization has no such role. */
+const planOf = async (q: Queries, { role, search, ...filter }: UserFilter): Promise<Plan | undefined> => {
+  const facets = { ...filter, purging: await isPurging(q) }
+  const plan = { facets, ...(search && { search }) }
+  if (role === undefined) return plan
+  if (!filter.organization_id) return { ...plan, facets: { ...facets, role_name: role } }
+  const { roles } = q.tables
+  const [found] = await q
+    .select({ id: roles.id })
+    .from(roles)
+    .where(and(eq(roles.organization_id, filter.organization_id), eq(roles.name, role)))
+  return found && { ...plan, facets: { ...facets, role_id: found.id } }
+}
+
+const termOf = ({ facets, search, unless }: Search) => ({
+  term: search,
+  organization_id: facets.organization_id,
+  unless,
+})
+
+/** Upon a row of `listed`. */
+const contains = (q: Queries, search: Search): SQL => {
+  const { user_roles, users } = q.tables
+  const condition = containsTerm(q, termOf(search))
+  return hasRole(search.facets)
+    ? sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.seq} = ${user_roles.seq} AND ${condition})`
+    : condition
+}
+
+/** The users whom the index finds. */
+const found = (q: Queries, search: Search, condition?: SQL) => {
+  const { users } = q.tables
+  return q
+    .select({ seq: users.seq })
+    .from(matchesOf(termOf(search)))
+    .crossJoin(users)
+    .where(and(sql`${users.seq} = ${matchSeq}`, fits(q, search.facets), condition))
+}
+
+const collect = (q: Queries, search: Search, page: Page): Numbers => {
+  const { users } = q.tables
+  return found(q, search, or(...runsOf(users, page)))
+    .orderBy(...nullsLast(users, page), ...sorting(users, page))
+    .limit(page.limit)
+}
+
+const inOrderOfCreation = (q: Queries, search: Search, { order, after, limit }: Page): Numbers => {
+  const [direction, beyond] = order === 'asc' ? [asc, gt] : [desc, lt]
+  return found(q, search, after && beyond(matchSeq, after[0]))
+    .orderBy(direction(matchSeq))
+    .limit(limit)
+}
+
+const countFound = (q: Queries, search: Search): Promise<number> =>
+  countUpTo(q, found(q, search), COUNT_LIMIT + 1)
+
+const count = async (q: Queries, { facets, search: term }: Plan): Promise<number> => {
+  const base = await countList(q, facets)
+  if (term === undefined) return base
+  const search = { facets, search: term }
+  const walks =
+    base <= COUNT_LIMIT || (isShort(term) && (await countFound(q, everywhere(search))) > COUNT_LIMIT)
+  return walks ? countList(q, facets, contains(q, search)) : countFound(q, search)
+}
+
+const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
+/** Exact to 10,000, then 10,001; kept until users change. */
+const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
+
+/**
+ * The matches that a walk through the list meets, or undefined when they lie too far apart: `WALK` rows of some range
+ * were looked at, and no page was filled.
+ */
+const meet = async (store: Store, search: Search, page: Page): Promise<number[] | undefined> => {
+  const met: number[] = []
+  for (const range of rangesOf(search.facets)) {
+    const isShort = (await totalOf(store, { facets: range })) <= WALK
+    const rows = await store.read(async q => {
+      const { users } = q.tables
+      const seen: number[] = []
+      for (const run of runsOf(listed(q, range), page)) {
+        if (seen.length >= page.limit) break
+        const rows = readRun(q, range, run, { ...page, limit: WALK }).as('rows')
+        const fitting = await q
+          .select({ seq: users.seq })
+          .from(rows)
+          .crossJoin(users)
+          .where(and(eq(users.seq, rows.seq), containsTerm(q, termOf(search))))
+          .limit(page.limit)
+        seen.push(...fitting.map(({ seq }) => seq))
+        if (seen.length < page.limit && !isShort) return undefined
+      }
+      return seen
+    })
+    if (!rows) return undefined
+    met.push(...rows)
+  }
+  return met
+}
+
+const numbered = (numbers: number[]): Numbers[] => numbers.map(seq => sql`(SELECT ${seq} AS seq)`)
+
+/** Those whose user name or address begins with the term: sorted by it they lie together, wherever that is. */
+const beginning = (
+  q: Queries,
+  { facets, search }: Search,
+  page: Page,
+  name: 'username' | 'email',
+): Numbers[] => {
+  const column = listed(q, facets)[`${name}_fold`]
+  const [from, to] = [fold(search), `${fold(search)}\u{10ffff}`]
+  const last = page.after?.[0] ?? null
+  const isAhead = last !== null && (page.order === 'asc' ? last < from : last > to)
+  return readList(
+    q,
+    facets,
+    isAhead ? { ...page, after: undefined } : page,
+    and(gte(column, from), lt(column, to)),
+  )
+}
+
+/** How a page of a search is found. */
+const find = async (store: Store, search: Search, page: Page): Promise<(q: Queries) => Numbers[]> => {
+  const { facets, search: term } = search
+  const walk = (q: Queries) => readList(q, facets, page, contains(q, search))
+  const base = await totalOf(store, { facets })
+  if (base <= FEW) return walk
+  const all = await totalOf(store, everywhere(search))
+  if (all > COUNT_LIMIT && base <= COUNT_LIMIT) return walk
+  if (page.sort === 'created_at' && !isShort(term)) return q => [inOrderOfCreation(q, search, page)]
+  if (all <= COUNT_LIMIT) return q => [collect(q, search, page)]
+  const met = await meet(store, search, page)
+  if (met) return () => numbered(met)
+  if (isShort(term)) return walk
+  // An address is indexed as given and sorted in its canonical form: they begin alike up to the domain.
+  const name =
+    (page.sort === 'username' || page.sort === 'email') && !term.includes('@') ? page.sort : undefined
+  return q => [
+    ...(name ? beginning(q, search, page, name) : []),
+    collect(q, { ...search, unless: name }, page),
+  ]
+}
+
+export const listUsers = async (store: Store, filter: UserFilter, page: Page): Promise<UserRow[]> => {
+  const plan = await store.read(q => planOf(q, filter))
+  if (!plan) return []
+  const { search } = plan
+  const lists =
+    search === undefined
+      ? (q: Queries) => readList(q, plan.facets, page)
+      : await find(store, { ...plan, search }, page)
+  return store.read(async q => {
+    const numbers = lists(q)
+    return numbers.length > 0 ? fetchUsers(q, page, numbers) : []
+  })
+}
+
+/** Exact to 10,000, then 10,001. */
+export const countUsers = async (store: Store, filter: UserFilter): Promise<number> => {
+  const plan = await store.read(q => planOf(q, filter))
+  return plan ? totalOf(store, plan) : 0
+}

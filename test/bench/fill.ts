@@ -1,0 +1,231 @@
+import { Database } from 'bun:sqlite'
+import { eventTypes } from '#src/audit/types.ts'
+import { foldIdentifier } from '#src/lib/email.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { searchText } from '#src/storage/search.ts'
+
+/**
+ * Fills a migrated database, with no server on it, with so many users and events:
+ * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`. One tenant has nearly all of them, one a twentieth, many small ones the rest.
+ * Indexes and triggers are put aside meanwhile.
+ */
+const first = [
+  'zoe',
+  'adam',
+  'bella',
+  'carl',
+  'dina',
+  'emil',
+  'fay',
+  'gus',
+  'hana',
+  'ivan',
+  'jane',
+  'kim',
+  'liam',
+  'mona',
+]
+const last = [
+  'abbott',
+  'brown',
+  'chen',
+  'diaz',
+  'evans',
+  'fischer',
+  'garcia',
+  'haas',
+  'ito',
+  'jones',
+  'kowalski',
+  'lopez',
+]
+
+const START = Date.UTC(2025, 0, 1)
+const YEAR = 365 * 86_400_000
+
+export const HUGE: OrganizationId = 'org_huge'
+export const MIDDLE: OrganizationId = 'org_middle'
+export const small = (i: number): OrganizationId => `org_small${i}`
+
+/** A generator with a seed (mulberry32): the same database each time. */
+const random = (seed: number) => () => {
+  seed = (seed + 0x6d2b79f5) | 0
+  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+  return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+}
+
+/** Indexes and triggers, taken away and put back. */
+const bare = (db: Database, body: () => void): void => {
+  const made = db
+    .query<{ type: string; name: string; sql: string }, []>(
+      "SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL",
+    )
+    .all()
+  for (const { type, name } of made) db.run(`DROP ${type} "${name}"`)
+  db.transaction(body)()
+  for (const { sql } of made) db.run(sql)
+}
+
+const organizationOf = (i: number, users: number): OrganizationId => {
+  if (i % 20 === 0) return MIDDLE
+  if (i % 50 === 1) return small(i % 997)
+  return i < users / 50 || i % 10 === 2 ? 'org_default' : HUGE
+}
+
+const names = (seed: number) => {
+  const next = random(seed)
+  const pick = (list: string[]) => list[Math.floor(next() * list.length)] ?? ''
+  return { next, pick }
+}
+
+const addOrganizations = (db: Database): void => {
+  const organization = db.prepare(
+    'INSERT OR IGNORE INTO organizations (id, name, slug, display_name, settings, created_at, updated_at) VALUES (?1, ?1, ?2, ?1, ?3, ?4, ?4)',
+  )
+  const role = db.prepare(
+    'INSERT OR IGNORE INTO roles (id, organization_id, name, permissions, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)',
+  )
+  const ids = ['org_default', HUGE, MIDDLE, ...Array.from({ length: 997 }, (_, i) => small(i))]
+  for (const id of ids) {
+    organization.run(id, id.slice(4), '{}', START)
+    for (const name of ['user', 'admin', ...(id === HUGE ? ['staff', 'auditor'] : [])])
+      role.run(id === 'org_default' ? `role_${name}` : `role_${name}_${id}`, id, name, '[]', START)
+  }
+}
+
+const addUsers = (db: Database, users: number): void => {
+  const { next, pick } = names(1)
+  const insert = db.prepare(
+    `INSERT INTO users (id, organization_id, username, username_fold, email, email_fold, first_name, last_name, search_text, enabled,
+      email_verified, attributes, password_changed_at, created_at, updated_at, last_login)
+    VALUES (?1, ?2, ?3, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, '{}', ?10, ?10, ?10, ?11)`,
+  )
+  const hold = db.prepare(
+    `INSERT INTO user_roles (user_id, role_id, role_name, organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (let i = 0; i < users; i++) {
+    const created = START + Math.floor((i / users) * YEAR)
+    const id = `usr_${Bun.randomUUIDv7('hex', created)}`
+    const organization_id = organizationOf(i, users)
+    const [first_name, last_name] = [pick(first), pick(last)]
+    const number = Math.floor(next() * 36 ** 5).toString(36)
+    const username = `${first_name}.${last_name}.${number}${i.toString(36)}`
+    const email = foldIdentifier(`${username}@${i < users / 2 ? 'acme' : 'globex'}.example.com`)
+    const enabled = i % 5000 !== 7
+    const verified = next() < 0.5
+    const last_login = next() < 0.3 ? null : Math.floor(created + next() * (START + YEAR - created))
+    const text = searchText({ organization_id, username, email, first_name, last_name })
+    const { lastInsertRowid: seq } = insert.run(
+      id,
+      organization_id,
+      username,
+      email,
+      first_name,
+      last_name,
+      text,
+      enabled,
+      verified,
+      created,
+      last_login,
+    )
+    const roles = [
+      'user',
+      ...(i % 40_000 === 13 ? ['admin'] : []),
+      ...(organization_id !== HUGE ? [] : i % 200 === 3 ? ['staff'] : i % 200_000 === 5 ? ['auditor'] : []),
+    ]
+    for (const name of roles)
+      hold.run(
+        id,
+        organization_id === 'org_default' ? `role_${name}` : `role_${name}_${organization_id}`,
+        name,
+        organization_id,
+        Number(seq),
+        enabled,
+        verified,
+        username,
+        email,
+        last_login,
+      )
+  }
+}
+
+const addEvents = (db: Database, events: number): void => {
+  const { next } = names(2)
+  const users = db
+    .query<{ id: string; email: string; organization_id: string }, []>(
+      'SELECT id, email, organization_id FROM users ORDER BY seq DESC LIMIT 100000',
+    )
+    .all()
+  const insert = db.prepare(
+    `INSERT INTO events (id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const common = ['user.login', 'session.created', 'token.issued', 'token.refreshed', 'token.refreshed']
+  for (let i = 0; i < events; i++) {
+    const time = START + Math.floor((i / events) * YEAR)
+    const user = users[Math.floor(next() ** 2 * users.length)]
+    if (!user) return
+    const type = next() < 0.01 ? eventTypes[Math.floor(next() * 20)] : common[i % common.length]
+    const byClient = i % 4 === 0
+    insert.run(
+      `evt_${Bun.randomUUIDv7('hex', time)}`,
+      type ?? '',
+      byClient ? 'backend' : user.id,
+      byClient ? null : user.email,
+      type === 'user.login' ? user.id : `sess_${user.id.slice(4)}`,
+      type === 'user.login' ? 'user' : 'session',
+      user.organization_id,
+      i % 3 === 0 ? '192.0.2.1' : `198.51.${Math.floor(next() * 256)}.${Math.floor(next() * 256)}`,
+      'Mozilla/5.0',
+      time,
+      '{"client_id":"backend"}',
+      user.id,
+    )
+  }
+}
+
+const countAll = (db: Database): void => {
+  db.run("DELETE FROM counters WHERE organization_id <> ''")
+  for (const kind of ['users', 'roles', 'groups', 'clients', 'events'])
+    db.run(
+      `INSERT INTO counters SELECT '${kind}', o.id, coalesce(n, 0) FROM organizations o
+      LEFT JOIN (SELECT organization_id, count(*) n FROM ${kind} GROUP BY 1) c ON c.organization_id = o.id`,
+    )
+  db.run(
+    `INSERT INTO counters SELECT 'sessions', o.id, coalesce(n, 0) FROM organizations o LEFT JOIN
+    (SELECT organization_id, count(*) n FROM sessions WHERE ended_at IS NULL GROUP BY 1) c ON c.organization_id = o.id`,
+  )
+  db.run(
+    "INSERT INTO counters SELECT 'organizations', '', count(*) FROM organizations WHERE true ON CONFLICT DO UPDATE SET total = excluded.total",
+  )
+  db.run(
+    "UPDATE organizations SET user_count = coalesce((SELECT total FROM counters WHERE kind = 'users' AND organization_id = id), 0)",
+  )
+  db.run(
+    'UPDATE roles SET user_count = coalesce((SELECT n FROM (SELECT role_id, count(*) n FROM user_roles GROUP BY 1) WHERE role_id = id), 0)',
+  )
+}
+
+export const fill = (path: string, users: number, events: number): void => {
+  const db = new Database(path)
+  db.run('PRAGMA journal_mode = OFF')
+  db.run('PRAGMA synchronous = OFF')
+  db.run('PRAGMA cache_size = -1000000')
+  bare(db, () => {
+    addOrganizations(db)
+    addUsers(db, users)
+    addEvents(db, events)
+  })
+  countAll(db)
+  db.run("INSERT INTO users_search (users_search) VALUES ('rebuild')")
+  db.run("INSERT INTO users_search (users_search) VALUES ('optimize')")
+  db.run('PRAGMA journal_mode = WAL')
+  db.close()
+}
+
+if (import.meta.main) {
+  const [path = '', users = '1000000', events = '10000000'] = Bun.argv.slice(2)
+  fill(path, Number(users), Number(events))
+}
