@@ -124,9 +124,11 @@ export const openSecret = ({ master }: Context, { id, client_secret }: IdentityP
 const sealSecret = ({ master }: Context, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null
 
-const mayGive = (by: By, q: Queries, organization_id: OrganizationId, given: Given) => {
+const mayGive = async (by: By, q: Queries, organization_id: OrganizationId, given: Given) => {
   mayGrant(by.caller, granted(given.attribute_mapping as IdentityProvider['attribute_mapping']))
-  return rolesToGive(q, by, organization_id, (given.default_roles as string[] | undefined) ?? [])
+  const names = (given.default_roles as string[] | undefined) ?? []
+  const { ids, problems } = await rolesToGive(q, by, organization_id, names)
+  return { ids, problems: problems.map(problem => ({ ...problem, field: 'default_roles' })) }
 }
 
 const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
@@ -142,7 +144,7 @@ export const createProvider = async (
   }
   // Nobody makes the server load a document who may not create the provider.
   await context.store.read(check)
-  const { found, problems } = await settingsFrom(context, 'metadata_url' in input ? input : {})
+  const { found, problems } = await settingsFrom(context, input.type === 'saml' ? input : {})
   const { settings, problems: unfit } = settle(input.type, { ...input, ...found })
   return context.store.write(async tx => {
     const { organization_id, roles } = await check(tx)
