@@ -75,7 +75,12 @@ const answer = (
 ): Response | Promise<Response> => {
   const started = performance.now()
   const isHead = request.method === 'HEAD'
-  const asked = isHead ? new Request(request.url, { headers: request.headers }) : request
+  const url = addressed(request.url)
+  const asked = isHead
+    ? new Request(url, { headers: request.headers })
+    : url === request.url
+      ? request
+      : new Request(url, request)
   const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
   const finish = (found: Response): Response => {
     const response = isHead ? new Response(null, found) : found
@@ -94,6 +99,13 @@ const answer = (
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
+
+/**
+ * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for Elysia, which
+ * looks for the path from the twelfth character on: `http://id/…` would be found nowhere, or by its query.
+ */
+const addressed = (url: string): string =>
+  URL.canParse(url) && url.indexOf('/', 8) > 10 ? url : `http://localhost${url.replace(/^\w+:\/\/[^/]*/, '')}`
 
 const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   let document: string | undefined
