@@ -20,14 +20,17 @@ export const openSocket = (port: number): Promise<Socket> =>
 export const askRaw = async (port: number, lines: string[], body = ''): Promise<RawAnswer | undefined> => {
   const named = lines.some(line => /^host:/i.test(line)) ? [] : ['Host: localhost']
   const socket = await openSocket(port)
-  const chunks: Buffer[] = []
+  let text = ''
   const closed = new Promise(resolve => socket.on('close', resolve))
-  socket.on('data', chunk => chunks.push(chunk))
+  socket.setEncoding('utf8')
+  socket.on('data', chunk => {
+    text += chunk
+  })
   // A server that has said enough may reset while we still send.
   socket.on('error', () => {})
   socket.write(`${[...lines, ...named, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`)
   await closed
-  return parse(Buffer.concat(chunks).toString())
+  return parse(text)
 }
 
 const parse = (text: string): RawAnswer | undefined => {
