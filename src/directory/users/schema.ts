@@ -60,7 +60,8 @@ const Attributes = z
   })
   .meta({ type: 'object', additionalProperties: true })
 
-const writable = {
+/** What a PUT may change. */
+export const writable = {
   username: Username,
   email: Email,
   first_name: line(255),

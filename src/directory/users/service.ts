@@ -2,28 +2,29 @@ import { type Actor, record } from '#src/audit/record.ts'
 import type { EventType } from '#src/audit/types.ts'
 import type { Caller, Context } from '#src/context.ts'
 import {
+  changedFields,
   effectiveRoles,
   mayActOn,
   mayGrant,
   permissionsOf,
+  readOnlyProblems,
+  refuse,
   requireOrganization,
   within,
 } from '#src/directory/access.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
-import { conflict, type Detail, invalid, notFound } from '#src/lib/app-error.ts'
-import { canonicalDomain, canonicalEmail } from '#src/lib/email.ts'
+import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId, type UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
-import { iso } from '#src/lib/text.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { checkChosen, checkPolicy, hashPassword } from './password.ts'
+import { checkPolicy, hashPassword } from './password.ts'
 import { removeOrPurge } from './remains-store.ts'
-import type { CreateUser, ResetPassword, UpdateUser } from './schema.ts'
+import { type CreateUser, type ResetPassword, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
   insertUser,
-  organizationOf,
   removeUser,
   replaceRoles,
   roleNames,
@@ -73,10 +74,6 @@ const recordUser = (
     subject_id: user.id,
   })
 
-const refuse = ([first, ...others]: Detail[]): void => {
-  if (first) throw invalid(first, ...others)
-}
-
 /** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
 const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {
   const user = await getUser(q, caller, id)
@@ -108,14 +105,14 @@ export const rolesToGive = async (
 }
 
 const getOrganization = async (q: Queries, id: OrganizationId) => {
-  const organization = await organizationOf(q, id)
+  const organization = await readOrganization(q, id)
   if (!organization) throw notFound('The organization')
   return organization
 }
 
-const domainProblems = (allowed_domains: readonly string[] | undefined, email: string): Detail[] => {
-  const domain = (canonicalEmail(email) ?? '').split('@').at(-1) ?? ''
-  return !allowed_domains?.length || allowed_domains.some(allowed => canonicalDomain(allowed) === domain)
+const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
+  allowed_domains.length === 0 ||
+  allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')
     ? []
     : [
         {
@@ -124,7 +121,6 @@ const domainProblems = (allowed_domains: readonly string[] | undefined, email: s
           message: `The organization allows addresses at ${allowed_domains.join(', ')} only.`,
         },
       ]
-}
 
 const refuseTaken = async (tx: Transaction, user: Parameters<typeof takenName>[1]): Promise<void> => {
   const taken = await takenName(tx, user)
@@ -191,39 +187,6 @@ export const createUser = async (
   })
 }
 
-/** 422 for read-only fields that differ from what is stored: an object that was read can be sent back as it is. */
-const readOnlyProblems = (user: UserRow, change: UpdateUser): Detail[] => {
-  const stored = {
-    id: user.id,
-    organization_id: user.organization_id,
-    created_at: iso(user.created_at),
-    updated_at: iso(user.updated_at),
-    last_login: user.last_login === null ? null : iso(user.last_login),
-  }
-  return Object.entries(stored).flatMap(([field, value]) => {
-    const given = change[field as keyof typeof stored]
-    return given === undefined || given === value
-      ? []
-      : [{ field, code: 'read_only', message: 'This field cannot be changed.' }]
-  })
-}
-
-const editable = [
-  'username',
-  'email',
-  'first_name',
-  'last_name',
-  'email_verified',
-  'attributes',
-  'roles',
-  'enabled',
-] as const
-
-type Editable = Pick<UserWithRoles, (typeof editable)[number]>
-
-const given = (change: UpdateUser): Partial<Editable> =>
-  Object.fromEntries(editable.flatMap(field => (change[field] === undefined ? [] : [[field, change[field]]])))
-
 /** Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. */
 export const updateUser = (
   context: Context,
@@ -235,26 +198,25 @@ export const updateUser = (
     const user = await getUserToChange(tx, by, id)
     const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
     const before = { ...user, roles: await roleNames(tx, user.id) }
-    const after = { ...before, ...given(change) }
-    const changed = editable.filter(field => !Bun.deepEquals(before[field], after[field]))
-    const domains = changed.includes('email')
-      ? settingsOf(await getOrganization(tx, user.organization_id)).allowed_domains
-      : undefined
+    const changed = changedFields(userAnswer(before), change)
+    const { allowed_domains } = settingsOf(await getOrganization(tx, user.organization_id))
     refuse([
-      ...readOnlyProblems(user, change),
+      ...readOnlyProblems(changed, writable),
       ...(roles?.problems ?? []),
-      ...domainProblems(domains, after.email),
+      ...(changed.includes('email') ? domainProblems(allowed_domains, change.email ?? '') : []),
     ])
     if (changed.length === 0) return before
-    if (changed.includes('username') || changed.includes('email')) await refuseTaken(tx, after)
-    const { roles: names, ...row } = { ...after, updated_at: context.clock.now() }
+    const given = Object.fromEntries(changed.map(name => [name, Reflect.get(change, name)]))
+    const after: UserWithRoles = { ...before, ...given, updated_at: context.clock.now() }
+    await refuseTaken(tx, after)
+    const { roles: _, ...row } = after
     await saveUser(tx, row)
-    if (roles && changed.includes('roles')) await replaceRoles(tx, user.id, roles.ids)
-    const fields = changed.filter(field => field !== 'enabled')
+    if (roles) await replaceRoles(tx, user.id, roles.ids)
+    const fields = changed.filter(name => name !== 'enabled')
     if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
     if (changed.includes('enabled'))
       await recordUser(context, tx, by, row.enabled ? 'user.enabled' : 'user.disabled', row)
-    return { ...row, roles: names }
+    return after
   })
 
 /** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
@@ -281,30 +243,6 @@ export const resetPassword = async (
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
     await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
-  })
-}
-
-/** The user chose a new password on a page. 422 with the rules that it breaks, the list of common ones included. */
-export const changeOwnPassword = async (
-  context: Context,
-  { id, organization_id }: Pick<UserRow, 'id' | 'organization_id'>,
-  password: string,
-  origin: Origin,
-): Promise<void> => {
-  const { password_policy } = settingsOf(await context.store.read(q => getOrganization(q, organization_id)))
-  refuse(checkChosen(password_policy, password))
-  const password_hash = await hashPassword(context, password)
-  await context.store.write(async tx => {
-    const user = await getUser(tx, undefined, id)
-    const now = context.clock.now()
-    await setPassword(tx, user.id, {
-      password_hash,
-      password_temporary: false,
-      password_changed_at: now,
-      updated_at: now,
-    })
-    const actor = { id: user.id, email: user.email }
-    await recordUser(context, tx, { actor, origin }, 'user.password_changed', user)
   })
 }
 

@@ -85,19 +85,6 @@ export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWit
   return users.map(user => ({ ...user, roles: (names.get(user.id) ?? []).map(({ name }) => name).sort() }))
 }
 
-const selectOrganization = prepared((q, { organizations }) =>
-  q
-    .select()
-    .from(organizations)
-    .where(eq(organizations.id, placeholder('id'))),
-)
-
-/** The organization as it is now, for writes: what caches hold may be a commit behind inside one. */
-export const organizationOf = async (q: Queries, id: OrganizationId) => {
-  const [organization] = await selectOrganization(q, { id })
-  return organization
-}
-
 const selectTaken = prepared((q, { users }) =>
   q
     .select({ id: users.id, username_fold: users.username_fold })
