@@ -11,8 +11,9 @@ export type EventId = `evt_${string}`
 export type KeyId = `key_${string}`
 export type LoginId = `login_${string}`
 export type IdentityProviderId = `idp_${string}`
+export type FactorId = `fac_${string}`
 
-export const prefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp'] as const
+export const prefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac'] as const
 export type Prefix = (typeof prefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'

@@ -93,6 +93,9 @@ export const storeFlow = async (
     request: flow.request,
     login_id: null,
     selected: false,
+    proof: null,
+    round: 0,
+    enrolled: false,
     created_at: now,
     expires_at: now + PENDING_FOR,
   }

@@ -14,7 +14,7 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
  * An authorization in which a person has to act, bound to one browser. `login_id` is the login settled on: proven in this flow,
  * or only `selected`. `selected` without a login: the person wants to log in as somebody else.
  */
-export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request' | 'consented'> & {
+export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest
 }
 
