@@ -1,0 +1,459 @@
+import { describe, expect, test } from 'bun:test'
+import { createApp } from '#src/app.ts'
+import { sweep } from '#src/operations/sweep.ts'
+import { formatTime } from '#src/protocol/saml/time.ts'
+import { openSqlite } from '#src/storage/sqlite.ts'
+import { encode, ordinary, type Said } from '#test/fixtures/saml/identity-provider.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
+import { openBrowser, type Page } from '#test/support/browser.ts'
+import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+import {
+  addSaml,
+  arrive,
+  certifiedProvider,
+  comeBack,
+  partyOf,
+  post,
+  rowsOf,
+  setOut,
+  type Trip,
+} from './world.ts'
+
+const app = await startApp()
+const idp = await certifiedProvider()
+const corp = await addSaml(app, idp, 'corp')
+await addSaml(app, idp, 'twin')
+const open = await addSaml(app, idp, 'open', { allow_idp_initiated: true })
+await addClient(app, 'web')
+const entry = authorizeUrl('web').replace('/oauth/authorize', '')
+
+const isIn = (page: Page | Response) =>
+  'location' in page && page.location?.startsWith('https://app.example/callback?code=') === true
+
+const reasons = async () => (await app.events()).map(({ type, metadata }) => [type, metadata.failure_reason])
+const refusedFor = (reason: string) => [['user.login_failed', reason]]
+const forget = async () => void (await app.events())
+
+/** Somebody of that provider's own. */
+const person = (alias: string): Partial<Said> => ({
+  name_id: `${alias}-1`,
+  attributes: { mail: [`${alias}@example.com`], givenName: ['Somebody'] },
+})
+const answerTo = (trip: Trip) => encode(idp.respond({ ...ordinary(trip.party), ...person(trip.alias) }))
+const unasked = (alias: string) => encode(idp.respond({ ...ordinary(partyOf(app, alias)), ...person(alias) }))
+
+test('a first arrival makes a user, a second one finds it', async () => {
+  await forget()
+  const person = {
+    name_id: 'first-1',
+    attributes: { mail: ['first@example.com'], givenName: ['First'], sn: ['Comer'] },
+  }
+  expect(isIn(await arrive(app, idp, await setOut(app, 'corp', entry), person))).toBe(true)
+  const [created, ...more] = await app.events()
+  expect([created?.type, more]).toEqual(['user.created', []])
+  const { body: user } = await app.admin('GET', `/users/${created?.target_id}`)
+  expect(user).toMatchObject({
+    username: 'first',
+    email: 'first@example.com',
+    email_verified: false,
+    first_name: 'First',
+    last_name: 'Comer',
+    roles: ['user'],
+  })
+  await forget()
+  const renamed = { ...person, attributes: { mail: ['renamed@example.com'] } }
+  expect(isIn(await arrive(app, idp, await setOut(app, 'corp', entry), renamed))).toBe(true)
+  expect(await app.events()).toEqual([])
+})
+
+test('with neither application nor request the person ends on their own page', async () => {
+  const page = await arrive(app, idp, await setOut(app, 'corp'))
+  expect([page.url, page.status]).toEqual(['/account', 200])
+})
+
+test('several logins in flight in one browser can all finish', async () => {
+  const browser = openBrowser(app)
+  const trips = [await setOut(app, 'corp', entry, browser), await setOut(app, 'corp', entry, browser)]
+  for (const trip of trips.reverse()) expect(isIn(await arrive(app, idp, trip))).toBe(true)
+})
+
+test('O-32 the POST is parked and answered 303 to our own GET; no cookie is set or needed by it', async () => {
+  const trip = await setOut(app, 'corp', entry)
+  const fields = { SAMLResponse: answerTo(trip), RelayState: trip.relay_state }
+  const answer = await post(app, 'corp', fields)
+  const location = answer.headers.get('location') ?? ''
+  expect(answer.status).toBe(303)
+  expect(answer.headers.getSetCookie()).toEqual([])
+  expect(location).toMatch(/^\/saml\/corp\/acs\/parked\?handle=[\w-]{43}$/)
+  for (const line of trip.browser.received) expect(line).toContain('SameSite=Lax')
+  expect(isIn(await trip.browser.follow(await trip.browser.get(location)))).toBe(true)
+  expect((await trip.browser.get(location)).status).toBe(400)
+})
+
+describe('S-29 the request that is answered', () => {
+  test('S-29 is used: the same answer a second time', async () => {
+    const trip = await setOut(app, 'corp', entry)
+    const answer = answerTo(trip)
+    expect(isIn(await comeBack(app, trip, answer))).toBe(true)
+    await forget()
+    expect((await comeBack(app, trip, answer)).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('unknown_state'))
+  })
+
+  test('S-29 is unknown', async () => {
+    await forget()
+    const trip = { ...(await setOut(app, 'corp', entry)), relay_state: 'A'.repeat(43) }
+    expect((await comeBack(app, trip, answerTo(trip))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('unknown_state'))
+  })
+
+  test('S-29 is another one of the same browser', async () => {
+    await forget()
+    const browser = openBrowser(app)
+    const [one, two] = [await setOut(app, 'corp', entry, browser), await setOut(app, 'corp', entry, browser)]
+    expect((await comeBack(app, two, answerTo(one))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_wrong_request'))
+  })
+
+  test("O-29 is another browser's: nothing happens there, and its own browser can still finish", async () => {
+    await forget()
+    const trip = await setOut(app, 'corp', entry)
+    const victim = openBrowser(app)
+    await victim.get(authorizeUrl('web'))
+    const before = await rowsOf(app)
+    expect((await comeBack(app, { ...trip, browser: victim }, answerTo(trip))).status).toBe(400)
+    expect((await comeBack(app, { ...trip, browser: openBrowser(app) }, answerTo(trip))).status).toBe(400)
+    expect(await reasons()).toEqual([...refusedFor('unknown_state'), ...refusedFor('unknown_state')])
+    expect(await rowsOf(app)).toEqual(before)
+    expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
+  })
+
+  test('S-29 went to another provider, whose certificate is the same', async () => {
+    await forget()
+    const trip = await setOut(app, 'corp', entry)
+    const there = { ...trip, alias: 'twin', party: { ...partyOf(app, 'twin', trip.party.request_id) } }
+    expect((await comeBack(app, there, answerTo(there))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('unknown_state'))
+    const twin = await setOut(app, 'twin', entry, trip.browser)
+    expect((await comeBack(app, twin, answerTo(trip))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_wrong_destination'))
+  })
+
+  test('S-29 is too old', async () => {
+    const trip = await setOut(app, 'corp', entry)
+    app.clock.advance(31 * 60_000)
+    await forget()
+    const late = { ...trip, party: { ...trip.party, now: app.clock.now() } }
+    expect((await comeBack(app, late, answerTo(late))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('unknown_state'))
+  })
+
+  test('S-29 nobody asked, and the provider may not send people of its own accord', async () => {
+    await forget()
+    for (const fields of [
+      { SAMLResponse: unasked('corp') },
+      { SAMLResponse: unasked('corp'), RelayState: '/x' },
+    ])
+      expect((await post(app, 'corp', fields)).status).toBe(400)
+    expect(await reasons()).toEqual([...refusedFor('unknown_state'), ...refusedFor('unknown_state')])
+  })
+})
+
+describe('people whom the provider sends of its own accord', () => {
+  const drop = async (encoded: string, browser = openBrowser(app), relay_state = '') =>
+    comeBack(app, { alias: 'open', browser, relay_state }, encoded)
+
+  test('end on their own page', async () => {
+    const page = await drop(unasked('open'))
+    expect('url' in page && page.url).toBe('/account')
+  })
+
+  for (const state of [
+    'https://evil.example/',
+    'javascript:alert(1)',
+    '//evil.example',
+    '/account?x',
+    'x'.repeat(10_000),
+  ])
+    test(`S-33 RelayState ${state.slice(0, 24)} is nothing but a key that nobody has`, async () => {
+      await forget()
+      const page = await drop(unasked('open'), openBrowser(app), state)
+      expect('url' in page && page.url).toBe('/account')
+      const trip = await setOut(app, 'corp', entry)
+      expect((await comeBack(app, { ...trip, relay_state: state }, answerTo(trip))).status).toBe(400)
+      expect((await reasons()).at(-1)).toEqual(['user.login_failed', 'unknown_state'])
+    })
+
+  test('S-29 do not come with the answer to a request', async () => {
+    const trip = await setOut(app, 'open', entry)
+    await forget()
+    expect((await drop(answerTo(trip))).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_wrong_request'))
+    expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
+  })
+
+  test('S-31 once for each assertion', async () => {
+    const encoded = unasked('open')
+    expect((await drop(encoded)).status).toBe(200)
+    await forget()
+    expect((await drop(encoded)).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_replayed'))
+  })
+
+  test('S-31 once, of twenty at the same moment', async () => {
+    const encoded = unasked('open')
+    await forget()
+    const all = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => drop(encoded, openBrowser(app, { ip: `198.51.100.${i}` }))),
+    )
+    expect(all.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)])
+    expect((await reasons()).filter(([, reason]) => reason === 'saml_replayed')).toHaveLength(19)
+  })
+
+  test('S-31 once, over a restart', async () => {
+    const encoded = unasked('open')
+    expect((await drop(encoded)).status).toBe(200)
+    const { path } = app.context.store as typeof app.context.store & { path: string }
+    const store = await openSqlite({ path })
+    const again = await createApp({ ...app.context, store })
+    const restarted = {
+      ...app,
+      ...again,
+      call: ((target, { ip: _, ...init } = {}) =>
+        again.fetch(
+          new Request(new URL(target, app.context.config.url), { redirect: 'manual', ...init }),
+        )) as TestApp['call'],
+    }
+    await forget()
+    const browser = openBrowser(restarted)
+    const trip = { alias: 'open', browser, relay_state: '' }
+    expect((await comeBack(restarted, trip, encoded)).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_replayed'))
+    expect((await comeBack(restarted, trip, unasked('open'))).status).toBe(200)
+    const [before, after] = await Promise.all(
+      [app, restarted].map(async each => (await each.call('/saml/corp/metadata')).text()),
+    )
+    expect(after).toBe(before)
+    await store.close()
+  })
+
+  test('S-31 the sweep forgets an assertion only when it has run out', async () => {
+    const encoded = unasked('open')
+    expect((await drop(encoded)).status).toBe(200)
+    const count = () => app.context.store.read(q => q.$count(q.tables.used_assertions))
+    app.clock.advance(5 * 60_000)
+    await sweep(app.context)
+    await forget()
+    expect((await drop(encoded)).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_replayed'))
+    app.clock.advance(61_000)
+    await sweep(app.context)
+    expect(await count()).toBe(0)
+    await forget()
+    expect((await drop(encoded)).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('saml_expired'))
+  })
+
+  test('are judged before anything is kept of them', async () => {
+    const parked = () => app.context.store.read(q => q.$count(q.tables.parked_requests))
+    const before = await parked()
+    expect(
+      (await post(app, 'open', { SAMLResponse: encode(idp.respond(ordinary(partyOf(app, 'open')), 'none')) }))
+        .status,
+    ).toBe(400)
+    expect(await parked()).toBe(before)
+  })
+})
+
+describe('the form', () => {
+  const odd: [string, (trip: Trip) => string, number, string][] = [
+    ['no fields', () => '', 400, 'unknown_state'],
+    ['no response', ({ relay_state }) => `RelayState=${relay_state}`, 400, 'saml_bad_encoding'],
+    [
+      'two responses',
+      trip =>
+        `RelayState=${trip.relay_state}&SAMLResponse=${encodeURIComponent(answerTo(trip))}&SAMLResponse=x`,
+      400,
+      'saml_bad_encoding',
+    ],
+    [
+      'two states',
+      trip =>
+        `RelayState=${trip.relay_state}&RelayState=x&SAMLResponse=${encodeURIComponent(answerTo(trip))}`,
+      400,
+      'unknown_state',
+    ],
+    ['a hundred thousand fields', () => 'a=&'.repeat(80_000), 400, 'unknown_state'],
+    ['more than 256 KiB', () => 'x'.repeat(256 * 1024 + 1), 413, 'saml_unreadable'],
+    ['no UTF-8', () => '\ud800', 400, 'unknown_state'],
+  ]
+  for (const [what, body, status, reason] of odd)
+    test(`with ${what} is refused`, async () => {
+      const trip = await setOut(app, 'corp', entry)
+      await forget()
+      const answer = await post(app, 'corp', body(trip), '203.0.113.7')
+      const location = answer.headers.get('location')
+      expect((location ? await trip.browser.get(location) : answer).status).toBe(status)
+      expect(await reasons()).toEqual(refusedFor(reason))
+    })
+
+  test('in JSON is refused', async () => {
+    await forget()
+    const answer = await app.call('/saml/corp/acs', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    })
+    expect(answer.status).toBe(415)
+    expect(await reasons()).toEqual(refusedFor('saml_unreadable'))
+  })
+})
+
+describe('what changes while somebody is away', () => {
+  const change = async (alias: string, body: object) => {
+    const { status } = await app.admin('PUT', `/identity-providers/${alias}`, body)
+    expect(status).toBe(200)
+  }
+
+  test('S-32 the provider is disabled', async () => {
+    const trip = await setOut(app, 'corp', entry)
+    const answer = await post(app, 'corp', { SAMLResponse: answerTo(trip), RelayState: trip.relay_state })
+    await change('corp', { enabled: false })
+    await forget()
+    expect((await trip.browser.get(answer.headers.get('location') ?? '')).status).toBe(400)
+    expect(await reasons()).toEqual(refusedFor('provider_disabled'))
+    await change('corp', { enabled: true })
+  })
+
+  test('S-32 the provider is deleted', async () => {
+    await addSaml(app, idp, 'brief')
+    const trip = await setOut(app, 'brief', entry)
+    const fields = { SAMLResponse: answerTo(trip), RelayState: trip.relay_state }
+    const answer = await post(app, 'brief', fields)
+    await app.admin('DELETE', '/identity-providers/brief')
+    const before = await rowsOf(app)
+    expect((await trip.browser.get(answer.headers.get('location') ?? '')).status).toBe(404)
+    expect((await post(app, 'brief', fields)).status).toBe(404)
+    expect(await rowsOf(app)).toEqual(before)
+  })
+
+  test('S-24 the certificate: both are good for a time, then the old one is refused at once', async () => {
+    const next = await certifiedProvider()
+    const by = async (provider: typeof idp) => {
+      const trip = await setOut(app, 'corp', entry)
+      return isIn(await comeBack(app, trip, encode(provider.respond(ordinary(trip.party)))))
+    }
+    await change('corp', { certificates: [idp.certificate, next.certificate] })
+    expect([await by(idp), await by(next)]).toEqual([true, true])
+    const parked = await setOut(app, 'corp', entry)
+    const answer = await post(app, 'corp', { SAMLResponse: answerTo(parked), RelayState: parked.relay_state })
+    await change('corp', { certificates: [next.certificate] })
+    await forget()
+    expect((await parked.browser.get(answer.headers.get('location') ?? '')).status).toBe(400)
+    expect([await by(idp), await by(next)]).toEqual([false, true])
+    expect(await reasons()).toEqual([
+      ...refusedFor('saml_bad_signature'),
+      ...refusedFor('saml_bad_signature'),
+    ])
+    await change('corp', { certificates: [idp.certificate] })
+    expect(await by(idp)).toBe(true)
+  })
+
+  test('S-23 a certificate that has expired still counts, and the admin API says so', async () => {
+    const old = await certifiedProvider({
+      notBefore: new Date('2010-01-01'),
+      notAfter: new Date('2015-01-01'),
+    })
+    const made = await addSaml(app, old, 'old')
+    expect(made.certificates[0]).toMatchObject({ expired: true, expires_at: '2015-01-01T00:00:00.000Z' })
+    const trip = await setOut(app, 'old', entry)
+    const said = {
+      ...ordinary(trip.party),
+      name_id: 'old-1',
+      attributes: { mail: ['old@example.com'], sn: ['Old'] },
+    }
+    expect(isIn(await comeBack(app, trip, encode(old.respond(said))))).toBe(true)
+  })
+
+  test('S-23 a provider without a certificate cannot be made', async () => {
+    const { status, body } = await app.admin('PUT', '/identity-providers/corp', { certificates: [] })
+    expect([status, body.details[0].field]).toEqual([422, 'certificates'])
+  })
+})
+
+test('S-20 SHA-1 and S-34 AES-CBC are for providers that opt in', async () => {
+  await addSaml(app, idp, 'lax', { allow_sha1: true, allow_cbc: true })
+  const signing = {
+    signatureAlgorithm: 'http://www.w3.org/2000/09/xmldsig#rsa-sha1',
+    digestAlgorithm: 'http://www.w3.org/2000/09/xmldsig#sha1',
+  }
+  const lax = await setOut(app, 'lax', entry)
+  const said = {
+    ...ordinary(lax.party),
+    name_id: 'lax-1',
+    attributes: { mail: ['lax@example.com'], sn: ['Lax'] },
+  }
+  expect(isIn(await comeBack(app, lax, encode(idp.respond(said, 'assertion', signing))))).toBe(true)
+})
+
+test('O-48 a person who was to prove anew who they are, and did not', async () => {
+  const forced = authorizeUrl('web', { prompt: 'login' }).replace('/oauth/authorize', '')
+  const long_ago = { authn_instant: formatTime(app.clock.now() - 3_600_000) }
+  await forget()
+  expect((await arrive(app, idp, await setOut(app, 'corp', forced), long_ago)).status).toBe(400)
+  expect(await reasons()).toEqual(refusedFor('saml_old_authentication'))
+  expect(isIn(await arrive(app, idp, await setOut(app, 'corp', entry), long_ago))).toBe(true)
+  expect(isIn(await arrive(app, idp, await setOut(app, 'corp', forced)))).toBe(true)
+})
+
+test('S-29 refused arrivals have a throttle of their own, by address', async () => {
+  const ip = '2001:db8:ffff::7'
+  await app.admin('POST', '/users', {
+    ...{
+      username: 'local',
+      email: 'local@example.com',
+      first_name: 'L',
+      last_name: 'Ocal',
+      password: PASSWORD,
+    },
+  })
+  for (let i = 0; i < 30; i++)
+    expect((await post(app, 'corp', { SAMLResponse: 'x', RelayState: 'y' }, ip)).status).toBe(400)
+  const limited = await post(app, 'corp', { SAMLResponse: 'x', RelayState: 'y' }, '2001:db8:ffff::8')
+  expect(limited.status).toBe(429)
+  expect(limited.headers.get('retry-after')).toBe('60')
+  const browser = openBrowser(app, { ip })
+  expect(isIn(await signIn(browser, await browser.get(authorizeUrl('web')), 'local'))).toBe(true)
+  expect(isIn(await arrive(app, idp, await setOut(app, 'corp', entry)))).toBe(true)
+  app.clock.advance(61_000)
+  expect((await post(app, 'corp', { SAMLResponse: 'x', RelayState: 'y' }, ip)).status).toBe(400)
+})
+
+test('fields of the provider object are used: mapping and roles', async () => {
+  await app.admin('POST', '/roles', { name: 'staff', permissions: [] })
+  await addSaml(app, idp, 'mapped', {
+    default_roles: ['user', 'staff'],
+    attribute_mapping: { subject: 'employeeNumber', email: 'address', username: 'login' },
+  })
+  await forget()
+  const attributes = {
+    employeeNumber: ['7'],
+    address: ['mapped@example.com'],
+    login: ['map.ped'],
+    sn: ['Ped'],
+  }
+  expect(isIn(await arrive(app, idp, await setOut(app, 'mapped', entry), { name_id: 'x', attributes }))).toBe(
+    true,
+  )
+  const [created] = await app.events()
+  const { body } = await app.admin('GET', `/users/${created?.target_id}`)
+  expect(body).toMatchObject({ username: 'map.ped', email: 'mapped@example.com', roles: ['staff', 'user'] })
+  expect(
+    isIn(await arrive(app, idp, await setOut(app, 'mapped', entry), { name_id: 'another', attributes })),
+  ).toBe(true)
+  expect(await app.events()).toEqual([])
+})
+
+test('providers are as they were made', () => {
+  expect([corp.allow_idp_initiated, open.allow_idp_initiated]).toEqual([false, true])
+})
