@@ -1,3 +1,4 @@
+import { test } from 'bun:test'
 import { existsSync } from 'node:fs'
 
 /**
@@ -10,3 +11,10 @@ export const needs = (name: string, path: string): boolean => {
   console.log(`left out: needs the Debian package ${name}`)
   return false
 }
+
+/** `test`, where the program of a Debian package is there. */
+export const testWith = (
+  name: string,
+  path: string,
+): ((title: string, body: () => unknown, timeout?: number) => void) =>
+  needs(name, path) ? (title, body, timeout) => test(title, body, timeout) : () => {}
