@@ -4,12 +4,21 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 const FLUSH_MS = 100
 /** Characters that are handed on at once: line by line the stream would cost more than most requests. */
 const CHUNK = 8_192
+/** A log that nobody reads holds up the end of the process no longer than this. */
+const LAST_WORDS_MS = 200
+
+interface Log {
+  log: Logger
+  flush(): void
+  /** Resolves when the last line is out: one that is being written would die with the process. */
+  close(): Promise<void>
+}
 
 /**
  * One JSON line per event, pretty on a terminal. Only what a call names is logged, never headers, bodies or queries: codes,
  * tokens, secrets and passwords travel there.
  */
-export const openLog = async (level: string): Promise<{ log: Logger; flush(): void }> => {
+export const openLog = async (level: string): Promise<Log> => {
   if (process.stdout.isTTY) {
     const { default: pretty } = await import('pino-pretty')
     const stream: DestinationStream = pretty({
@@ -18,7 +27,7 @@ export const openLog = async (level: string): Promise<{ log: Logger; flush(): vo
       translateTime: 'SYS:HH:MM:ss',
       singleLine: true,
     })
-    return { log: pino({ level, base: null }, stream), flush: () => {} }
+    return { log: pino({ level, base: null }, stream), flush: () => {}, close: async () => {} }
   }
   const destination = pino.destination({ dest: 1, sync: false })
   let lines = ''
@@ -42,7 +51,13 @@ export const openLog = async (level: string): Promise<{ log: Logger; flush(): vo
     }
   }
   setInterval(send, FLUSH_MS).unref()
-  return { log, flush }
+  const close = async () => {
+    send()
+    const closed = new Promise(resolve => destination.once('close', resolve))
+    destination.end()
+    await Promise.race([closed, Bun.sleep(LAST_WORDS_MS)])
+  }
+  return { log, flush, close }
 }
 
 let stamped = 0

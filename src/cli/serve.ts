@@ -18,7 +18,7 @@ const DRAIN_MS = 1_500
 /** The server for keeps. Resolves when it has been stopped. */
 export const serve = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadConfig(process.env, options.config)
-  const { log, flush } = await openLog(config.log_level)
+  const { log, flush, close } = await openLog(config.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
   const unlock = lockInstance(config.data_dir)
 
@@ -62,7 +62,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   await instance.store.close()
   unlock()
   log.info({ event: 'stopped' })
-  flush()
+  await close()
   process.exit(0)
 }
 
