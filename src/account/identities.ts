@@ -24,7 +24,10 @@ interface Linked {
 /** Whether there is another way in when one is given up: the password, or a provider that still lets people in. */
 const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalAccount): boolean =>
   user.password_hash !== null ||
-  linked.some(({ account, provider }) => provider.enabled && account.subject !== given.subject)
+  linked.some(
+    ({ account, provider }) =>
+      provider.enabled && (account.provider_id !== given.provider_id || account.subject !== given.subject),
+  )
 
 /** The ways in beside the password; nothing for a person who may not change their profile, or where there is none. */
 export const identitiesOf = async (context: Context, person: Person): Promise<Account['identities']> => {

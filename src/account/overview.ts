@@ -49,7 +49,8 @@ export const getAccount =
         csrf_token: accountToken(context, person),
         session_action: '/account/sessions',
         logout_action: '/account/logout',
-        ...(permissions.has('profile:update') && { change_password_url: '/account/change-password' }),
+        ...(permissions.has('profile:update') &&
+          user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),
         ...(notice && { notice }),
       },
