@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { parse as parseYaml } from 'yaml'
 import { parseDuration } from './lib/duration.ts'
 
 /** The command line shows `message` alone, as one line. */
@@ -199,7 +198,7 @@ const fromEnvironment = (env: Record<string, string | undefined>, warnings: stri
 const fromFile = (path: string): Map<Name, Given> => {
   let content: unknown
   try {
-    content = parseYaml(readFileSync(path, 'utf8'))
+    content = Bun.YAML.parse(readFileSync(path, 'utf8'))
   } catch (error) {
     throw new ConfigError(
       `${path}: ${error instanceof Error ? error.message.split('\n')[0] : 'not readable'}.`,
