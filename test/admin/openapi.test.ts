@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'bun:test'
+import { z } from 'zod'
+import { ADMIN_PREFIX } from '#src/admin/routes.ts'
+import { permissions } from '#src/lib/permission.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const app = await startApp()
+const document: Json = await (await app.call('/api/v1/openapi.json')).json()
+
+interface Operation {
+  key: string
+  method: string
+  path: string
+  operation: Json
+}
+const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+  Object.entries<Json>(methods).map(([method, operation]) => {
+    const short = path.slice(ADMIN_PREFIX.length)
+    return { key: `${method.toUpperCase()} ${short}`, method: method.toUpperCase(), path: short, operation }
+  }),
+)
+
+const schemaAt = (operation: Json, status: number): Json | undefined =>
+  operation.responses[status]?.content?.['application/json']?.schema
+
+/** What the document says, as a validator that refuses what it does not name. */
+const validator = (schema: Json) => z.fromJSONSchema(schema.$ref ? document.components.schemas.Error : schema)
+
+test('is OpenAPI 3.1, about this server, with the bearer as its security', () => {
+  expect(document).toMatchObject({
+    openapi: expect.stringMatching(/^3\.1\.\d$/),
+    info: { title: 'Gatehouse admin API' },
+    servers: [{ url: 'http://localhost:8080' }],
+    security: [{ bearer: [] }],
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+  })
+  const ids = operations.map(({ operation }) => operation.operationId)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('names the routes that exist, and no other', async () => {
+  const routes = app.routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
+  expect(operations.map(({ key }) => key).sort()).toEqual(routes.sort())
+  for (const { key, method, path } of operations) {
+    const answer = await app.call(ADMIN_PREFIX + path.replace(/\{\w+\}/g, 'x'), { method })
+    expect([key, answer.status]).toEqual([key, 401])
+  }
+})
+
+test('every operation has its permission, its path parameters, its success, and errors of the one shape', () => {
+  for (const { key, path, operation } of operations) {
+    expect([key, permissions]).toEqual([key, expect.arrayContaining([operation['x-permission']])])
+    const named = (operation.parameters ?? []).filter((each: Json) => each.in === 'path')
+    expect(named.map(({ name }: Json) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? [])
+    const statuses = Object.keys(operation.responses).map(Number)
+    expect(statuses.filter(status => status < 300)).toHaveLength(1)
+    expect(statuses).toEqual(expect.arrayContaining([401, 403, 422]))
+    for (const status of statuses.filter(each => each >= 400))
+      expect(schemaAt(operation, status)).toEqual({ $ref: '#/components/schemas/Error' })
+  }
+})
+
+describe('real answers', async () => {
+  const org = await addOrganization(app, 'acme', {
+    settings: {
+      theme: 'slate',
+      session_ttl: '12h',
+      mfa_required: false,
+      allowed_domains: ['example.com'],
+      password_policy: {
+        min_length: 8,
+        require_uppercase: true,
+        require_lowercase: true,
+        require_digit: true,
+        require_special: true,
+        max_age_days: 90,
+      },
+    },
+  })
+  const role = await create(app, '/roles', { name: 'editor', permissions: ['users:read'] })
+  const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
+  const user = await addUser(app, 'alice', { attributes: { team: { name: 'a' } } })
+  const other = await addUser(app, 'bob')
+  const client = await addClient(app, 'shop', { scopes: ['openid'] })
+  const till = await addClient(app, 'till', { scopes: ['openid'] })
+  const google = { name: 'G', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
+  const provider = await create(app, '/identity-providers', { ...google, alias: 'google' })
+  const session = async () => {
+    await grantTokens(app, till, other, { scope: 'openid' })
+    return (await app.admin('GET', `/sessions?user_id=${other.id}`)).body.data[0].id
+  }
+  await session()
+  const event = (await app.admin('GET', '/events')).body.data[0]
+  const ids: Record<string, () => string | Promise<string>> = {
+    user_id: () => user.id,
+    org_id: () => org.id,
+    role_id: () => role.id,
+    group_id: () => group.id,
+    client_id: () => client.client_id,
+    provider_id: () => provider.id,
+    session_id: session,
+    event_id: () => event.id,
+  }
+  const bodies: Record<string, Json> = {
+    'POST /users': {
+      ...user,
+      id: undefined,
+      username: 'carol',
+      email: 'carol@example.com',
+      password: PASSWORD,
+    },
+    'PUT /users/{user_id}': { first_name: 'Alicia' },
+    'POST /users/{user_id}/reset-password': { password: PASSWORD, temporary: true },
+    'POST /organizations': { name: 'Beta', slug: 'beta' },
+    'PUT /organizations/{org_id}': { display_name: 'Acme Inc.' },
+    'POST /roles': { name: 'viewer', permissions: [] },
+    'PUT /roles/{role_id}': { description: 'Edits' },
+    'POST /groups': { name: 'Crew' },
+    'PUT /groups/{group_id}': { description: 'All of them' },
+    'POST /clients': {
+      client_id: 'other',
+      name: 'Other',
+      type: 'confidential',
+      grant_types: ['client_credentials'],
+      scopes: [],
+    },
+    'PUT /clients/{client_id}': { description: 'Sells' },
+    'POST /identity-providers': { ...google, alias: 'google-two' },
+    'PUT /identity-providers/{provider_id}': { name: 'Google' },
+  }
+  for (const name of ['id', 'created_at', 'updated_at', 'last_login']) delete bodies['POST /users'][name]
+  // Two pages are needed to see a next_cursor.
+  const queries: Record<string, string> = { 'DELETE /sessions': '?organization_id=org_default' }
+  const verbs = ['GET', 'PUT', 'POST', 'DELETE']
+  const depth = ({ method, path }: Operation) =>
+    method === 'DELETE' ? -path.split('/').length : path.split('/').length
+  const inOrder = operations.toSorted(
+    (a, b) => verbs.indexOf(a.method) - verbs.indexOf(b.method) || depth(a) - depth(b),
+  )
+  const filled = async (path: string): Promise<string> => {
+    let full = path
+    for (const [part = '', name = ''] of path.matchAll(/\{(\w+)\}/g))
+      full = full.replace(part, encodeURIComponent((await ids[name]?.()) ?? ''))
+    return full
+  }
+
+  for (const { key, method, path, operation } of inOrder)
+    test(`${key} answers what the document says, and nothing else`, async () => {
+      await app.admin('PUT', `/groups/${group.id}/members/${other.id}`)
+      const status = Number(Object.keys(operation.responses).find(each => Number(each) < 300))
+      const isList = operation.parameters?.some(({ name }: Json) => name === 'cursor')
+      const query = queries[key] ?? (isList && !key.includes('members') ? '?limit=1' : '')
+      const answer = await app.admin(method, (await filled(path)) + query, bodies[key])
+      expect([key, answer.status]).toEqual([key, status])
+      const schema = schemaAt(operation, status)
+      if (!schema) return expect(answer.body).toBeUndefined()
+      expect(validator(schema).safeParse(answer.body).error?.issues ?? []).toEqual([])
+    })
+
+  test('refusals have the one error shape', async () => {
+    const error = validator({ $ref: true })
+    const refusals = [
+      await app.admin('GET', '/users/usr_x'),
+      await app.admin('POST', '/users', {}),
+      await app.admin('POST', '/users', '{'),
+      await app.admin('DELETE', '/organizations/org_default'),
+      await app.admin('GET', '/users?cursor=x'),
+      await app.admin('GET', '/users', undefined, 'x'),
+    ]
+    expect(refusals.map(({ status }) => status)).toEqual([404, 422, 400, 409, 400, 401])
+    for (const { body } of refusals) expect(error.safeParse(body).error?.issues ?? []).toEqual([])
+  })
+})
+
+describe('requests', () => {
+  const lists = operations.filter(({ operation }) =>
+    operation.parameters?.some(({ name }: Json) => name === 'cursor'),
+  )
+  const sample = ({ schema }: Json): string =>
+    schema.enum?.[0] ??
+    schema.anyOf?.[0]?.enum?.[0] ??
+    schema.default ??
+    (schema.type === 'integer' ? 5 : undefined)
+  const others: Record<string, string> = {
+    enabled: 'true',
+    email_verified: 'false',
+    from: '2026-01-01T00:00:00Z',
+    to: '2026-12-31',
+    ip_address: '192.0.2.1',
+  }
+
+  test('every list takes limit, cursor and order', () => {
+    expect(lists).toHaveLength(9)
+    for (const { key, operation } of lists) {
+      const names = operation.parameters.map(({ name }: Json) => name)
+      expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])
+      const limit = operation.parameters.find(({ name }: Json) => name === 'limit').schema
+      expect(limit).toMatchObject({ minimum: 1, maximum: 100, default: 20 })
+    }
+  })
+
+  test.each(lists.map(each => [each.key, each] as const))(
+    '%s takes each parameter that it names',
+    async (_, list) => {
+      for (const parameter of list.operation.parameters) {
+        const { name } = parameter
+        if (parameter.in === 'path' || name === 'cursor') continue
+        const value = others[name] ?? sample(parameter) ?? 'x'
+        const path = list.path.replace('{group_id}', 'grp_x')
+        const { status, body } = await app.admin('GET', `${path}?${name}=${encodeURIComponent(value)}`)
+        const expected = path === list.path ? 200 : 404
+        expect([name, value, status, body.details]).toEqual([name, value, expected, undefined])
+        const twice = await app.admin('GET', `${path}?${name}=${value}&${name}=${value}`)
+        expect([name, twice.status]).toEqual([name, 422])
+      }
+    },
+  )
+
+  test('every body is closed: what the document does not name is refused by name', async () => {
+    for (const { key, method, path, operation } of operations) {
+      const schema = operation.requestBody?.content['application/json'].schema
+      if (!schema) continue
+      const shapes: Json[] = schema.anyOf ?? schema.oneOf ?? [schema]
+      for (const shape of shapes) expect([key, shape.additionalProperties]).toEqual([key, false])
+      const answer = await app.admin(method, path.replace(/\{\w+\}/g, 'x'), {
+        unheard_of: 1,
+        ...(shapes.length > 1 && { type: 'oidc' }),
+      })
+      expect([key, answer.status]).toEqual([key, 422])
+      expect(JSON.stringify(answer.body.details)).toContain('unheard_of')
+    }
+  })
+})
