@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  boundedQueue,
+  checkChosen,
+  checkPolicy,
+  hashPassword,
+  needsRehash,
+  verifyPassword,
+} from '#src/directory/users/password.ts'
+import type { AppError } from '#src/lib/app-error.ts'
+
+const context = { config: { argon2_memory: 64, argon2_time: 1 } }
+const policy = {
+  min_length: 8,
+  require_uppercase: true,
+  require_lowercase: true,
+  require_digit: true,
+  require_special: true,
+}
+const lax = {
+  min_length: 1,
+  require_uppercase: false,
+  require_lowercase: false,
+  require_digit: false,
+  require_special: false,
+}
+const codes = (details: { code: string }[]) => details.map(({ code }) => code)
+
+describe('hashes', () => {
+  test('are PHC strings of argon2id with the parameters of the settings', async () => {
+    const hash = await hashPassword(context, 'secret')
+    expect(hash).toMatch(/^\$argon2id\$v=19\$m=64,t=1,p=1\$/)
+    expect(await verifyPassword(context, hash, 'secret')).toBe(true)
+    expect(await verifyPassword(context, hash, 'Secret')).toBe(false)
+    expect(await verifyPassword(context, hash, '')).toBe(false)
+  })
+
+  test('weaker than the settings, or of another kind, are to be made anew', async () => {
+    const hash = await hashPassword(context, 'secret')
+    expect(needsRehash(context, hash)).toBe(false)
+    expect(needsRehash({ config: { argon2_memory: 65, argon2_time: 1 } }, hash)).toBe(true)
+    expect(needsRehash({ config: { argon2_memory: 64, argon2_time: 2 } }, hash)).toBe(true)
+    expect(needsRehash({ config: { argon2_memory: 32, argon2_time: 1 } }, hash)).toBe(false)
+    expect(needsRehash(context, await Bun.password.hash('x', { algorithm: 'bcrypt', cost: 4 }))).toBe(true)
+    expect(needsRehash(context, hash.replace('$argon2id', '$argon2i'))).toBe(true)
+  })
+
+  test('made elsewhere verify: argon2 and bcrypt, which reads 72 bytes', async () => {
+    // From the test vectors of bcrypt's authors: https://github.com/openwall/crypt_blowfish (wrapper.c).
+    const known = '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'
+    expect(await verifyPassword(context, known, 'U*U')).toBe(true)
+    const long = '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'
+    const text = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
+    expect(await verifyPassword(context, long, `${text}chars after 72 are ignored`)).toBe(true)
+    const argon2i = await Bun.password.hash('secret', { algorithm: 'argon2i', memoryCost: 64, timeCost: 1 })
+    expect(await verifyPassword(context, argon2i, 'secret')).toBe(true)
+  })
+
+  test('missing or malformed: false, at the cost of a real one', async () => {
+    const verify = Bun.password.verify
+    const verified: string[] = []
+    Bun.password.verify = (password, hash, ...rest) => {
+      verified.push(hash)
+      return verify(password, hash, ...rest)
+    }
+    try {
+      for (const hash of [null, undefined, '', 'plain', '$argon2id$v=19$m=64,t=1,p=1$x', '$2a$99$x'])
+        expect(await verifyPassword(context, hash, 'secret')).toBe(false)
+    } finally {
+      Bun.password.verify = verify
+    }
+    expect(verified).toHaveLength(6)
+    expect(new Set(verified).size).toBe(1)
+    expect(verified[0]).toStartWith('$argon2id$v=19$m=64,t=1,p=1$')
+  })
+})
+
+describe('O-61', () => {
+  test('NFC and NFD of a password are one', async () => {
+    const hash = await hashPassword(context, 'Pass\u00e9-word')
+    expect(await verifyPassword(context, hash, 'Passe\u0301-word')).toBe(true)
+    expect(await verifyPassword(context, hash, 'Passe-word')).toBe(false)
+  })
+
+  test('nothing is cut off: the last byte of 1,024 counts', async () => {
+    const long = 'x'.repeat(1023)
+    const hash = await hashPassword(context, `${long}a`)
+    expect(await verifyPassword(context, hash, `${long}a`)).toBe(true)
+    expect(await verifyPassword(context, hash, `${long}b`)).toBe(false)
+    expect(await verifyPassword(context, hash, `${long}aa`)).toBe(false)
+    expect(hashPassword(context, `${long}aa`)).rejects.toMatchObject({ code: 'validation_failed' })
+  })
+
+  test('spaces at the ends count', async () => {
+    const hash = await hashPassword(context, ' secret ')
+    expect(await verifyPassword(context, hash, ' secret ')).toBe(true)
+    expect(await verifyPassword(context, hash, 'secret')).toBe(false)
+  })
+})
+
+describe('the policy', () => {
+  test('counts characters as people do, after NFC', () => {
+    expect(codes(checkPolicy(policy, 'Aa1!🦊🦊🦊'))).toEqual(['min_length'])
+    expect(codes(checkPolicy(policy, 'Aa1!🦊🦊🦊🦊'))).toEqual([])
+    expect(codes(checkPolicy(policy, 'Aa1!e\u0301e\u0301e\u0301'))).toEqual(['min_length'])
+  })
+
+  test('knows letters and digits of every script', () => {
+    expect(codes(checkPolicy(policy, 'Ωμέγα-٣٤'))).toEqual([])
+    expect(codes(checkPolicy(policy, 'пароль 12'))).toEqual(['require_uppercase'])
+  })
+
+  test('each rule can be switched off, but an empty password is none', () => {
+    expect(codes(checkPolicy(lax, 'x'))).toEqual([])
+    expect(codes(checkPolicy(lax, ''))).toEqual(['min_length'])
+    expect(codes(checkPolicy({ ...lax, min_length: 20 }, 'x'.repeat(19)))).toEqual(['min_length'])
+  })
+
+  test('1,024 bytes at most, whatever the policy', () => {
+    expect(codes(checkPolicy(lax, 'é'.repeat(512)))).toEqual([])
+    expect(codes(checkPolicy(lax, 'é'.repeat(513)))).toEqual(['too_long'])
+  })
+
+  test('what everybody chooses is refused where a person chooses, with digits and signs behind it too', () => {
+    for (const password of ['password', 'Password1!', 'Qwerty123', 'welcome2026!', '12345678', 'P@ssw0rd'])
+      expect([password, codes(checkChosen(lax, password))]).toEqual([password, ['not_common']])
+    for (const password of ['correct horse battery', 'Gr8-fjords-ahead', 'passwording-7'])
+      expect([password, codes(checkChosen(policy, `${password}A1!`))]).toEqual([password, []])
+    expect(checkPolicy(lax, 'password')).toEqual([])
+  })
+})
+
+describe('R-16 the queue of hashes', () => {
+  test('runs so many at once, lets so many wait in order, and turns the others away with Retry-After', async () => {
+    const queue = boundedQueue(2, 3)
+    const started: number[] = []
+    const finish: (() => void)[] = []
+    const jobs = [0, 1, 2, 3, 4, 5].map(i =>
+      queue(() => {
+        started.push(i)
+        return new Promise<number>(resolve => finish.push(() => resolve(i)))
+      }).catch((error: AppError) => error),
+    )
+    const refusal = (await jobs[5]) as AppError
+    expect([refusal.code, refusal.headers['retry-after']]).toEqual(['temporarily_unavailable', '2'])
+    expect(started).toEqual([0, 1])
+    finish[1]?.()
+    await jobs[1]
+    await Promise.resolve()
+    expect(started).toEqual([0, 1, 2])
+    for (let i = 0; i < 5; i++) {
+      finish[i]?.()
+      await Promise.resolve()
+      await new Promise(setImmediate)
+    }
+    expect(await Promise.all(jobs.slice(0, 5))).toEqual([0, 1, 2, 3, 4])
+  })
+
+  test('a job that fails makes room as well', async () => {
+    const queue = boundedQueue(1, 1)
+    const failing = queue(() => Promise.reject(new Error('no')))
+    const next = queue(async () => 'next')
+    expect(failing).rejects.toThrow('no')
+    expect(await next).toBe('next')
+    expect(await queue(async () => 'again')).toBe('again')
+  })
+})
