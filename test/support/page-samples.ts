@@ -70,6 +70,17 @@ const setUp: Pages['set-up'] = {
   rules,
 }
 
+const fromProvider = {
+  brand,
+  csrf_token: form.csrf_token,
+  action: '/oauth/arrival',
+  provider: { name: 'GitHub', kind: 'github' },
+  client_name: 'Orbit Notes',
+  cancel_url: '/oauth/login?request=request-8Qx',
+}
+const linkAccount: Pages['link-account'] = { ...fromProvider, email: ada.email }
+const names = ['first_name', 'last_name'] as const
+
 const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
 const account: Pages['account'] = {
   brand,
@@ -234,6 +245,28 @@ export const samples: Sample[] = [
       request_id,
     },
   },
+  { page: 'link-account', state: 'usual', data: linkAccount },
+  {
+    page: 'link-account',
+    state: 'refused',
+    status: 401,
+    data: { ...linkAccount, error: { code: 'invalid_credentials' }, request_id },
+  },
+  { page: 'complete-profile', state: 'name', data: { ...fromProvider, missing: names, email: ada.email } },
+  { page: 'complete-profile', state: 'email', data: { ...fromProvider, missing: ['email'] } },
+  {
+    page: 'complete-profile',
+    state: 'refused',
+    status: 422,
+    data: {
+      ...fromProvider,
+      provider: { name: 'Rindfleischetikettierungsüberwachung SSO', kind: 'saml' },
+      missing: [...names, 'email'],
+      values: { first_name: '', last_name: 'Lovelace', email: 'ada@elsewhere.example' },
+      errors: { first_name: 'required', email: 'domain' },
+      request_id,
+    },
+  },
   { page: 'signed-in', state: 'usual', data: { brand, user: ada, account_url: '/account' } },
   {
     page: 'logout-confirm',
@@ -277,5 +310,40 @@ export const samples: Sample[] = [
     data: { brand, code: 'throttled', seconds: 60, request_id },
   },
   { page: 'account', state: 'usual', data: account },
+  {
+    page: 'account',
+    state: 'identities',
+    data: {
+      ...account,
+      notice: 'account_linked',
+      sessions: account.sessions.slice(0, 1),
+      identities: {
+        link_action: '/account/identities/link',
+        unlink_action: '/account/identities/unlink',
+        linked: [
+          {
+            provider: 'github',
+            name: 'GitHub',
+            kind: 'github',
+            subject: '583231',
+            label: 'ada@northwind.example',
+            may_unlink: true,
+          },
+          {
+            provider: 'northwind',
+            name: 'Northwind SSO',
+            kind: 'saml',
+            subject: 'ada',
+            label: '',
+            may_unlink: false,
+          },
+        ],
+        available: [
+          { provider: 'google', name: 'Google', kind: 'google' },
+          { provider: 'fabrikam', name: `Fabrikam ${'and its partners '.repeat(4)}`, kind: 'oidc' },
+        ],
+      },
+    },
+  },
   { page: 'account', state: 'notice', data: { ...account, notice: 'password_changed', sessions: [] } },
 ]
