@@ -1,64 +1,96 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { makeDataDir } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
-import { openStore } from '#src/storage/open.ts'
+import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
 
 export const MASTER_KEY_FILE = 'master.key'
+export const NEXT_MASTER_KEY_FILE = 'master.key.next'
 
-/** The master key of the settings, or the one in the data directory, made at first start. */
-export const openMasterKey = (config: Config): MasterKey => {
+/** The master key of the settings, or the one in the data directory; at a first start it is made. Throws StorageError. */
+export const openMasterKey = (config: Config, make = false): MasterKey => {
   if (config.master_key) return masterKey(Buffer.from(config.master_key, 'base64'))
-  makeDataDir(config.data_dir)
   const file = join(config.data_dir, MASTER_KEY_FILE)
+  if (!existsSync(file) && !make)
+    throw new StorageError(
+      `${file}: there is no master key. Put the one here that belongs to the database, or set GATEHOUSE_MASTER_KEY.`,
+    )
+  makeDataDir(config.data_dir)
   if (!existsSync(file))
     writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' })
-  const bytes = Buffer.from(readFileSync(file, 'utf8'), 'base64')
+  return readMasterKey(file)
+}
+
+/** Throws StorageError when the file has no 32 bytes in base64, or cannot be read. */
+export const readMasterKey = (file: string): MasterKey => {
+  let bytes: Buffer
+  try {
+    bytes = Buffer.from(readFileSync(file, 'utf8'), 'base64')
+  } catch (error) {
+    throw new StorageError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
   if (bytes.length !== 32) throw new StorageError(`${file}: is no master key (32 bytes in base64).`)
   return masterKey(bytes)
 }
 
-const CHECK = 'master_key_check'
+/**
+ * The master keys to try: a change of the key that was cut short leaves the new one beside the old one. Nothing but
+ * `gatehouse keys rekey` writes it.
+ */
+const candidates = (config: Config, make = false): MasterKey[] => {
+  const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
+  const first = openMasterKey(config, make)
+  return config.master_key || !existsSync(next) ? [first] : [first, readMasterKey(next)]
+}
 
-/** Refuses to go on with another master key than the one that sealed what is stored: better than failing at the first signature. */
-const checkMasterKey = async (store: Store, master: MasterKey, now: number): Promise<void> => {
-  await store.write(async tx => {
-    const { settings } = tx.tables
-    const value = master.seal(Buffer.from(CHECK), CHECK).toString('base64')
-    await tx.insert(settings).values({ name: CHECK, value, updated_at: now }).onConflictDoNothing()
-  })
-  const rows = await store.read(async q => q.select().from(q.tables.settings))
-  const sealed = rows.find(row => row.name === CHECK)?.value
+/** Store, key and clock for a command: everything of the context but what app.ts adds. */
+export const openInstance = async (
+  config: Config,
+  log: Logger,
+  options: { migrate?: boolean } = {},
+): Promise<Omit<Context, 'ports'>> => {
+  // A database without its key is of no use: only together they are made.
+  const masters = candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
+  const store = await openStore(config, options)
+  const clock = { now: () => Date.now() }
   try {
-    master.open(Buffer.from(String(sealed), 'base64'), CHECK)
-  } catch {
-    throw new StorageError(
-      `The master key is not the one that this database was made with. Give the right one (GATEHOUSE_MASTER_KEY or ${MASTER_KEY_FILE} in the data directory).`,
-    )
+    const { key, master } = await openInstanceKey(store, masters, clock.now())
+    if (master !== masters[0]) finishChange(config)
+    return { config, store, clock, log, fetch: outboundFetch(config), master: key }
+  } catch (error) {
+    await store.close()
+    throw error
   }
 }
 
-/** Store, master key and clock for a command: everything of the context but what app.ts adds. */
-export const openInstance = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
-  const master = openMasterKey(config)
-  const store = await openStore(config)
-  const clock = { now: () => Date.now() }
-  await checkMasterKey(store, master, clock.now())
-  return { config, store, clock, log, fetch: outboundFetch(config), master }
+/** Throws StorageError unless the store can be opened with a master key of the settings. */
+export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
+  await openInstanceKey(store, candidates(config), Date.now())
 }
+
+/** The new master key takes the place of the old one. */
+export const finishChange = ({ data_dir }: Config): void =>
+  renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), join(data_dir, MASTER_KEY_FILE))
 
 /** The same for commands that look at an instance and make none. */
 export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
-  if (!config.database_url && !existsSync(join(config.data_dir, 'gatehouse.db')))
-    throw new StorageError(
-      `${config.data_dir}: there is no instance here. Name its directory with GATEHOUSE_DATA_DIR, or make one with \`gatehouse serve\`.`,
-    )
-  return openInstance(config, log)
+  if (!config.database_url) requireDatabase(config)
+  return openInstance(config, log, { migrate: false })
+}
+
+/** The path of the database file; throws StorageError when there is none. */
+export const requireDatabase = ({ data_dir }: Config): string => {
+  const path = join(data_dir, DATABASE_FILE)
+  if (existsSync(path)) return path
+  throw new StorageError(
+    `${data_dir}: there is no instance here. Name its directory with GATEHOUSE_DATA_DIR, or make one with \`gatehouse serve\`.`,
+  )
 }

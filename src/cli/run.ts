@@ -60,15 +60,76 @@ const program = (): Command => {
     .option('--seed-schema', 'the JSON Schema of the files of plan and apply instead')
     .description("print the admin API's OpenAPI 3.1 document")
     .action(async options => (await import('./openapi.ts')).openapi({ ...gatehouse.opts(), ...options }))
-  gatehouse
-    .command('config')
-    .description('look at the settings')
+  const config = gatehouse.command('config').description('look at the settings')
+  config
+    .command('check')
+    .description('read the settings as serve would, and the files that they name')
+    .action(async () => (await import('./config-check.ts')).configCheck(gatehouse.opts()))
+  config
     .command('print')
     .option('--redacted', 'hide secrets (they are hidden on a terminal anyway)')
     .description('print each setting with its value and where it came from')
     .action(async options =>
       (await import('./config-print.ts')).configPrint({ ...gatehouse.opts(), ...options }),
     )
+  gatehouse
+    .command('backup')
+    .argument('<file>', 'must not exist yet')
+    .description('copy the database into a file and verify the copy, while the server runs')
+    .action(async file => (await import('./backup.ts')).backup(file, gatehouse.opts()))
+  gatehouse
+    .command('restore')
+    .argument('<file>', 'made by backup, of this version or an older one')
+    .option('--force', 'replace the database that is there')
+    .description('put a backup in the place of the database; the server must be stopped')
+    .action(async (file, options) =>
+      (await import('./restore.ts')).restore(file, { ...gatehouse.opts(), ...options }),
+    )
+  gatehouse
+    .command('check')
+    .description('read the whole database and open every key; exit 1 when anything is damaged')
+    .action(async () => (await import('./check.ts')).check(gatehouse.opts()))
+  gatehouse
+    .command('doctor')
+    .description('look at settings, files, database, clock, address and mail; exit 1 when something is wrong')
+    .action(async () => (await import('./doctor.ts')).doctor(gatehouse.opts()))
+  const keys = gatehouse
+    .command('keys')
+    .description('signing keys and master key: works beside a running server')
+  keys
+    .command('list')
+    .description('print the signing keys and what each is doing')
+    .action(async () => (await import('./keys.ts')).keysList(gatehouse.opts()))
+  keys
+    .command('rotate')
+    .description('publish a next key of each algorithm; it signs a quarter of an hour later')
+    .action(async () => (await import('./keys.ts')).keysRotate(gatehouse.opts()))
+  keys
+    .command('revoke')
+    .argument('<id>')
+    .description('withdraw a compromised key at once, and replace it')
+    .action(async id => (await import('./keys.ts')).keysRevoke(id, gatehouse.opts()))
+  keys
+    .command('import')
+    .argument('<file>', 'private key in PEM')
+    .option('--alg <alg>', 'RS256, RS384 or RS512 for an RSA key')
+    .description('take up a key as the next one of its algorithm')
+    .action(async (file, options) =>
+      (await import('./keys.ts')).keysImport(file, { ...gatehouse.opts(), ...options }),
+    )
+  keys
+    .command('export')
+    .argument('<id>')
+    .description('print a private key (PEM)')
+    .action(async id => (await import('./keys.ts')).keysExport(id, gatehouse.opts()))
+  keys
+    .command('rekey')
+    .option(
+      '--new-key-file <file>',
+      'the new master key, made when there is none; default in the data directory',
+    )
+    .description('change the master key; running servers go on')
+    .action(async options => (await import('./keys.ts')).keysRekey({ ...gatehouse.opts(), ...options }))
   gatehouse
     .command('version')
     .description('print the version')
@@ -86,12 +147,16 @@ Settings (environment, or the file of --config with the names in lower case and 
 every secret also as ..._FILE):
 ${rows.join('\n')}
 
+Exit codes:
+  0 done, 1 failed (check, doctor: something is wrong), 2 wrong use or setting, 75 in use by another server: try
+  again later, 78 database or master key cannot be used
+
 First steps:
   gatehouse serve              makes its keys, its database and a link to create the first admin
   gatehouse user link          prints that link again`
 }
 
-/** Runs a command; the exit code: 0 done, 1 failed, 2 wrong use or setting, 3 the store refused. */
+/** Runs a command; the exit code is one of those that `gatehouse help` lists. */
 export const run = async (args: string[]): Promise<number> => {
   try {
     await program().parseAsync(args, { from: 'user' })

@@ -13,11 +13,19 @@ const APPLICATION_ID = 0x47617465
 
 const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
 
+/** Throws a StorageError when the file is of another program, or of another version that cannot be brought up to this one. */
+export const requireOurs = (db: Database, migrations = sqliteMigrations): void => {
+  const id = value(db, 'PRAGMA application_id')
+  if (id !== APPLICATION_ID)
+    throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
+  pendingIn(db, migrations)
+}
+
 /** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
 export const migrate = (db: Database, migrations = sqliteMigrations, apply = true): void => {
-  const id = value(db, 'PRAGMA application_id')
-  if (id !== APPLICATION_ID && (id !== 0 || value(db, 'SELECT count(*) FROM sqlite_schema') !== 0))
-    throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
+  const isNew =
+    value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
+  if (!isNew) requireOurs(db, migrations)
   if (pendingIn(db, migrations).length === 0) return
   if (!apply) throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
   db.transaction(() => {

@@ -5,6 +5,8 @@ import { StorageError } from './errors.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
 
+export const DATABASE_FILE = 'gatehouse.db'
+
 /** The engine that the settings name: SQLite in the data directory unless a URL names another. */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
@@ -19,7 +21,7 @@ export const openStore = async (
       'GATEHOUSE_DATABASE_URL: only postgres:// URLs name a database. Leave it out to use SQLite.',
     )
   makeDataDir(config.data_dir)
-  const path = join(config.data_dir, 'gatehouse.db')
+  const path = join(config.data_dir, DATABASE_FILE)
   // SQLite gives its log the mode of the database.
   closeSync(openSync(path, 'a', 0o600))
   return openSqlite({ path, ...options })

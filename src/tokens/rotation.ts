@@ -14,18 +14,22 @@ import {
   removeKey,
   retireKeys,
 } from './key-store.ts'
-import { makeKeyPair } from './signature.ts'
+import { type KeyPair, makeKeyPair } from './signature.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
 /** A key is published this long before it signs: longer than the key set may be cached (max-age, and ten minutes in our SDK). */
 const LEAD = 15 * MINUTE
 /** Access tokens last a day at most; the rest is for clocks that disagree. */
-const LONGEST_TOKEN = DAY + 10 * MINUTE
+export const LONGEST_TOKEN = DAY + 10 * MINUTE
 const OLDEST = 90 * DAY
 
-const makeKey = async ({ master, clock }: Base, alg: SigningAlg): Promise<KeyRow> => {
-  const { publicKey, privateKey } = await makeKeyPair(alg)
+/** A pair of keys as it is stored: it would sign at once. */
+export const keyRow = (
+  { master, clock }: Base,
+  alg: SigningAlg,
+  { publicKey, privateKey }: KeyPair,
+): KeyRow => {
   const now = clock.now()
   const id = newId('key', now)
   return {
@@ -39,6 +43,9 @@ const makeKey = async ({ master, clock }: Base, alg: SigningAlg): Promise<KeyRow
     expires_at: null,
   }
 }
+
+const makeKey = async (base: Base, alg: SigningAlg): Promise<KeyRow> =>
+  keyRow(base, alg, await makeKeyPair(alg))
 
 const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
   (await listKeys(tx)).filter(key => key.alg === alg)
@@ -55,15 +62,19 @@ export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
   })
 }
 
-/** Publishes the next key of an algorithm, unless one is published and waiting already. */
-const rotateKey = async (base: Base, alg: SigningAlg): Promise<void> => {
-  const key = await makeKey(base, alg)
+/**
+ * Publishes the next key of an algorithm, a new one unless it is `given`. Says whether it did: not while another one is
+ * published and waiting, nor before there is a first.
+ */
+export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
+  const key = given ?? (await makeKey(base, alg))
   const active_at = base.clock.now() + LEAD
-  await base.store.write(async tx => {
+  return base.store.write(async tx => {
     const latest = (await keysOf(tx, alg)).at(-1)
-    if (!latest || latest.active_at > base.clock.now()) return
+    if (!latest || latest.active_at > base.clock.now()) return false
     await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + LONGEST_TOKEN })
     await insertKey(tx, { ...key, active_at })
+    return true
   })
 }
 
@@ -73,14 +84,14 @@ const latestKeys = async (base: Base): Promise<KeyRow[]> => {
 }
 
 /** Who works on the keys by hand, for the audit log. */
-interface By {
+export interface By {
   actor: Actor
   origin: Origin
 }
 
-const theMachine: By = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
+export const theMachine: By = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
 
-const recordChange = (context: Context, tx: Transaction, by: By, metadata: Record<string, unknown>) =>
+export const recordChange = (context: Base, tx: Transaction, by: By, metadata: Record<string, unknown>) =>
   record(context, tx, {
     type: 'admin.settings_changed',
     actor: by.actor,
@@ -92,7 +103,7 @@ const recordChange = (context: Context, tx: Transaction, by: By, metadata: Recor
   })
 
 /** Publishes a next key of each algorithm in use; it begins to sign a quarter of an hour later. */
-export const rotateKeys = async (context: Context, by: By = theMachine): Promise<void> => {
+export const rotateKeys = async (context: Base, by: By = theMachine): Promise<void> => {
   for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
   await context.store.write(tx => recordChange(context, tx, by, { action: 'rotated' }))
 }
@@ -101,7 +112,7 @@ export const rotateKeys = async (context: Context, by: By = theMachine): Promise
  * A compromised key: gone at once and replaced at once. Tokens that it signed are refused from now on, sessions live.
  * 404 when there is no such key.
  */
-export const revokeKey = async (context: Context, key_id: string, by: By = theMachine): Promise<void> => {
+export const revokeKey = async (context: Base, key_id: string, by: By = theMachine): Promise<void> => {
   const revoked = (await context.store.read(listKeys)).find(({ id }) => id === key_id)
   if (!revoked) throw notFound('The key')
   const replacement = await makeKey(context, revoked.alg)

@@ -6,10 +6,13 @@ const curves: Partial<Record<SigningAlg, string>> = { ES256: 'P-256', ES384: 'P-
 
 const hashOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
 
+export interface KeyPair {
+  publicKey: KeyObject
+  privateKey: KeyObject
+}
+
 /** A pair of keys for one algorithm: an RSA pair takes up to 300 ms, away from the event loop. */
-export const makeKeyPair = async (
-  alg: SigningAlg,
-): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> => {
+export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
   const namedCurve = curves[alg]
   return namedCurve
     ? generateKeyPairSync('ec', { namedCurve })

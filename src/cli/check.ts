@@ -1,0 +1,36 @@
+import { Database } from 'bun:sqlite'
+import { pino } from 'pino'
+import { loadConfig } from '#src/config.ts'
+import { checkKeys } from '#src/operations/check.ts'
+import { inspect } from '#src/storage/inspect.ts'
+import { openExisting, requireDatabase } from './instance.ts'
+import { stage, sum } from './progress.ts'
+
+/** Reads every page and row, opens every key; beside a running server too. Exit code 1 when anything is damaged. */
+export const check = async (options: { config?: string }): Promise<void> => {
+  const { config } = loadConfig(process.env, options.config)
+  const findings: string[] = []
+  stage('reading the database')
+  const inspected = lookAt(requireDatabase(config))
+  findings.push(...inspected.findings)
+  if (findings.length === 0) {
+    console.log(`database  ${sum(inspected.rows)} rows: structure, references and totals hold`)
+    const instance = await openExisting(config, pino({ level: 'silent' }))
+    try {
+      stage('opening the keys')
+      const keys = await checkKeys(instance)
+      findings.push(...keys.findings)
+      if (keys.findings.length === 0) console.log(`keys      ${keys.count} open and match`)
+    } finally {
+      await instance.store.close()
+    }
+  }
+  for (const finding of findings) console.log(`damaged   ${finding}`)
+  if (findings.length > 0) throw new Error('this instance is damaged: restore a backup')
+}
+
+const lookAt = (path: string) => {
+  using db = new Database(path, { readonly: true })
+  db.run('PRAGMA busy_timeout = 5000')
+  return inspect(db)
+}

@@ -1,0 +1,9 @@
+/** Says on a terminal what a long command is at; nothing to a program. */
+export const stage = (text: string): void => {
+  if (process.stderr.isTTY) console.error(`\u001b[2m${text} …\u001b[0m`)
+}
+
+export const size = (bytes: number): string =>
+  bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
+
+export const sum = (rows: Record<string, number>): number => Object.values(rows).reduce((a, b) => a + b, 0)

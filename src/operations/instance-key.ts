@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import { nobody, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { StorageError } from '#src/storage/errors.ts'
+import type { Queries, Store, Transaction } from '#src/storage/store.ts'
+
+/** Setting of the server: the key under which everything is sealed and derived, itself sealed under the master key. */
+const NAME = 'instance_key'
+
+const findSealed = async (q: Queries): Promise<string | undefined> => {
+  const rows = await q.select().from(q.tables.settings)
+  return rows.find(row => row.name === NAME)?.value as string | undefined
+}
+
+const save = async (tx: Transaction, value: string, now: number): Promise<void> => {
+  const { settings } = tx.tables
+  const row = { value, updated_at: now }
+  await tx
+    .insert(settings)
+    .values({ name: NAME, ...row })
+    .onConflictDoUpdate({ target: settings.name, set: row })
+}
+
+const seal = (master: MasterKey, bytes: Uint8Array): string => master.seal(bytes, NAME).toString('base64')
+
+/** undefined when another master key sealed it. */
+const open = (master: MasterKey, sealed: string): Buffer | undefined => {
+  try {
+    return master.open(Buffer.from(sealed, 'base64'), NAME)
+  } catch {
+    return undefined
+  }
+}
+
+const wrongKey = (): StorageError =>
+  new StorageError(
+    'The master key is not the one that this database was made with. Give the right one (GATEHOUSE_MASTER_KEY or master.key in the data directory).',
+  )
+
+/**
+ * The key of this instance, made at its first start. Only it is sealed under the master key, so that another master key
+ * costs one row: running servers and all that is sealed go on. `masters`: the ones to try. Throws StorageError when none fits.
+ */
+export const openInstanceKey = async (
+  database: Store,
+  masters: MasterKey[],
+  now: number,
+): Promise<{ key: MasterKey; master: MasterKey }> => {
+  const [first] = masters
+  if (first && !(await database.read(findSealed)))
+    await database.write(async tx => {
+      if (!(await findSealed(tx))) await save(tx, seal(first, randomBytes(32)), now)
+    })
+  const sealed = (await database.read(findSealed)) ?? ''
+  for (const master of masters) {
+    const bytes = open(master, sealed)
+    if (bytes) return { key: masterKey(bytes), master }
+  }
+  throw wrongKey()
+}
+
+/** Seals the instance key under another master key, which every later start needs. Throws StorageError when `from` is not the present one. */
+export const changeMasterKey = async (
+  base: Pick<Context, 'store' | 'clock' | 'master'>,
+  from: MasterKey,
+  to: MasterKey,
+): Promise<void> => {
+  await base.store.write(async tx => {
+    const bytes = open(from, (await findSealed(tx)) ?? '')
+    if (!bytes) throw wrongKey()
+    await save(tx, seal(to, bytes), base.clock.now())
+    await record(base, tx, {
+      type: 'admin.settings_changed',
+      actor: nobody,
+      target_id: 'master_key',
+      target_type: 'settings',
+      organization_id: DEFAULT_ORGANIZATION,
+      origin: { ip_address: '', user_agent: '' },
+      metadata: { action: 'changed' },
+    })
+  })
+}

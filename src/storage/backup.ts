@@ -1,0 +1,109 @@
+import { Database } from 'bun:sqlite'
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { StorageError } from './errors.ts'
+import { inspect } from './inspect.ts'
+import { migrate } from './migrate.ts'
+
+/** What has been copied and verified. */
+export interface Copied {
+  bytes: number
+  /** Rows by table. */
+  rows: Record<string, number>
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** File or folder: what was written, or renamed, outlives a power failure. */
+const sync = (path: string): void => {
+  const file = openSync(path, 'r')
+  fsyncSync(file)
+  closeSync(file)
+}
+
+const remove = (path: string): void => {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+}
+
+/** Opens, reads and judges a copy; throws a StorageError when it is no whole database of ours. */
+const verify = (path: string): Copied => {
+  using db = new Database(path, { readwrite: true })
+  const { findings, rows } = inspect(db)
+  if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`, 1)
+  return { bytes: statSync(path).size, rows }
+}
+
+/**
+ * Copies the database at `source` to `target` while others write to it: one state, with all that was committed before.
+ * The copy is verified and appears under its name only when it is whole. Throws StorageError.
+ */
+export const backUp = (source: string, target: string): Copied => {
+  if (existsSync(target)) throw new StorageError(`${target} exists: choose another name.`, 1)
+  const partial = `${target}.partial`
+  try {
+    remove(partial)
+    // VACUUM writes into an empty file as well: nobody else may read it at any moment.
+    closeSync(openSync(partial, 'wx', 0o600))
+    using db = new Database(source, { readonly: true })
+    db.run('PRAGMA busy_timeout = 5000')
+    db.run('VACUUM INTO ?', [partial])
+    const copied = verify(partial)
+    sync(partial)
+    renameSync(partial, target)
+    sync(dirname(target))
+    return copied
+  } catch (error) {
+    rmSync(partial, { force: true })
+    if (error instanceof StorageError) throw error
+    throw new StorageError(`${target} cannot be written: ${reasonOf(error)}.`, 1)
+  }
+}
+
+/** All that is committed goes into the file itself, so that its log can be removed. A damaged one is lost anyway. */
+const settle = (path: string): void => {
+  try {
+    using db = new Database(path, { readwrite: true })
+    db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {}
+}
+
+/**
+ * Puts the copy `source` in the place of the database at `target`, brought up to this version. `accept` sees the copy
+ * before anything is replaced, and throws when it must not be. Callers hold the instance lock. Throws StorageError.
+ */
+export const restore = async (
+  source: string,
+  target: string,
+  accept: (path: string) => Promise<void>,
+): Promise<Copied> => {
+  const partial = `${target}.partial`
+  try {
+    remove(partial)
+    copyFileSync(source, partial)
+    const copied = verify(partial)
+    {
+      using db = new Database(partial, { readwrite: true })
+      migrate(db)
+    }
+    await accept(partial)
+    sync(partial)
+    if (existsSync(target)) settle(target)
+    for (const suffix of ['-wal', '-shm']) rmSync(target + suffix, { force: true })
+    renameSync(partial, target)
+    sync(dirname(target))
+    return copied
+  } catch (error) {
+    remove(partial)
+    if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${reasonOf(error)}.`, 1)
+    throw new StorageError(error.message.replaceAll(partial, source), error.exit_code)
+  }
+}

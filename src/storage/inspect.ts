@@ -1,0 +1,66 @@
+import type { Database } from 'bun:sqlite'
+import { requireOurs } from './migrate.ts'
+
+/** More than these would say nothing new. */
+const MOST = 20
+
+/** Totals that triggers keep, and the query that counts anew. */
+const counted = {
+  users: 'SELECT organization_id, count(*) FROM users GROUP BY organization_id',
+  roles: 'SELECT organization_id, count(*) FROM roles GROUP BY organization_id',
+  groups: 'SELECT organization_id, count(*) FROM groups GROUP BY organization_id',
+  clients: 'SELECT organization_id, count(*) FROM clients GROUP BY organization_id',
+  events: 'SELECT organization_id, count(*) FROM events GROUP BY organization_id',
+  sessions: 'SELECT organization_id, count(*) FROM sessions WHERE ended_at IS NULL GROUP BY organization_id',
+  organizations: "SELECT '', count(*) FROM organizations",
+}
+
+const isDamage = (error: unknown): boolean =>
+  /^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(Reflect.get(Object(error), 'code')))
+
+/**
+ * Looks at every page and row of a database. Says what is wrong, one line each (`findings`), and how many rows each
+ * table has. Throws StorageError when the file is not ours or newer than this version.
+ */
+export const inspect = (db: Database): { findings: string[]; rows: Record<string, number> } => {
+  const findings: string[] = []
+  const rows: Record<string, number> = {}
+  const look = (what: string, ask: () => void): void => {
+    try {
+      ask()
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      findings.push(`${what}: ${(error as Error).message}`)
+    }
+  }
+  look('header', () => requireOurs(db))
+  look('structure', () => {
+    for (const [text] of db.query(`PRAGMA integrity_check(${MOST})`).values())
+      if (text !== 'ok') findings.push(`structure: ${text}`)
+  })
+  look('references', () => {
+    for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MOST))
+      findings.push(`references: row ${row} of ${table} has no partner in ${parent}`)
+  })
+  look('tables', () => {
+    const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()
+    for (const [name] of names)
+      if (!/^sqlite_|_search/.test(String(name)))
+        rows[String(name)] = Number(db.query(`SELECT count(*) FROM "${name}"`).values()[0]?.[0])
+  })
+  look('totals', () => {
+    const same = db.transaction(() => {
+      for (const [kind, query] of Object.entries(counted)) {
+        const kept = db
+          .query(
+            `SELECT count(*) FROM (SELECT organization_id, total FROM counters WHERE kind = ? AND total <> 0
+             EXCEPT ${query})`,
+          )
+          .values(kind)
+        if (kept[0]?.[0] !== 0) findings.push(`totals: the number of ${kind} is not the one that is kept`)
+      }
+    })
+    same()
+  })
+  return { findings: findings.slice(0, MOST), rows }
+}

@@ -1,0 +1,292 @@
+/** backup, restore, check, keys, doctor: at the executable, beside a running server where they may be. */
+import { Database } from 'bun:sqlite'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let made = 0
+const path = (name: string): string => join(folder, `${++made}-${name}`)
+
+const run = (data_dir: string, ...args: string[]) => gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
+const stop = async (server: Running): Promise<void> => {
+  server.signal('SIGTERM')
+  await server.exited
+}
+const addRole = (server: Running, name: string) =>
+  server.admin('POST', '/roles', { name, description: '', permissions: [] })
+const roleNames = async (server: Running): Promise<string[]> =>
+  (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
+const published = async (server: Running): Promise<string[]> => {
+  const { keys } = (await (await fetch(`${server.url}/.well-known/jwks.json`)).json()) as {
+    keys: { kid: string }[]
+  }
+  return keys.map(({ kid }) => kid)
+}
+/** The data directory of an instance that has been stopped. */
+const stopped = async (): Promise<string> => {
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  await stop(await serveExecutable({}, data_dir))
+  return data_dir
+}
+
+describe('backup and restore', () => {
+  test('R-13 a backup beside writers has all that was acknowledged before it began', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const server = await serveExecutable({}, data_dir)
+    let writing = true
+    let acknowledged = 0
+    const writer = (async () => {
+      for (; writing; acknowledged++) expect((await addRole(server, `role-${acknowledged}`)).status).toBe(201)
+    })()
+    const backups: { file: string; before: number }[] = []
+    for (let round = 0; round < 5; round++) {
+      const [file, before] = [path('backup.db'), acknowledged]
+      const { code, stdout, stderr } = await run(data_dir, 'backup', file)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toContain('verified')
+      backups.push({ file, before })
+    }
+    writing = false
+    await writer
+    await stop(server)
+    expect(acknowledged).toBeGreaterThan(5)
+    for (const { file, before } of backups) {
+      expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+      expect((await run(data_dir, 'restore', file, '--force')).code).toBe(0)
+      const restored = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
+      const [[count]] = restored.query("SELECT count(*) FROM roles WHERE name LIKE 'role-%'").values() as [
+        [number],
+      ]
+      restored.close()
+      expect(count).toBeGreaterThanOrEqual(before)
+      expect((await run(data_dir, 'check')).code).toBe(0)
+    }
+  }, 60_000)
+
+  test('a restored instance serves what the backup had', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const file = path('backup.db')
+    const server = await serveExecutable({}, data_dir)
+    await addRole(server, 'kept')
+    await run(data_dir, 'backup', file)
+    await addRole(server, 'later')
+    expect(await run(data_dir, 'restore', file, '--force')).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('in use by another Gatehouse server'),
+    })
+    await stop(server)
+    expect(await run(data_dir, 'restore', file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--force replaces it'),
+    })
+    expect((await run(data_dir, 'restore', file, '--force')).code).toBe(0)
+    await using again = await serveExecutable({}, data_dir)
+    const names = await roleNames(again)
+    expect(names).toContain('kept')
+    expect(names).not.toContain('later')
+  }, 30_000)
+
+  test('R-06 what is no whole backup of ours is refused, and the database stays', async () => {
+    const data_dir = await stopped()
+    const good = path('good.db')
+    expect((await run(data_dir, 'backup', good)).code).toBe(0)
+    const truncated = path('truncated.db')
+    copyFileSync(good, truncated)
+    truncateSync(truncated, Math.floor(statSync(good).size / 8192) * 4096)
+    const foreign = path('foreign.db')
+    new Database(foreign, { create: true }).run('CREATE TABLE theirs (a)').valueOf()
+    const newer = path('newer.db')
+    copyFileSync(good, newer)
+    new Database(newer).run("INSERT INTO migrations (name, hash) VALUES ('9999_later.sql', '')").valueOf()
+    const text = path('text.db')
+    writeFileSync(text, 'not a database at all, but long enough to be read as the header of one'.repeat(9))
+    const before = readFileSync(join(data_dir, 'gatehouse.db'))
+    for (const [file, reason] of [
+      [truncated, 'malformed'],
+      [foreign, 'another program'],
+      [newer, 'newer version'],
+      [text, 'not a database'],
+      [path('absent.db'), 'no such file'],
+    ] as const) {
+      const { code, stderr } = await run(data_dir, 'restore', file, '--force')
+      expect([1, 78]).toContain(code)
+      expect(stderr.trim().split('\n')).toEqual([expect.stringContaining(reason)])
+      expect(readFileSync(join(data_dir, 'gatehouse.db')).equals(before)).toBe(true)
+    }
+    expect(existsSync(join(data_dir, 'gatehouse.db.partial'))).toBe(false)
+    expect((await run(data_dir, 'backup', good)).code).toBe(1)
+    expect((await run(data_dir, 'backup', join(folder, 'no/such/folder.db'))).code).toBe(1)
+    expect((await run(path('nothing'), 'backup', path('b.db'))).code).toBe(78)
+  }, 30_000)
+
+  test('a backup without its master key, or with another, is not restored', async () => {
+    const data_dir = await stopped()
+    const file = path('backup.db')
+    await run(data_dir, 'backup', file)
+    const fresh = path('fresh')
+    const { code, stderr } = await run(fresh, 'restore', file)
+    expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining('there is no master key') })
+    writeFileSync(join(fresh, 'master.key'), Buffer.alloc(32, 5).toString('base64'))
+    expect(await run(fresh, 'restore', file)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('The master key is not'),
+    })
+    copyFileSync(join(data_dir, 'master.key'), join(fresh, 'master.key'))
+    expect((await run(fresh, 'restore', file)).code).toBe(0)
+  })
+})
+
+describe('check', () => {
+  test('R-06 a database in which a byte was turned', async () => {
+    const data_dir = await stopped()
+    const database = join(data_dir, 'gatehouse.db')
+    expect(await run(data_dir, 'check')).toMatchObject({ code: 0, stderr: '' })
+    const whole = readFileSync(database)
+    const key = new Database(database)
+    const [[sealed]] = key.query('SELECT private_key FROM signing_keys LIMIT 1').values() as [[Uint8Array]]
+    key.close()
+    const flip = (offset: number) => {
+      writeFileSync(database, whole)
+      const file = openSync(database, 'r+')
+      writeSync(file, Buffer.from([(whole[offset] ?? 0) ^ 0x40]), 0, 1, offset)
+      closeSync(file)
+    }
+    const inKey = whole.indexOf(Buffer.from(sealed).subarray(20, 40))
+    for (const offset of [3, 4096 * 3, 4096 * 5 + 3, inKey]) {
+      flip(offset)
+      const { code, stdout, stderr } = await run(data_dir, 'check')
+      expect({ offset, code: code !== 0 }).toEqual({ offset, code: true })
+      expect(`${stdout}${stderr}`).toMatch(/damaged|cannot be used/)
+    }
+  }, 30_000)
+})
+
+describe('keys', () => {
+  test('R-12 rotated, revoked, imported and exported beside a running server', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    await using server = await serveExecutable({}, data_dir)
+    const first = await published(server)
+    const list = await run(data_dir, 'keys', 'list')
+    expect(list.stdout.match(/signing/g)).toHaveLength(2)
+    expect((await run(data_dir, 'keys', 'rotate')).stdout.match(/ next /g)).toHaveLength(2)
+    while ((await published(server)).length !== 4) await Bun.sleep(20)
+
+    const [revoked = ''] = first
+    expect((await run(data_dir, 'keys', 'revoke', revoked)).stdout).not.toContain(revoked)
+    while ((await published(server)).includes(revoked)) await Bun.sleep(20)
+    expect((await server.admin('GET', '/roles')).status).toBeOneOf([200, 401])
+    expect(await run(data_dir, 'keys', 'revoke', revoked)).toMatchObject({ code: 1, stdout: '' })
+
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+    const file = path('key.pem')
+    writeFileSync(file, privateKey.export({ format: 'pem', type: 'pkcs8' }))
+    const imported = (await run(data_dir, 'keys', 'import', file)).stdout.trim()
+    while (!(await published(server)).includes(imported)) await Bun.sleep(20)
+    expect((await run(data_dir, 'keys', 'export', imported)).stdout).toBe(readFileSync(file, 'utf8'))
+    expect(await run(data_dir, 'keys', 'import', file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('here already'),
+    })
+    writeFileSync(file, 'no key')
+    expect(await run(data_dir, 'keys', 'import', file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no private key'),
+    })
+  }, 30_000)
+
+  test('another master key while the server runs: it goes on, and starts with the new one alone', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const file = join(data_dir, 'master.key')
+    const server = await serveExecutable({}, data_dir)
+    const before = await published(server)
+    const old = readFileSync(file, 'utf8')
+    expect((await run(data_dir, 'keys', 'rekey')).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).not.toBe(old)
+    expect((await addRole(server, 'written-after')).status).toBe(201)
+    await stop(server)
+    const again = await serveExecutable({}, data_dir)
+    expect(await published(again)).toEqual(before)
+    await stop(again)
+
+    // As when the change was cut off before the files changed places.
+    const present = readFileSync(file, 'utf8')
+    writeFileSync(join(data_dir, 'master.key.next'), present)
+    writeFileSync(file, old)
+    expect((await run(data_dir, 'check')).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(present)
+
+    writeFileSync(file, old)
+    expect(await run(data_dir, 'check')).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('The master key is not the one'),
+    })
+  }, 30_000)
+
+  test('a master key of the settings follows by hand', async () => {
+    const data_dir = path('data')
+    const [old, next] = [path('old.key'), path('next.key')]
+    writeFileSync(old, Buffer.alloc(32, 1).toString('base64'))
+    await stop(
+      await serveExecutable({ GATEHOUSE_MASTER_KEY_FILE: old, GATEHOUSE_DATA_DIR: data_dir }, folder),
+    )
+    const keys = (key: string, ...args: string[]) =>
+      gatehouse(['keys', ...args], { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_MASTER_KEY_FILE: key })
+    expect((await keys(old, 'rekey')).code).toBe(2)
+    expect((await keys(old, 'rekey', '--new-key-file', next)).code).toBe(0)
+    expect((await keys(next, 'list')).code).toBe(0)
+    expect((await keys(old, 'list')).code).toBe(78)
+  })
+})
+
+describe('doctor and config check', () => {
+  test('a running instance is well', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    await using server = await serveExecutable({}, data_dir)
+    const { code, stdout } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: data_dir,
+      GATEHOUSE_URL: server.url,
+    })
+    expect({ code, failed: stdout.match(/^fail.*/gm) }).toEqual({ code: 0, failed: null })
+    expect(stdout).toContain(`${server.url} answers`)
+  })
+
+  test('what is wrong is named', async () => {
+    const { code, stdout, stderr } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: await stopped(),
+      GATEHOUSE_URL: 'http://127.0.0.1:1',
+      GATEHOUSE_GEOIP_FILE: '/no/such/file',
+    })
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^fail {2}files .*geoip_file/m)
+    expect(stdout).toMatch(/^fail {2}address /m)
+    expect(stderr).toContain('2 things are wrong')
+  })
+
+  test('settings are checked without touching anything', async () => {
+    const data_dir = path('untouched')
+    expect((await run(data_dir, 'config', 'check')).code).toBe(0)
+    expect(existsSync(data_dir)).toBe(false)
+    const wrong = await gatehouse(['config', 'check'], {
+      GATEHOUSE_TLS_CERT: '/no.pem',
+      GATEHOUSE_TLS_KEY: '/no.key',
+    })
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("/no.pem can't be read") })
+  })
+})
