@@ -595,11 +595,13 @@ describe('the person’s own page', () => {
     )
     const away = await browser.post('/account/identities/link', { csrf_token, provider: 'asking' })
     const link = new URL(away.location ?? '', 'http://localhost')
-    const login = await fresh().get(authorizeUrl('app'))
-    const theirs = login.forms[0]?.fields.request ?? ''
-    link.searchParams.set('link', (link.searchParams.get('link') ?? '').replace(/usr_[^.]+/, 'usr_other'))
+    const token = link.searchParams.get('link') ?? ''
+    link.searchParams.set('link', token.replace(/usr_[^.]+/, 'usr_other'))
     expect((await browser.get(link.pathname + link.search)).status).toBe(403)
-    expect((await browser.get(`/oauth/social/asking?request=${theirs}&link=x.y`)).status).toBe(400)
+    const other = await browser.get(authorizeUrl('app', { prompt: 'login' }))
+    const { request } = other.forms[0]?.fields ?? {}
+    expect((await browser.get(`/oauth/social/asking?request=${request}&link=${token}`)).status).toBe(403)
+    expect((await fresh().get(away.location ?? '')).status).toBe(400)
   })
 })
 

@@ -12,7 +12,7 @@ export interface Upstream {
   twist: (draft: Draft) => void
   publish: (keys: Record<string, unknown>[]) => Record<string, unknown>[]
   /** Answers instead of the provider. */
-  intercept: (request: Request) => Response | Promise<Response> | undefined
+  intercept: (request: Request) => Response | Promise<Response | undefined> | undefined
   /** Paths asked for by the server. */
   asked: string[]
   fetch(request: Request): Promise<Response>
