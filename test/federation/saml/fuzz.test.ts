@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test'
+import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
+import { dice, mutate } from '#test/fixtures/saml/mutate.ts'
+import { startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addSaml, certifiedProvider, comeBack, partyOf, post, rowsOf, setOut } from './world.ts'
+
+const rounds = Number(process.env.FUZZ_ROUNDS ?? 150)
+const seed = process.env.FUZZ_SEED ?? String(Date.now())
+const app = await startApp()
+const idp = await certifiedProvider()
+await addSaml(app, idp, 'corp')
+await addSaml(app, idp, 'open', { allow_idp_initiated: true })
+
+/** An address of its own for each: the throttle is not what is tried. */
+const addressOf = (round: number) =>
+  `2001:db8:${(round >> 16).toString(16)}:${(round & 0xffff).toString(16)}::1`
+
+test('S-29 changed answers to a request in flight: in as who was signed for, or refused with one event', async () => {
+  for (let round = 0; round < rounds; round++) {
+    const roll = dice(`${seed} answer ${round}`)
+    const ip = addressOf(round)
+    const trip = await setOut(app, 'corp', '', openBrowser(app, { ip }))
+    const xml = idp.respond(ordinary(trip.party), roll(2) ? 'response' : 'assertion')
+    const state = roll(8) ? trip.relay_state : mutate(trip.relay_state, roll)
+    const { external_accounts = 0, users } = await rowsOf(app)
+    await app.events()
+    const answer = await comeBack(app, { ...trip, relay_state: state }, encode(mutate(xml, roll)), ip)
+    const events = (await app.events()).map(({ type }) => type)
+    const after = await rowsOf(app)
+    const what = `FUZZ_SEED=${seed}, round ${round}`
+    if (answer.status === 200) {
+      const [account, ...more] = await app.context.store.read(async q =>
+        q.select().from(q.tables.external_accounts),
+      )
+      expect([what, account?.subject, more]).toEqual([what, 'ada-4711', []])
+    } else {
+      expect([what, answer.status]).toEqual([what, answer.status === 413 ? 413 : 400])
+      expect([what, events, after.users, after.external_accounts]).toEqual([
+        what,
+        ['user.login_failed'],
+        users,
+        external_accounts,
+      ])
+    }
+  }
+}, 600_000)
+
+test('S-29 bodies of all kinds are refused and break nothing', async () => {
+  const names = ['SAMLResponse', 'RelayState', 'SAMLRequest', 'a', '', '%', '__proto__', 'SAMLResponse[]']
+  for (let round = 0; round < rounds; round++) {
+    const roll = dice(`${seed} body ${round}`)
+    const values = [
+      () => encode(mutate(idp.respond(ordinary(partyOf(app, 'open'))), roll)),
+      () => Buffer.from(Array.from({ length: roll(200) }, () => roll(256))).toString('base64'),
+      () => '%zz&'.repeat(roll(50)),
+      () => 'x'.repeat(roll(1_000)),
+      () => '',
+    ]
+    const body = Array.from({ length: roll(5) }, () => {
+      const value = values[roll(values.length)]?.() ?? ''
+      return `${names[roll(names.length)]}=${roll(2) ? value : encodeURIComponent(value)}`
+    }).join('&')
+    const alias = roll(2) ? 'open' : 'corp'
+    const answer = await post(app, alias, body, addressOf(round))
+    expect([`FUZZ_SEED=${seed}, round ${round}`, answer.status < 500]).toEqual([
+      `FUZZ_SEED=${seed}, round ${round}`,
+      true,
+    ])
+  }
+}, 600_000)

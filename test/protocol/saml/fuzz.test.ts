@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { readResponse } from '#src/protocol/saml/response.ts'
+import { party, readGenuine } from '#test/fixtures/saml/genuine.ts'
+import { encode } from '#test/fixtures/saml/identity-provider.ts'
+import { dice, mutate } from '#test/fixtures/saml/mutate.ts'
+import { expecting } from './expecting.ts'
+
+const genuine = readGenuine()
+const expected = expecting({ keys: [genuine.certificate.publicKey] })
+const said = readResponse(encode(genuine.assertion), expected, party.now)
+const rounds = Number(process.env.FUZZ_ROUNDS ?? 1_000)
+const seed = process.env.FUZZ_SEED ?? String(Date.now())
+
+for (const how of ['response', 'assertion', 'both'] as const)
+  test(`S-01 changed ${how} signed messages say what was signed, or nothing`, () => {
+    const whole = readResponse(encode(genuine[how]), expected, party.now)
+    expect({ ...whole, id: '' }).toEqual({ ...said, id: '' })
+    for (let round = 0; round < rounds; round++) {
+      const changed = mutate(genuine[how], dice(`${seed} ${how} ${round}`))
+      try {
+        const read = readResponse(encode(changed), expected, party.now)
+        if (!Bun.deepEquals(read, whole)) throw new Error(`another person: ${changed}`)
+      } catch (error) {
+        if (!(error instanceof SamlError))
+          throw new Error(`FUZZ_SEED=${seed}, round ${round}`, { cause: error })
+      }
+    }
+  }, 600_000)
