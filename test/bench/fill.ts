@@ -81,10 +81,12 @@ const names = (seed: number) => {
 
 const addOrganizations = (db: Database): void => {
   const organization = db.prepare(
-    'INSERT OR IGNORE INTO organizations (id, name, slug, display_name, settings, created_at, updated_at) VALUES (?1, ?1, ?2, ?1, ?3, ?4, ?4)',
+    `INSERT INTO organizations (id, name, slug, display_name, search_text, settings, created_at, updated_at)
+    VALUES (?1, ?1, ?2, ?1, ?1, ?3, ?4, ?4) ON CONFLICT DO NOTHING`,
   )
   const role = db.prepare(
-    'INSERT OR IGNORE INTO roles (id, organization_id, name, permissions, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)',
+    `INSERT INTO roles (id, organization_id, name, permissions, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+    ON CONFLICT DO NOTHING`,
   )
   const ids = ['org_default', HUGE, MIDDLE, ...Array.from({ length: 997 }, (_, i) => small(i))]
   for (const id of ids) {

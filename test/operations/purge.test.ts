@@ -1,0 +1,117 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { record } from '#src/audit/record.ts'
+import { purge } from '#src/operations/purge.ts'
+import { BATCH } from '#src/storage/batches.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+import { addCode, grantTokens } from '#test/support/tokens.ts'
+
+let app: TestApp
+beforeEach(async () => {
+  app = await startApp()
+})
+
+const addEvents = ({ context }: TestApp, user: Json, count: number) =>
+  context.store.write(async tx => {
+    for (let i = 0; i < count; i++)
+      await record(context, tx, {
+        type: 'user.logout',
+        actor: { id: user.id, email: user.email },
+        target_id: user.id,
+        target_type: 'user',
+        organization_id: user.organization_id,
+        origin: { ip_address: '', user_agent: '' },
+      })
+  })
+
+const dump = () =>
+  app.context.store.read(async q => {
+    const { signing_keys: _, ...tables } = q.tables
+    return JSON.stringify(await Promise.all(Object.values(tables).map(table => q.select().from(table))))
+  })
+
+const countRows = () =>
+  app.context.store.read(async q => {
+    const { signing_keys: _, ...tables } = q.tables
+    let rows = 0
+    for (const table of Object.values(tables)) rows += await q.$count(table)
+    return rows
+  })
+
+/** How many rows each write of the work removed. */
+const batchesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
+  const { store } = app.context
+  const { write } = store
+  const removed: number[] = []
+  let rows = await countRows()
+  const counting: typeof write = async body => {
+    const answer = await write(body)
+    const left = await countRows()
+    removed.push(rows - left)
+    rows = left
+    return answer
+  }
+  Object.assign(store, { write: counting })
+  await work()
+  Object.assign(store, { write })
+  return removed
+}
+
+test('R-20 what a deleted user left behind is hidden at once and removed in bounded batches', async () => {
+  const [alice, bob] = [await addUser(app, 'alice'), await addUser(app, 'bob')]
+  await addEvents(app, alice, 3 * BATCH)
+  await addEvents(app, bob, 10)
+  const [deleting] = await batchesOf(() => app.admin('DELETE', `/users/${alice.id}`))
+  expect(deleting).toBeLessThan(BATCH + 10)
+  expect(await dump()).toContain('alice@example.com')
+  expect((await app.admin('GET', `/events?actor_id=${alice.id}`)).body.data).toEqual([])
+  expect((await app.admin('GET', `/users/${alice.id}`)).status).toBe(404)
+  const batches = await batchesOf(() => purge(app.context))
+  expect(batches.length).toBeGreaterThan(2)
+  expect(Math.max(...batches)).toBeLessThanOrEqual(BATCH)
+  expect(await dump()).not.toContain('alice@example.com')
+  expect((await app.admin('GET', `/events?target_id=${alice.id}`)).body.data).toMatchObject([
+    { type: 'user.deleted' },
+  ])
+  expect((await app.admin('GET', `/events?actor_id=${bob.id}`)).body.pagination.total).toBe(10)
+  expect(await purge(app.context)).toBe(0)
+})
+
+test('R-20 M-10 a deleted organization: nothing of it is left, nothing of others is gone', async () => {
+  const acme = await addOrganization(app, 'acme')
+  const beta = await addOrganization(app, 'beta')
+  for (const { id, slug } of [acme, beta]) {
+    const client = await addClient(app, `${slug}-app`, { organization_id: id })
+    await create(app, '/groups', { name: 'Staff', organization_id: id })
+    for (let i = 0; i < 30; i++) {
+      const user = await addUser(app, `${slug}-${i}`, { organization_id: id })
+      await grantTokens(app, client, user)
+      await addCode(app, client, user)
+      if (i === 7) await addEvents(app, user, 2 * BATCH)
+    }
+  }
+  const before = await countRows()
+  await app.admin('DELETE', `/organizations/${acme.id}`)
+  expect((await app.admin('GET', '/users')).body.pagination.total).toBe(30)
+  expect((await app.admin('GET', '/users?role=user')).body.pagination.total).toBe(30)
+  expect((await app.admin('GET', '/users?search=acme')).body).toMatchObject({
+    data: [],
+    pagination: { total: 0 },
+  })
+  const again = await addOrganization(app, 'acme')
+  const users = await app.admin('GET', `/users?organization_id=${again.id}`)
+  expect(users.body).toMatchObject({ data: [], pagination: { total: 0 } })
+  const batches = await batchesOf(() => purge(app.context))
+  expect(batches.length).toBeGreaterThan(3)
+  // A batch is counted without what goes with its rows: roles, memberships, refresh tokens.
+  expect(Math.max(...batches)).toBeLessThan(3 * BATCH)
+  const left = await dump()
+  expect(left.replaceAll(`"target_id":"${acme.id}"`, '')).not.toContain(acme.id)
+  expect(left).not.toContain('acme-1@example.com')
+  expect(left).toContain('beta-29@example.com')
+  expect((await app.admin('GET', '/users')).body.pagination.total).toBe(30)
+  expect(await countRows()).toBeGreaterThan(before / 3)
+  const deleted = (await app.admin('GET', `/events?target_id=${acme.id}`)).body.data
+  expect(deleted).toMatchObject([{ type: 'organization.deleted', organization_id: 'org_default' }])
+})
