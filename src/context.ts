@@ -54,6 +54,16 @@ export interface OpenedToken {
   claims: Record<string, unknown>
 }
 
+/** A login that a browser has come to: the handle of its request, and the token of its form. */
+export interface LoginStep {
+  request: Request
+  organization_id: OrganizationId
+  handle: string
+  csrf_token: string
+  login_hint: string | undefined
+  client_name: string | undefined
+}
+
 /** What app.ts fills, so that no import runs up the order of rooms. */
 export interface Ports {
   /** The signing keys in memory. */
@@ -72,6 +82,8 @@ export interface Ports {
     any(origin: string): Promise<boolean>
     of(client_id: string, origin: string): Promise<boolean>
   }
+  /** What development mode shows in the place of the login form, if anything. */
+  login_page?(step: LoginStep): Promise<Response | undefined>
 }
 
 export interface Context {

@@ -31,6 +31,60 @@ const program = (): Command => {
     .action(async options =>
       (await import('./healthcheck.ts')).healthcheck({ ...gatehouse.opts(), ...options }),
     )
+  const development = (command: Command) =>
+    command
+      .option(
+        '--seed <file>',
+        'what to start with and to reset to; default: users alice and admin, two clients',
+      )
+      .option('--url <url>', 'issuer; default http://localhost:<port>')
+      .option(
+        '--internal-url <url>',
+        'where other servers reach it, when that is not the issuer (containers)',
+      )
+      .option('--public-issuer', 'accept an issuer that is not this machine')
+      .option('--host <address>', 'address to listen on; default 127.0.0.1')
+      .option('--dev-host <address>', 'the same, and open the controls to other machines (containers)')
+      .option('--tls', 'https with a certificate of its own')
+      .option('--auto-login', 'a login_hint logs in at once')
+      .option('--key <file>', 'private JWK to sign with')
+      .option('--data-dir <dir>', 'keep the data here; default: a throw-away directory')
+  development(
+    gatehouse.command('dev').description('run a throw-away server with users, clients and test controls'),
+  )
+    .option('--port <port>', '0 takes any free one', '8080')
+    .option('--ready-file <file>', 'write the ready line here once everything answers')
+    .action(async options => (await import('./dev.ts')).dev({ ...gatehouse.opts(), ...options }))
+  development(gatehouse.command('exec').description('run a command beside a server of its own'))
+    .argument(
+      '<command...>',
+      'after --; it finds SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, SERVICE_REALM',
+    )
+    .option('--port <port>', 'default: any free one')
+    .option('--client <client_id>', 'the client of SERVICE_CLIENT_ID; default: the first confidential one')
+    .action(async (command, options) => {
+      process.exitCode = await (await import('./exec.ts')).exec(command, { ...gatehouse.opts(), ...options })
+    })
+  gatehouse
+    .command('token')
+    .option(
+      '--user <user>',
+      "user name, e-mail address or id; without one the client's own token (development)",
+    )
+    .option('--organization <slug>', 'where the user belongs', 'default')
+    .option('--client <client_id>', 'the client that the token is for')
+    .option('--scope <scopes>', "separated by blanks; default: the client's")
+    .option('--role <role...>', "in the place of the user's (development)")
+    .option('--claim <name=value...>', 'any claim (development)')
+    .option('--bad <name>', 'a token that has to be refused, such as expired (development)')
+    .option('--expires-in <duration>', 'such as 15m')
+    .option(
+      '--data-dir <dir>',
+      'of the instance; default: the development server that runs, else the settings',
+    )
+    .option('-o, --output <form>', 'token, json or header', 'token')
+    .description('print an access token')
+    .action(async options => (await import('./token.ts')).token({ ...gatehouse.opts(), ...options }))
   gatehouse
     .command('plan')
     .argument('<file>', 'YAML or JSON; - is standard input')

@@ -10,7 +10,7 @@ export const DATABASE_FILE = 'gatehouse.db'
 /** The engine that the settings name: SQLite in the data directory unless a URL names another. */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
-  options: { migrate?: boolean } = {},
+  options: { migrate?: boolean; durable?: boolean } = {},
 ): Promise<Store> => {
   if (/^postgres(ql)?:/.test(config.database_url ?? ''))
     throw new StorageError(

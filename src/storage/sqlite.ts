@@ -11,6 +11,8 @@ interface SqliteOptions {
   path: string
   /** false: a database that waits for migrations is an error. */
   migrate?: boolean
+  /** false: a commit does not wait for the disk, for data that nobody keeps. */
+  durable?: boolean
   /** Pages that the file may grow to: a full disk, for tests. */
   max_pages?: number
 }
@@ -20,14 +22,15 @@ const CACHE = 16_384
 /** How often the commits of other processes are looked for, ms. */
 const WATCH = 250
 
-const openWriter = ({ path, migrate: apply, max_pages }: SqliteOptions): Database => {
+const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
     // Nothing is served yet: another process that starts at the same moment may be waited for.
     db.run('PRAGMA busy_timeout = 5000')
+    if (!durable) db.run('PRAGMA synchronous = OFF')
     migrate(db, undefined, apply)
     db.run('PRAGMA journal_mode = WAL')
-    db.run('PRAGMA synchronous = FULL')
+    if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
     // Savepoints copy the pages that they change; beyond 64 KiB these copies would go through a file.

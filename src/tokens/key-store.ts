@@ -1,4 +1,4 @@
-import { asc, eq, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm'
 import type { SigningAlg } from '#src/context.ts'
 import type { KeyId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -30,6 +30,20 @@ export const retireKeys = async (
     .update(signing_keys)
     .set({ retired_at, expires_at })
     .where(sql`${eq(signing_keys.alg, alg)} AND ${isNull(signing_keys.retired_at)}`)
+  tx.changed('keys')
+}
+
+/** The keys of an algorithm that sign until `now` are published until `expires_at`; one that is to sign later stays. */
+export const supersede = async (
+  tx: Transaction,
+  alg: SigningAlg,
+  { now, expires_at }: { now: number; expires_at: number },
+): Promise<void> => {
+  const { signing_keys: t } = tx.tables
+  await tx
+    .update(t)
+    .set({ retired_at: now, expires_at })
+    .where(and(eq(t.alg, alg), lte(t.active_at, now), isNull(t.expires_at)))
   tx.changed('keys')
 }
 

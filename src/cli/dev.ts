@@ -1,0 +1,164 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { ConfigError, loadConfig } from '#src/config.ts'
+import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
+import { VERSION } from '#src/lib/version.ts'
+import { type Started, type StartOptions, start } from '#src/testing/start.ts'
+import { openLog } from './log.ts'
+import { readSeedFile } from './seed-file.ts'
+
+export interface DevOptions {
+  config?: string
+  port?: string
+  host?: string
+  url?: string
+  internalUrl?: string
+  publicIssuer?: boolean
+  devHost?: string
+  seed?: string
+  tls?: boolean
+  autoLogin?: boolean
+  key?: string
+  dataDir?: string
+  readyFile?: string
+  quiet?: boolean
+}
+
+/** The server of production on a throw-away store, with users, clients and test controls. Resolves when it has been stopped. */
+export const dev = async (options: DevOptions): Promise<void> => {
+  const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
+  const started = await startWith(options, { log })
+  announce(started, options, Math.round(performance.now()))
+  await new Promise<void>(resolve => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+  })
+  await started.stop()
+  flush()
+}
+
+/** What the command line says, over the settings of the environment. */
+export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
+  const { config } = loadConfig(process.env, options.config)
+  const seed_file = options.seed ?? config.seed_file
+  return start({
+    config,
+    seed: seed_file === undefined ? defaultSeed : readSeedFile(seed_file),
+    port: portOf(options.port ?? '8080'),
+    host: options.devHost ?? options.host,
+    remote_controls: options.devHost !== undefined,
+    url: options.url ?? process.env.GATEHOUSE_URL,
+    internal_url: options.internalUrl,
+    public_issuer: options.publicIssuer,
+    tls: options.tls,
+    auto_login: options.autoLogin,
+    key: options.key === undefined ? undefined : readKey(options.key),
+    data_dir: options.dataDir,
+    ...more,
+  })
+}
+
+const portOf = (text: string): number => {
+  const port = Number(text)
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
+  throw new ConfigError(`--port: given "${text.slice(0, 80)}", which is not a whole number from 0 to 65535.`)
+}
+
+const readKey = (file: string): JsonWebKey => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    throw new ConfigError(`--key: ${file} is no JWK that can be read.`)
+  }
+}
+
+/** One JSON line for programs; for a person what there is, and a line to try it with. */
+const announce = (started: Started, options: DevOptions, ms: number): void => {
+  const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
+  const ready = {
+    event: 'ready',
+    url,
+    local_url,
+    port,
+    ms,
+    pid,
+    control_token,
+    client_id,
+    client_secret,
+    data_dir,
+    ca_file,
+  }
+  if (options.readyFile) writeFileSync(options.readyFile, `${JSON.stringify(ready)}\n`, { mode: 0o600 })
+  if (!process.stdout.isTTY) console.log(JSON.stringify(ready))
+  else console.log(overview(started, ms))
+}
+
+type Row = [name: string, ...values: string[]]
+
+const paint = (code: number) => (text: string) =>
+  process.stdout.hasColors?.() ? `\u001b[${code}m${text}\u001b[0m` : text
+const [bold, dim] = [paint(1), paint(2)]
+
+const aligned = (rows: Row[]): string[] => {
+  const widths = rows.reduce<number[]>(
+    (most, row) => row.map((cell, i) => Math.max(cell.length, most[i] ?? 0)),
+    [],
+  )
+  return rows.map(row =>
+    row
+      .map((cell, i) => (i === 0 ? bold(cell.padEnd(widths[i] ?? 0)) : cell.padEnd(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Exported for the tests: what a person at a terminal sees. */
+export const overview = (started: Started, ms: number): string => {
+  const { entries } = started.seed
+  const isDefault = started.seed.entries.users.some(({ value }) => value.id === defaultSeed.users?.[0]?.id)
+  const users = entries.users.map(({ value: { username, password, organization, roles } }): Row => {
+    const shown = password ?? (isDefault ? DEV_PASSWORD : '–')
+    return [username, shown, [...(organization === 'default' ? [] : [organization]), ...roles].join(', ')]
+  })
+  const clients = [
+    ...entries.clients.map(
+      ({ value }): Row => [
+        value.client_id,
+        value.client_secret ?? '–',
+        `${value.type}, ${value.grant_types.join(' ')}`,
+      ],
+    ),
+    [
+      started.config.admin_client_id,
+      DEV_ADMIN_SECRET,
+      'confidential, client_credentials: the admin API',
+    ] satisfies Row,
+  ]
+  const section = (title: string, lines: string[]) => ['', dim(title), ...lines.map(line => `  ${line}`)]
+  return [
+    '',
+    `${bold(`Gatehouse ${VERSION}`)} development server, ready in ${ms} ms. Nothing of it is kept${started.config.data_dir.includes('gatehouse-dev-') ? '' : ' but its directory'}.`,
+    ...section(
+      'Server',
+      aligned([
+        ['Issuer', started.url],
+        ['Controls', `${started.local_url}/dev/`, `token ${started.control_token}`],
+        ...(started.ca_file ? [['Certificate', started.ca_file] satisfies Row] : []),
+      ]),
+    ),
+    ...section('Users (password)', aligned(users)),
+    ...section('Clients (secret)', aligned(clients)),
+    ...section('Try', [
+      curlLine(started),
+      `gatehouse token --user ${entries.users[0]?.value.username ?? 'somebody'}`,
+    ]),
+    '',
+  ].join('\n')
+}
+
+/** Works as it is printed: a token by client credentials, or the discovery document where no client has a secret. */
+export const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
+  const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`
+  const client = seed.entries.clients.find(({ value }) => value.client_id === client_id)?.value
+  return client_secret && client?.grant_types.includes('client_credentials')
+    ? `${curl}/oauth/token -d grant_type=client_credentials -d client_id=${client_id} -d client_secret=${client_secret}`
+    : `${curl}/.well-known/openid-configuration`
+}

@@ -1,0 +1,52 @@
+import { constants } from 'node:os'
+import { ConfigError } from '#src/config.ts'
+import type { Started } from '#src/testing/start.ts'
+import { type DevOptions, startWith } from './dev.ts'
+
+/** Runs a command beside a server of its own: a free port, seeded, gone afterwards. The exit code is the command's. */
+export const exec = async (command: string[], options: DevOptions & { client?: string }): Promise<number> => {
+  const server = await startWith({ ...options, port: options.port ?? '0' })
+  try {
+    return await run(command, { ...process.env, ...environmentOf(server, options.client) })
+  } finally {
+    await server.stop()
+  }
+}
+
+/** What the resource-server package and any other client library need. */
+const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
+  const clients = server.seed.entries.clients.map(({ value }) => value)
+  const client = clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
+  if (wanted && !client)
+    throw new ConfigError(
+      `--client: no client ${wanted}; there are ${clients.map(({ client_id }) => client_id).join(', ') || 'none'}.`,
+    )
+  return {
+    SERVICE_URL: server.url,
+    SERVICE_CLIENT_ID: client?.client_id ?? server.client_id,
+    ...(client?.client_secret && { SERVICE_CLIENT_SECRET: client.client_secret }),
+    SERVICE_REALM: server.organization_id,
+    SERVICE_DEV_TOKEN: server.control_token,
+    ...(server.ca_file && { NODE_EXTRA_CA_CERTS: server.ca_file }),
+  }
+}
+
+const run = async (
+  [program = '', ...args]: string[],
+  env: Record<string, string | undefined>,
+): Promise<number> => {
+  const child = spawn([program, ...args], env)
+  const forward = (signal: NodeJS.Signals) => child.kill(signal)
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, forward)
+  await child.exited
+  const signals: Record<string, number> = constants.signals
+  return child.signalCode ? 128 + (signals[child.signalCode] ?? 0) : (child.exitCode ?? 1)
+}
+
+const spawn = (command: string[], env: Record<string, string | undefined>) => {
+  try {
+    return Bun.spawn(command, { env, stdin: 'inherit', stdout: 'inherit', stderr: 'inherit' })
+  } catch {
+    throw new ConfigError(`${command[0]}: there is no such command.`)
+  }
+}

@@ -1,0 +1,190 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { type Config, ConfigError, loadConfig } from '#src/config.ts'
+import type { Context, Ports } from '#src/context.ts'
+import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
+import { Mint, type MintInput, mint } from '#src/dev/mint.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { MINUTE, parseDuration, SECOND } from '#src/lib/duration.ts'
+import { issuePersonalToken } from '#src/operations/personal-token.ts'
+import { controlsOf } from '#src/testing/controls.ts'
+import { openKeys } from '#src/tokens/keys.ts'
+import { openExisting } from './instance.ts'
+
+export interface TokenOptions {
+  config?: string
+  dataDir?: string
+  user?: string
+  organization: string
+  client?: string
+  scope?: string
+  role?: string[]
+  claim?: string[]
+  bad?: string
+  expiresIn?: string
+  output: string
+}
+
+interface Made {
+  token: string
+  expires_in: number
+}
+
+const outputs: Record<string, (made: Made) => string> = {
+  token: ({ token }) => token,
+  header: ({ token }) => `Authorization: Bearer ${token}`,
+  json: ({ token, expires_in }) =>
+    JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in }, null, 2),
+}
+
+/**
+ * An access token. Of a development server, or of its data directory, any at all; of production, a real user's with the rights
+ * that the user has, and the audit log says so.
+ */
+export const token = async (options: TokenOptions): Promise<void> => {
+  const render = outputs[options.output]
+  if (!render) throw new ConfigError(`--output: one of ${Object.keys(outputs).join(', ')}.`)
+  console.log(render(await make(options)))
+}
+
+const make = async (options: TokenOptions): Promise<Made> => {
+  const { config } = loadConfig(process.env, options.config)
+  if (options.dataDir !== undefined) config.data_dir = options.dataDir
+  const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
+  if (options.dataDir === undefined && url && control_token)
+    return controlsOf({ url, control_token }).mint(asked(options))
+  const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, 'gatehouse.db'))
+  const file = hasOwn ? readDevFile(config.data_dir) : latestRunning()
+  if (file && isRunning(file)) return controlsOf({ ...file, url: file.local_url }).mint(asked(options))
+  const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
+  try {
+    return await (file ? mintOffline(context, file, options) : real(context, options))
+  } finally {
+    await context.store.close()
+  }
+}
+
+const readDevFile = (data_dir: string): DevFile | undefined => {
+  const path = join(data_dir, DEV_FILE)
+  return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined
+}
+
+const isRunning = ({ pid }: DevFile): boolean => {
+  try {
+    return pid !== null && process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** The development server that this person started last. */
+const latestRunning = (): DevFile | undefined =>
+  readdirSync(tmpdir())
+    .filter(name => name.startsWith('gatehouse-dev-'))
+    .map(name => join(tmpdir(), name))
+    .map(path => ({ path, found: statSync(path, { throwIfNoEntry: false }) }))
+    .filter(({ found }) => found?.uid === process.getuid?.())
+    .sort((a, b) => (b.found?.mtimeMs ?? 0) - (a.found?.mtimeMs ?? 0))
+    .map(({ path }) => readDevFile(path))
+    .find(file => file && isRunning(file))
+
+const openOffline = async (config: Config): Promise<Context> => {
+  const base = await openExisting(config, pino({ level: 'silent' }))
+  const ports: Pick<Ports, 'keys'> = { keys: await openKeys(base) }
+  return { ...base, ports: ports as Ports }
+}
+
+const secondsOf = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []
+  const ms = seconds === undefined ? parseDuration(text) : Number(seconds) * SECOND
+  if (ms === undefined) throw new ConfigError('--expires-in: a whole number and s, m, h, d or w, such as 1h.')
+  return ms / SECOND
+}
+
+/** `name=value`; a value that is JSON is taken as such. */
+const claimOf = (text: string): [string, unknown] => {
+  const at = text.indexOf('=')
+  if (at < 1) throw new ConfigError('--claim: a name, = and a value, such as --claim tier=gold.')
+  const value = text.slice(at + 1)
+  try {
+    return [text.slice(0, at), JSON.parse(value)]
+  } catch {
+    return [text.slice(0, at), value]
+  }
+}
+
+const asked = (options: TokenOptions): MintInput => {
+  const { user, organization, client, scope, role, claim, bad, expiresIn } = options
+  const expires_in = secondsOf(expiresIn)
+  return {
+    organization,
+    claims: Object.fromEntries((claim ?? []).map(claimOf)) as MintInput['claims'] & object,
+    ...(user !== undefined && { user }),
+    ...(client !== undefined && { client_id: client }),
+    ...(scope !== undefined && { scope }),
+    ...(role && { roles: role }),
+    ...(bad !== undefined && { bad: bad as NonNullable<MintInput['bad']> }),
+    ...(expires_in !== undefined && { expires_in }),
+  }
+}
+
+const origin = { ip_address: '', user_agent: 'gatehouse token' }
+
+const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOptions): Promise<Made> => {
+  const wanted = Mint.safeParse(asked(options))
+  if (wanted.success) return mint(context, wanted.data, { client_id, origin })
+  throw new ConfigError(
+    wanted.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'),
+  )
+}
+
+/** From production: nothing is made up. */
+const real = async (context: Context, options: TokenOptions): Promise<Made> => {
+  for (const name of ['role', 'claim', 'bad'] as const)
+    if (options[name]) throw new ConfigError(`--${name}: only in development; here a token says what is so.`)
+  const { user, client } = await subjectOf(context, options)
+  const scopes = options.scope?.split(' ').filter(Boolean) ?? client.scopes
+  const missing = scopes.filter(scope => !client.scopes.includes(scope))
+  if (missing.length > 0)
+    throw new ConfigError(`--scope: the client ${client.client_id} has no ${missing.join(', ')}.`)
+  const lifetime = secondsOf(options.expiresIn) ?? client.access_token_ttl
+  if (lifetime > client.access_token_ttl)
+    throw new ConfigError(
+      `--expires-in: at most the client's ${client.access_token_ttl / (MINUTE / SECOND)} minutes.`,
+    )
+  const { token, expires_in } = await issuePersonalToken(context, {
+    user,
+    client,
+    scopes,
+    lifetime,
+    origin,
+    grant_type: 'command_line',
+  })
+  return { token, expires_in }
+}
+
+const subjectOf = async (
+  { store }: Context,
+  { user: name, client: client_id, organization: slug }: TokenOptions,
+): Promise<{ user: UserRow; client: Client }> => {
+  if (name === undefined) throw new ConfigError('--user: name a user, by user name, e-mail address or id.')
+  if (client_id === undefined) throw new ConfigError('--client: name the client that the token is for.')
+  const home = await store.read(q => readOrganizationBySlug(q, slug))
+  if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)
+  const user = await store.read(q =>
+    name.startsWith('usr_') ? findUser(q, home.id, name) : findUserForLogin(q, home.id, name),
+  )
+  if (!user?.enabled)
+    throw new ConfigError(
+      `--user: ${user ? 'the user is disabled' : `no such user in the organization ${slug}`}.`,
+    )
+  const client = await findClient(store, client_id)
+  if (client?.organization_id !== home.id)
+    throw new ConfigError(`--client: no such client in the organization ${slug}.`)
+  return { user, client }
+}

@@ -1,0 +1,215 @@
+import { z } from 'zod'
+import { eventTypes } from '#src/audit/types.ts'
+import type { Context } from '#src/context.ts'
+import { theServer } from '#src/directory/access.ts'
+import { integer, line, oneOf } from '#src/directory/fields.ts'
+import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { userAnswer } from '#src/directory/users/schema.ts'
+import { deleteUser } from '#src/directory/users/service.ts'
+import { findUserForLogin, roleNamesOf } from '#src/directory/users/store.ts'
+import { empty, json } from '#src/http/answer.ts'
+import { readJson } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { AppError, notFound } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import { applySeed } from '#src/operations/seed/apply.ts'
+import { readSeed, SeedError } from '#src/operations/seed/read.ts'
+import { signingAlgs } from '#src/protocol/oidc/claims.ts'
+import { activateKey, keyStates, pinKey, publishKey, retireKey } from '#src/tokens/by-hand.ts'
+import { revokeKey } from '#src/tokens/rotation.ts'
+import type { DevClock } from './clock.ts'
+import { eventStream } from './event-stream.ts'
+import { Fault, type openFaults } from './faults.ts'
+import { Mint, mint } from './mint.ts'
+import type { Recorder } from './recorder.ts'
+import { eventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
+
+export interface DevState {
+  context: Context
+  clock: DevClock
+  faults: ReturnType<typeof openFaults>
+  recorder: Recorder
+  /** The data right after the seed. */
+  snapshot: Snapshot
+  /** For whom tokens are minted unless the call says otherwise. */
+  client_id: string
+}
+
+const Reset = z.strictObject({
+  /** Slug; without it the whole server, with clock, faults and records. */
+  organization: line(64, 1).optional(),
+})
+
+const time = z.union(
+  [z.iso.datetime({ offset: true }).transform(text => Date.parse(text)), z.int()],
+  'An ISO 8601 time or milliseconds.',
+)
+
+const SetClock = z.strictObject({
+  /** Stands still. */
+  freeze: z.literal(true).optional(),
+  set: time.optional(),
+  /** Milliseconds; back as well. */
+  advance: z.int('A whole number of milliseconds.').optional(),
+  /** Runs again with the machine's time. */
+  reset: z.literal(true).optional(),
+})
+export type SetClock = z.input<typeof SetClock>
+
+const kid = line(256, 1)
+const SetKeys = z.discriminatedUnion(
+  'action',
+  [
+    z.strictObject({ action: z.literal('publish'), alg: oneOf(signingAlgs) }),
+    z.strictObject({ action: z.literal('activate'), kid }),
+    z.strictObject({ action: z.literal('retire'), kid }),
+    z.strictObject({ action: z.literal('revoke'), kid }),
+    z.strictObject({ action: z.literal('pin'), jwk: z.record(z.string(), z.unknown()) }),
+  ],
+  'One of: publish, activate, retire, revoke, pin.',
+)
+export type SetKeys = z.input<typeof SetKeys>
+
+const parse = <T extends z.ZodType>(schema: T, value: unknown): z.output<T> => {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw new AppError('validation_failed', 'The body is not valid.', {
+    details: result.error.issues.map(({ path, code, message }) => ({ field: path.join('.'), code, message })),
+  })
+}
+
+const queryOf = (call: Call) => new URL(call.request.url).searchParams
+
+const organizationOf = async ({ context }: DevState, slug: string): Promise<OrganizationId> => {
+  const organization = await context.store.read(q => readOrganizationBySlug(q, slug))
+  if (!organization) throw notFound('The organization')
+  return organization.id
+}
+
+const scopeOf = async (state: DevState, call: Call): Promise<OrganizationId | undefined> => {
+  const slug = queryOf(call).get('organization')
+  return slug === null ? undefined : organizationOf(state, slug)
+}
+
+type Control = (state: DevState, call: Call) => Promise<Response> | Response
+
+/** Part of a seed, worked off at once; a file's words for what is wrong. */
+const seed = async ({ context }: DevState, input: unknown): Promise<Response> => {
+  try {
+    return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })
+  } catch (error) {
+    if (!(error instanceof SeedError)) throw error
+    throw new AppError('validation_failed', 'The seed is refused; nothing was applied.', {
+      details: error.mistakes.map(({ path, message }) => ({ field: path, code: 'seed', message })),
+    })
+  }
+}
+
+/** Method and path of each control, below /dev/. */
+export const controls: Record<string, Control> = {
+  'POST /dev/mint': async (state, call) => {
+    const wanted = parse(Mint, await readJson(call.request))
+    const minted = await mint(state.context, wanted, { client_id: state.client_id, origin: call })
+    const { token, claims, expires_in } = minted
+    state.recorder.issued({
+      client_id: wanted.client_id ?? state.client_id,
+      grant_type: 'mint',
+      kind: wanted.kind,
+      token,
+    })
+    return json({ token, token_type: 'Bearer', expires_in, claims })
+  },
+
+  'POST /dev/seed': async (state, call) => seed(state, await readJson(call.request)),
+  'GET /dev/users': async (state, call) => {
+    const id = await scopeOf(state, call)
+    const users = await state.context.store.read(async q =>
+      roleNamesOf(q, await firstUsers(q, id && [id], 1_000)),
+    )
+    return json({ data: users.map(userAnswer) })
+  },
+  'POST /dev/users': async (state, call) => {
+    const body = await readJson(call.request)
+    return seed(state, { users: Array.isArray(body) ? body : [body] })
+  },
+  'DELETE /dev/users': async (state, call) => {
+    const query = queryOf(call)
+    const home = await organizationOf(state, query.get('organization') ?? 'default')
+    const user = await state.context.store.read(q => findUserForLogin(q, home, query.get('user') ?? ''))
+    if (!user) throw notFound('The user')
+    await deleteUser(state.context, user.id, { actor: { id: null, email: null }, origin: theServer.origin })
+    return empty(204)
+  },
+
+  'POST /dev/reset': async (state, call) => {
+    const { organization } = parse(Reset, await readJson(call.request))
+    const { store } = state.context
+    if (organization !== undefined) {
+      const known = state.snapshot.get('organizations')?.find(({ slug }) => slug === organization)
+      const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
+      await store.write(tx => restoreOrganization(tx, state.snapshot, id))
+      return empty(204)
+    }
+    await store.write(tx => restoreAll(tx, state.snapshot))
+    state.clock.reset()
+    state.faults.clear()
+    state.recorder.clear()
+    return empty(204)
+  },
+
+  'GET /dev/clock': ({ clock }) => json({ now: iso(clock.now()), frozen: clock.isFrozen() }),
+  'POST /dev/clock': async ({ clock }, call) => {
+    const { reset, freeze, set, advance } = parse(SetClock, await readJson(call.request))
+    if (reset) clock.reset()
+    if (freeze) clock.freeze()
+    if (set !== undefined) clock.set(set)
+    if (advance !== undefined) clock.advance(advance)
+    return json({ now: iso(clock.now()), frozen: clock.isFrozen() })
+  },
+
+  'GET /dev/keys': async ({ context }) => json({ keys: await keyStates(context) }),
+  'POST /dev/keys': async ({ context }, call) => {
+    const wanted = parse(SetKeys, await readJson(call.request))
+    if (wanted.action === 'publish') await publishKey(context, wanted.alg)
+    if (wanted.action === 'activate') await activateKey(context, wanted.kid)
+    if (wanted.action === 'retire') await retireKey(context, wanted.kid)
+    if (wanted.action === 'revoke') await revokeKey(context, wanted.kid)
+    if (wanted.action === 'pin') await pinKey(context, wanted.jwk)
+    return json({ keys: await keyStates(context) })
+  },
+
+  'GET /dev/faults': ({ faults }) => json({ faults: faults.list() }),
+  'POST /dev/faults': async ({ faults }, call) => {
+    faults.add(parse(Fault, await readJson(call.request)))
+    return json({ faults: faults.list() }, 201)
+  },
+  'DELETE /dev/faults': ({ faults }) => {
+    faults.clear()
+    return empty(204)
+  },
+
+  'GET /dev/requests': ({ recorder }, call) => {
+    const query = queryOf(call)
+    const [client_id, path] = ['client_id', 'path'].map(name => query.get(name) ?? undefined)
+    return json({ data: recorder.requests({ client_id, path }) })
+  },
+  'DELETE /dev/requests': ({ recorder }) => {
+    recorder.clear()
+    return empty(204)
+  },
+  'GET /dev/tokens': ({ recorder }, call) =>
+    json({ data: recorder.tokens({ client_id: queryOf(call).get('client_id') ?? undefined }) }),
+
+  /** JSON, or a stream of server-sent events that begins with what is there: by what is accepted. */
+  'GET /dev/events': async (state, call) => {
+    const query = queryOf(call)
+    const type = parse(oneOf(eventTypes).optional(), query.get('type') ?? undefined)
+    const after = parse(integer(0, Number.MAX_SAFE_INTEGER), Number(query.get('after') ?? 0))
+    const filter = { type, organization_id: await scopeOf(state, call) }
+    if (call.request.headers.get('accept')?.includes('text/event-stream'))
+      return eventStream(state.context, { after, filter, signal: call.request.signal })
+    const rows = await state.context.store.read(q => eventsAfter(q, after, filter))
+    return json({ data: rows.map(({ seq, event }) => ({ seq, ...event })) })
+  },
+}

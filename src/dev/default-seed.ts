@@ -1,0 +1,73 @@
+import type { SeedInput } from '#src/operations/seed/schema.ts'
+
+/** Of alice and admin, and of the confidential client: everybody knows them, so they exist in development alone. */
+export const DEV_PASSWORD = 'Gatehouse-dev-1'
+export const DEV_SECRET = 'dev-secret'
+export const DEV_ADMIN_SECRET = 'dev-admin-secret'
+
+const HASH =
+  '$argon2id$v=19$m=64,t=1,p=1$DTrTwdsk4snHo6FofeIeH09vLBBvv8ofgASn4F51+f0$IwM3k5V2Z89NzAJOX2BqYBP1yzw1/fMUaOkNRa8g/V0'
+
+const origins = [
+  'http://localhost:3000',
+  'http://localhost:4200',
+  'http://localhost:5173',
+  'http://localhost:8000',
+]
+
+const browser = {
+  redirect_uris: [
+    // Without a port: any port is right.
+    'http://127.0.0.1/callback',
+    'http://127.0.0.1/',
+    ...origins.flatMap(origin => [`${origin}/callback`, `${origin}/`]),
+  ],
+  post_logout_redirect_uris: ['http://127.0.0.1/', ...origins.map(origin => `${origin}/`)],
+  web_origins: origins,
+  consent_required: false,
+}
+
+/** What `gatehouse dev` starts with: enough to log in, to call an API and to be an administrator. */
+export const defaultSeed: SeedInput = {
+  users: [
+    {
+      id: 'usr_0190a11c-e000-7000-8000-000000000001',
+      username: 'alice',
+      email: 'alice@example.com',
+      first_name: 'Alice',
+      last_name: 'Example',
+      email_verified: true,
+      password_hash: HASH,
+    },
+    {
+      id: 'usr_0190ad31-4000-7000-8000-000000000002',
+      username: 'admin',
+      email: 'admin@example.com',
+      first_name: 'Ada',
+      last_name: 'Administrator',
+      email_verified: true,
+      roles: ['user', 'admin'],
+      password_hash: HASH,
+    },
+  ],
+  clients: [
+    {
+      ...browser,
+      client_id: 'dev-web',
+      name: 'Browser application',
+      type: 'public',
+      grant_types: ['authorization_code', 'refresh_token'],
+      scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
+    },
+    {
+      ...browser,
+      client_id: 'dev-service',
+      name: 'Service',
+      type: 'confidential',
+      client_secret: DEV_SECRET,
+      grant_types: ['client_credentials', 'authorization_code', 'refresh_token'],
+      scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
+      capabilities: ['token_introspection'],
+    },
+  ],
+}

@@ -1,0 +1,149 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Server } from 'bun'
+import type { Context } from '#src/context.ts'
+import { asAppError, errorAnswer } from '#src/http/answer.ts'
+import { type Call, openCall } from '#src/http/call.ts'
+import { pageBoundary } from '#src/http/page-boundary.ts'
+import { AppError, notFound } from '#src/lib/app-error.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import type { DevClock } from './clock.ts'
+import { controls, type DevState } from './controls.ts'
+import { openFaults } from './faults.ts'
+import { PICK, pick } from './picker.ts'
+import { openRecorder } from './recorder.ts'
+import { takeSnapshot } from './store.ts'
+
+type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<Response>
+
+export interface DevelopmentOptions {
+  clock: DevClock
+  /** Opens the controls; whoever has it rules the server. */
+  token: string
+  /** For whom tokens are minted. */
+  client_id: string
+  /** Whether the controls answer to other machines. */
+  remote: boolean
+}
+
+/**
+ * The server of production with the controls of development before it: what is below /dev/ is answered here, everything
+ * else goes on to `next`, unless a fault was asked for, and is written down.
+ */
+export const development = async (
+  context: Context,
+  next: Fetch,
+  { clock, token, client_id, remote }: DevelopmentOptions,
+): Promise<Fetch> => {
+  const state: DevState = {
+    context,
+    clock,
+    faults: openFaults(),
+    recorder: openRecorder(context),
+    snapshot: await context.store.read(takeSnapshot),
+    client_id,
+  }
+  const warnOfHost = hostWarning(context)
+  const picked = pageBoundary(context, pick(context))
+  const guard = controlGuard(token, remote)
+
+  return (request, server) => {
+    const { pathname } = new URL(request.url)
+    if (pathname === PICK) {
+      openCall(context.config, request, server)
+      return picked({ request })
+    }
+    if (pathname.startsWith('/dev/')) return control(state, openCall(context.config, request, server), guard)
+    warnOfHost(request)
+    return observed(state, request, server, next)
+  }
+}
+
+type Guard = (call: Call) => void
+
+const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
+
+const controlGuard = (token: string, remote: boolean): Guard => {
+  const expected = Buffer.from(hashSecret(token))
+  return call => {
+    if (!remote && !isLoopback(call.ip_address)) throw notFound('This path')
+    const [, given = ''] = /^Bearer (\S+)$/i.exec(call.request.headers.get('authorization') ?? '') ?? []
+    if (!timingSafeEqual(Buffer.from(hashSecret(given)), expected))
+      throw new AppError(
+        'invalid_token',
+        'The controls need the token that this server printed at its start.',
+      )
+  }
+}
+
+const control = async (state: DevState, call: Call, guard: Guard): Promise<Response> => {
+  try {
+    guard(call)
+    const found = controls[`${call.request.method} ${call.path}`]
+    if (!found) throw notFound('The control')
+    return await found(state, call)
+  } catch (error) {
+    const refusal = asAppError(error)
+    if (refusal.status >= 500) state.context.log.error({ err: refusal.cause ?? refusal }, 'control failed')
+    return errorAnswer(call, refusal)
+  }
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+const LARGEST_FORM = 64 * 1024
+
+/** What a request says of itself, without taking its body from whoever answers it. */
+const parametersOf = async (request: Request): Promise<URLSearchParams> => {
+  const parameters = new URL(request.url).searchParams
+  const isForm =
+    request.headers.get('content-type')?.startsWith(FORM) &&
+    Number(request.headers.get('content-length')) <= LARGEST_FORM
+  if (isForm)
+    for (const [name, value] of new URLSearchParams(await request.clone().text()))
+      parameters.append(name, value)
+  return parameters
+}
+
+const clientOf = (request: Request, parameters: URLSearchParams): string | undefined => {
+  const [, basic] = /^Basic (\S+)$/i.exec(request.headers.get('authorization') ?? '') ?? []
+  const [name] = basic ? Buffer.from(basic, 'base64').toString().split(':') : []
+  return (
+    parameters.get('client_id') ?? (name && (new URLSearchParams(`name=${name}`).get('name') ?? undefined))
+  )
+}
+
+const observed = async (
+  { faults, recorder }: DevState,
+  request: Request,
+  server: Server<unknown>,
+  next: Fetch,
+): Promise<Response> => {
+  const parameters = await parametersOf(request)
+  const client_id = clientOf(request, parameters)
+  const { pathname: path } = new URL(request.url)
+  const fault = await faults.meet({ request, path, client_id }, () => server.timeout(request, 0))
+  const answer = fault ?? (await next(request, server))
+  recorder.received({
+    method: request.method,
+    path,
+    client_id: client_id ?? null,
+    parameters: Object.fromEntries(parameters),
+    status: answer.status,
+  })
+  if (!fault && path === '/oauth/token' && answer.ok)
+    recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
+  return answer
+}
+
+/** The issuer is what the settings say, whatever a request calls the server: a verifier that uses another name refuses every token. */
+const hostWarning = ({ config, log }: Context) => {
+  const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))
+  return (request: Request): void => {
+    const host = request.headers.get('host')
+    if (host === null || known.has(host)) return
+    known.add(host)
+    log.warn(
+      { event: 'host', host, issuer: config.url },
+      `somebody calls this server ${host}, but its tokens say ${config.url}: start it with --url, or with --internal-url for the endpoints that servers call`,
+    )
+  }
+}

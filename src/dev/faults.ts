@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { integer, line } from '#src/directory/fields.ts'
+import { json } from '#src/http/answer.ts'
+
+/** Short names of the endpoints that clients and browsers call; any path does as well, one that ends in * too. */
+export const endpoints = {
+  authorize: '/oauth/authorize',
+  token: '/oauth/token',
+  revoke: '/oauth/revoke',
+  introspect: '/oauth/introspect',
+  userinfo: '/oauth/userinfo',
+  logout: '/oauth/logout',
+  discovery: '/.well-known/openid-configuration',
+  jwks: '/.well-known/jwks.json',
+} as const
+
+const isEndpoint = (name: string): name is keyof typeof endpoints => Object.hasOwn(endpoints, name)
+
+const always = z.literal(true, 'true, or left out.').optional()
+
+export const Fault = z
+  .strictObject({
+    endpoint: z
+      .string('An endpoint.')
+      .refine(
+        name => isEndpoint(name) || name.startsWith('/'),
+        `A path such as /oauth/token or /api/*, or one of: ${Object.keys(endpoints).join(', ')}.`,
+      ),
+    /** Only for this client, as the request names it. */
+    client_id: line(128, 1).optional(),
+    /** So many requests, then no more; without it until the faults are cleared. */
+    times: integer(1, 1_000_000).optional(),
+    /** Milliseconds before anything else happens. */
+    delay: integer(0, 600_000).optional(),
+    status: integer(400, 599).optional(),
+    /** An OAuth error; status 400 unless one is given. */
+    error: line(64, 1).optional(),
+    error_description: line(256).optional(),
+    /** No answer at all. */
+    hang: always,
+    /** The connection is cut. */
+    reset: always,
+    /** JSON that breaks off. */
+    malformed: always,
+  })
+  .refine(
+    fault => {
+      const kinds = [fault.status ?? fault.error, fault.hang, fault.reset, fault.malformed]
+      const count = kinds.filter(Boolean).length
+      return count === 1 || (count === 0 && fault.delay !== undefined)
+    },
+    { message: 'Exactly one of status or error, hang, reset, malformed; or a delay alone.' },
+  )
+export type Fault = z.output<typeof Fault>
+export type FaultInput = z.input<typeof Fault>
+
+interface Asked {
+  request: Request
+  path: string
+  client_id: string | undefined
+}
+
+export const openFaults = () => {
+  let faults: Fault[] = []
+
+  const matches = (fault: Fault, { path, client_id }: Asked): boolean => {
+    const wanted = isEndpoint(fault.endpoint) ? endpoints[fault.endpoint] : fault.endpoint
+    const there = wanted.endsWith('*') ? path.startsWith(wanted.slice(0, -1)) : path === wanted
+    return there && (fault.client_id === undefined || fault.client_id === client_id)
+  }
+
+  return {
+    list: (): Fault[] => faults,
+    add: (fault: Fault): void => {
+      faults = [...faults, fault]
+    },
+    clear: (): void => {
+      faults = []
+    },
+    /** What happens to the request in the place of its answer; undefined: nothing more. */
+    meet: async (asked: Asked, keepOpen: () => void): Promise<Response | undefined> => {
+      const fault = faults.find(one => matches(one, asked))
+      if (!fault) return undefined
+      if (fault.times !== undefined) {
+        const left = { ...fault, times: fault.times - 1 }
+        faults = faults.flatMap(one => (one !== fault ? [one] : left.times > 0 ? [left] : []))
+      }
+      if (fault.delay || fault.hang) keepOpen()
+      if (fault.delay) await Bun.sleep(fault.delay)
+      return answerOf(fault, asked.request)
+    },
+  }
+}
+
+const answerOf = (fault: Fault, request: Request): Response | Promise<Response> | undefined => {
+  const { status, error, error_description = 'A fault that was asked for.' } = fault
+  if (fault.reset) return cut()
+  if (fault.hang)
+    return new Promise(resolve => request.signal.addEventListener('abort', () => resolve(cut())))
+  if (fault.malformed)
+    return new Response('{"access_token": "ey', { headers: { 'content-type': 'application/json' } })
+  if (status === undefined && error === undefined) return undefined
+  return json(
+    { error: error ?? 'server_error', error_description, status: status ?? 400 },
+    status ?? 400,
+    status === 503 || status === 429 ? { 'retry-after': '1' } : {},
+  )
+}
+
+/** A body that fails before its first byte: the runtime then drops the connection without an answer. */
+const cut = (): Response =>
+  new Response(
+    new ReadableStream({
+      start: controller => controller.error(),
+    }),
+  )

@@ -1,0 +1,157 @@
+import { hash } from 'node:crypto'
+import { z } from 'zod'
+import type { Context, SigningAlg } from '#src/context.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { integer, line, lines, oneOf, set } from '#src/directory/fields.ts'
+import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { invalid } from '#src/lib/app-error.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
+import { bareId, type OrganizationId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { issuePersonalToken } from '#src/operations/personal-token.ts'
+import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
+import { BAD_TOKENS, type BadToken, badToken, type Header } from '#src/resource-server/bad-tokens.ts'
+import { openPair } from '#src/tokens/by-hand.ts'
+import { issueToken } from '#src/tokens/issue.ts'
+import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
+
+type Claims = Record<string, unknown>
+
+export const badTokenNames = Object.keys(BAD_TOKENS) as [BadToken, ...BadToken[]]
+
+export const Mint = z.strictObject({
+  /** User name, e-mail address or id. One that is not known is made up; without any the token is the client's own. */
+  user: line(256, 1).optional(),
+  organization: line(64).default('default'),
+  /** What the token is for (`aud`); default: the confidential client. */
+  client_id: line(128, 1).optional(),
+  scope: lines(2_000).optional(),
+  /** In the place of the user's. */
+  roles: set(line(128), 100).optional(),
+  /** Over all others; null leaves a claim out. */
+  claims: z.record(z.string(), z.json()).default({}),
+  /** Seconds. */
+  expires_in: integer(1, (365 * DAY) / SECOND).optional(),
+  kind: oneOf(['access_token', 'id_token']).default('access_token'),
+  /** A token that has to be refused, by what is wrong with it. */
+  bad: oneOf(badTokenNames).optional(),
+})
+export type Mint = z.output<typeof Mint>
+export type MintInput = z.input<typeof Mint>
+
+export interface Minted {
+  token: string
+  claims: Claims
+  /** Seconds. */
+  expires_in: number
+}
+
+const partOf = (token: string, part: 0 | 1): Claims =>
+  JSON.parse(Buffer.from(token.split('.')[part] ?? '', 'base64url').toString())
+
+/** Any token at all, signed like a real one. That of a seeded user and client is a real one: it has a session. */
+export const mint = async (
+  context: Context,
+  wanted: Mint,
+  { client_id: usual, origin }: { client_id: string; origin: Origin },
+): Promise<Minted> => {
+  const client_id = wanted.client_id ?? usual
+  const client = await findClient(context.store, client_id)
+  const home = await context.store.read(q => readOrganizationBySlug(q, wanted.organization))
+  if (!home)
+    throw invalid({
+      field: 'organization',
+      code: 'unknown_organization',
+      message: 'The slug of an organization of this server.',
+    })
+  const user = wanted.user === undefined ? undefined : await findSeeded(context, home.id, wanted.user)
+  const scopes = wanted.scope?.split(' ').filter(Boolean) ?? client?.scopes ?? ['openid', 'profile', 'email']
+  const lifetime = wanted.expires_in ?? client?.access_token_ttl ?? 3600
+  const change = (claims: Claims): Claims => {
+    const roles = wanted.roles && { roles: wanted.roles }
+    const all = { ...claims, ...roles, ...wanted.claims }
+    const shaped = wanted.kind === 'id_token' ? asIdToken(all) : all
+    return Object.fromEntries(Object.entries(shaped).filter(([, value]) => value !== null))
+  }
+  const { token, expires_in } =
+    user && client && wanted.kind === 'access_token'
+      ? await issuePersonalToken(context, {
+          user,
+          client,
+          scopes,
+          lifetime,
+          origin,
+          grant_type: 'mint',
+          change,
+        })
+      : await issueToken(context, {
+          ...formOf(context, client, wanted.kind),
+          lifetime,
+          claims: issued => {
+            const own = clientTokenClaims({ ...issued, client_id, organization_id: home.id, scopes })
+            return change(wanted.user === undefined ? own : { ...own, ...identity(user, wanted.user) })
+          },
+        })
+  const made = wanted.bad ? await bend(context, wanted.bad, token) : token
+  return { token: made, claims: partOf(made, 1), expires_in }
+}
+
+const findSeeded = (context: Context, home: OrganizationId, name: string): Promise<UserRow | undefined> =>
+  context.store.read(q =>
+    name.startsWith('usr_') ? findUser(q, undefined, name) : findUserForLogin(q, home, name),
+  )
+
+const formOf = ({ config }: Context, client: Client | undefined, kind: Mint['kind']) =>
+  kind === 'id_token'
+    ? {
+        alg: (client?.id_token_signed_response_alg ?? config.id_token_alg) as SigningAlg,
+        typ: 'JWT' as const,
+      }
+    : {
+        alg: (client?.access_token_signed_response_alg ?? config.access_token_alg) as SigningAlg,
+        typ: client?.access_token_typ ?? ('at+jwt' as const),
+      }
+
+/** A name always stands for the same made-up person. */
+const identity = (user: UserRow | undefined, name: string): Claims => {
+  const digest = hash('sha256', name)
+  const sub = user
+    ? bareId(user.id)
+    : `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`
+  return {
+    sub,
+    preferred_username: user?.username ?? name,
+    email: user?.email ?? (name.includes('@') ? name : `${name}@example.com`),
+    email_verified: user?.email_verified ?? true,
+    given_name: user?.first_name ?? name,
+    family_name: user?.last_name ?? '',
+    roles: ['user'],
+  }
+}
+
+const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...claims }: Claims): Claims => ({
+  azp: client_id,
+  auth_time: claims.iat,
+  acr: '1',
+  amr: ['pwd'],
+  ...claims,
+})
+
+/** Takes the name for what is wrong: all else about the token stays right. */
+const bend = async (context: Context, kind: BadToken, good: string): Promise<string> => {
+  const header = partOf(good, 0) as Header
+  const { alg, privateKey, publicKey } = await openPair(context, String(header.kid))
+  const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
+  const sign = (key: typeof privateKey, head: Header, claims: Claims): string => {
+    const input = `${encode(head)}.${encode(claims)}`
+    return `${input}.${signWith(key, alg, input)}`
+  }
+  return badToken(kind, {
+    header,
+    claims: partOf(good, 1),
+    publicKey: publicKey.export({ format: 'pem', type: 'spki' }).toString(),
+    sign: async (head, claims) => sign(privateKey, head, claims),
+    signElsewhere: async (head, claims) => sign((await makeKeyPair(alg)).privateKey, head, claims),
+  })
+}

@@ -1,0 +1,73 @@
+import type { Context } from '#src/context.ts'
+import { iso } from '#src/lib/text.ts'
+
+/** A request as tests ask about it afterwards. */
+export interface ReceivedRequest {
+  at: string
+  method: string
+  path: string
+  client_id: string | null
+  /** Of the query and of a form. */
+  parameters: Record<string, string>
+  status: number
+}
+
+export interface IssuedRecord {
+  at: string
+  client_id: string | null
+  /** The grant, or `mint`. */
+  grant_type: string
+  kind: 'access_token' | 'id_token' | 'refresh_token'
+  token: string
+  /** Of a JWT. */
+  claims?: Record<string, unknown>
+}
+
+/** The latest of each are kept. */
+const MOST = 1_000
+
+const decode = (token: string): Record<string, unknown> | undefined => {
+  try {
+    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  } catch {
+    return undefined
+  }
+}
+
+/** What came in and what went out, in memory. */
+export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
+  let requests: ReceivedRequest[] = []
+  let tokens: IssuedRecord[] = []
+  const now = () => iso(clock.now())
+  const issued = (token: Omit<IssuedRecord, 'at' | 'claims'>): void => {
+    const claims = decode(token.token)
+    tokens = [...tokens, { at: now(), ...token, ...(claims && { claims }) }].slice(-MOST)
+  }
+  return {
+    requests: (filter: { client_id?: string | undefined; path?: string | undefined }) =>
+      requests.filter(
+        ({ client_id, path }) =>
+          (filter.client_id === undefined || client_id === filter.client_id) &&
+          (filter.path === undefined || path === filter.path),
+      ),
+    tokens: (filter: { client_id?: string | undefined }) =>
+      tokens.filter(({ client_id }) => filter.client_id === undefined || client_id === filter.client_id),
+    received: (request: Omit<ReceivedRequest, 'at'>): void => {
+      requests = [...requests, { at: now(), ...request }].slice(-MOST)
+    },
+    issued,
+    /** The tokens of a token endpoint's answer. */
+    answered: (client_id: string | null, grant_type: string, body: Record<string, unknown>): void => {
+      for (const kind of ['access_token', 'id_token', 'refresh_token'] as const) {
+        const token = body[kind]
+        if (typeof token === 'string') issued({ client_id, grant_type, kind, token })
+      }
+    },
+    clear: (): void => {
+      requests = []
+      tokens = []
+    },
+  }
+}
+
+export type Recorder = ReturnType<typeof openRecorder>

@@ -1,0 +1,109 @@
+import { and, asc, eq, getTableColumns, gt, inArray, type SQL } from 'drizzle-orm'
+import type { AuditEvent } from '#src/audit/schema.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+type Row = Record<string, unknown>
+type Name = keyof Tables
+/** Drizzle's types know each table, not any of them: here all are treated alike. */
+type AnyTable = Tables['users']
+
+/** What a reset leaves alone: keys survive, counters are kept by triggers. */
+const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
+/** Kept by triggers: as they are before the rows that they count come back. */
+const COUNTS: Row = { user_count: 0, member_count: 0 }
+const TOPICS: Topic[] = ['organizations', 'users', 'roles', 'clients', 'identity_providers', 'settings']
+
+/** Every row, by table, in an order in which parents come first. */
+export type Snapshot = ReadonlyMap<Name, readonly Row[]>
+
+const names = ({ tables }: Queries): Name[] => (Object.keys(tables) as Name[]).filter(name => !KEPT.has(name))
+const tableOf = ({ tables }: Queries, name: Name) => tables[name] as unknown as AnyTable
+
+export const takeSnapshot = async (q: Queries): Promise<Snapshot> =>
+  new Map(
+    await Promise.all(names(q).map(async name => [name, await q.select().from(tableOf(q, name))] as const)),
+  )
+
+const insert = async (tx: Transaction, name: Name, rows: readonly Row[]): Promise<void> => {
+  if (rows.length === 0) return
+  const table = tableOf(tx, name)
+  const columns = getTableColumns(table)
+  const uncounted = Object.fromEntries(Object.entries(COUNTS).filter(([column]) => column in columns))
+  await tx.insert(table).values(rows.map(row => ({ ...row, ...uncounted })) as AnyTable['$inferInsert'][])
+}
+
+/** All as it was. */
+export const restoreAll = async (tx: Transaction, snapshot: Snapshot): Promise<void> => {
+  for (const name of names(tx).reverse()) await tx.delete(tableOf(tx, name))
+  for (const name of names(tx)) await insert(tx, name, snapshot.get(name) ?? [])
+  for (const topic of TOPICS) tx.changed(topic)
+}
+
+/** What belongs to one organization as it was; one that was not there then is gone. */
+export const restoreOrganization = async (
+  tx: Transaction,
+  snapshot: Snapshot,
+  id: OrganizationId,
+): Promise<void> => {
+  const belongs = (name: Name): SQL | undefined => {
+    const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
+    return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
+  }
+  // What has no column for it hangs on a row that has, and goes with it.
+  for (const name of names(tx).reverse()) {
+    const condition = belongs(name)
+    if (condition) await tx.delete(tableOf(tx, name)).where(condition)
+  }
+  const back = new Set<unknown>()
+  for (const name of names(tx)) {
+    const isOwn = (row: Row): boolean =>
+      name === 'organizations'
+        ? row.id === id
+        : 'organization_id' in row
+          ? row.organization_id === id
+          : [row.user_id, row.group_id, row.session_id].some(parent => back.has(parent))
+    const rows = (snapshot.get(name) ?? []).filter(isOwn)
+    for (const row of rows) back.add(row.id)
+    await insert(tx, name, rows)
+  }
+  for (const topic of TOPICS) tx.changed(topic)
+}
+
+/** Audit events after a number of writing, oldest first. */
+export const eventsAfter = async (
+  q: Queries,
+  after: number,
+  filter: { type?: string | undefined; organization_id?: OrganizationId | undefined },
+): Promise<{ seq: number; event: AuditEvent }[]> => {
+  const { events: t } = q.tables
+  const rows = await q
+    .select()
+    .from(t)
+    .where(
+      and(
+        gt(t.seq, after),
+        filter.type === undefined ? undefined : eq(t.type, filter.type),
+        filter.organization_id && eq(t.organization_id, filter.organization_id),
+      ),
+    )
+    .orderBy(asc(t.seq))
+    .limit(1_000)
+  return rows.map(({ seq, subject_id: _, ...row }) => ({
+    seq,
+    event: { ...row, timestamp: iso(row.timestamp) } as AuditEvent,
+  }))
+}
+
+/** The first users, of one organization or of all, by creation. */
+export const firstUsers = (q: Queries, organization_ids: OrganizationId[] | undefined, limit: number) => {
+  const { users: t } = q.tables
+  return q
+    .select()
+    .from(t)
+    .where(organization_ids && inArray(t.organization_id, organization_ids))
+    .orderBy(asc(t.seq))
+    .limit(limit)
+}

@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Logger, pino } from 'pino'
+import { createApp } from '#src/app.ts'
+import { type Config, ConfigError, loadConfig } from '#src/config.ts'
+import { devClock } from '#src/dev/clock.ts'
+import { DEV_ADMIN_SECRET, defaultSeed } from '#src/dev/default-seed.ts'
+import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
+import { development } from '#src/dev/development.ts'
+import { loginPicker } from '#src/dev/picker.ts'
+import { selfSigned } from '#src/dev/self-signed.ts'
+import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { outboundFetch } from '#src/http/outbound.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { newSecret } from '#src/lib/secrets.ts'
+import { seedInstance } from '#src/operations/first-start.ts'
+import { startHousekeeping } from '#src/operations/housekeeping.ts'
+import { openInstanceKey } from '#src/operations/instance-key.ts'
+import { applySeed } from '#src/operations/seed/apply.ts'
+import { type ReadSeed, readSeed } from '#src/operations/seed/read.ts'
+import type { SeedInput } from '#src/operations/seed/schema.ts'
+import { lockInstance } from '#src/storage/lock.ts'
+import { openStore } from '#src/storage/open.ts'
+import { pinKey } from '#src/tokens/by-hand.ts'
+
+export interface StartOptions {
+  /** What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential client. */
+  seed?: SeedInput | ReadSeed | undefined
+  /** Default: any free one. */
+  port?: number | undefined
+  /** Address to listen on. Default 127.0.0.1. */
+  host?: string | undefined
+  /** Issuer. Default `http://localhost:<port>`. */
+  url?: string | undefined
+  /** Where other servers reach this one, when that is not the issuer (containers). */
+  internal_url?: string | undefined
+  /** An issuer that is not this machine: known passwords and an open door then wait for whoever can reach it. */
+  public_issuer?: boolean | undefined
+  /** Whether the controls answer to other machines. */
+  remote_controls?: boolean | undefined
+  /** https with a certificate made for this run. */
+  tls?: boolean | undefined
+  /** A `login_hint` logs in at once. */
+  auto_login?: boolean | undefined
+  /** A private JWK that signs from the start. */
+  key?: JsonWebKey | undefined
+  /** Kept afterwards. Default: a throw-away one. */
+  data_dir?: string | undefined
+  /** Settings of the server, over those of its environment. */
+  config?: Partial<Config> | undefined
+  log?: Logger | undefined
+}
+
+export interface Started extends DevFile {
+  config: Config
+  seed: ReadSeed
+  stop(): Promise<void>
+}
+
+const HOSTS = ['localhost', '127.0.0.1', '[::1]']
+
+/** Above the limits of every family of routes, as `serve` has it. */
+const SOCKET_BODY = 2 * 1024 * 1024
+
+/** Only what makes a password slow to guess is left out: everybody knows the passwords of development. */
+const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
+
+/** The server of production on a throw-away store, seeded, with the controls of development before it. */
+export const start = async (options: StartOptions = {}): Promise<Started> => {
+  const { tls = false, auto_login = false } = options
+  const seed = readOnce(options.seed ?? defaultSeed)
+  const config = configOf(options)
+  const data_dir = config.data_dir
+  const unlock = lockInstance(data_dir)
+  const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
+
+  // The issuer of port 0 is known only once the socket is: requests that come before wait for the app.
+  const answer = Promise.withResolvers<Awaited<ReturnType<typeof development>>>()
+  const listener = listen(config, {
+    hostname: config.host,
+    port: config.port,
+    maxRequestBodySize: SOCKET_BODY,
+    idleTimeout: 30,
+    ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
+    fetch: async (request, server) => (await answer.promise)(request, server),
+  })
+  if (config.url.endsWith(':0')) config.url = config.url.replace(/0$/, String(listener.port))
+
+  const clock = devClock()
+  const store = await openStore(config, { durable: options.data_dir !== undefined })
+  const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
+  const log = options.log ?? pino({ level: 'silent' })
+  const base = { config, store, clock, log, fetch: outboundFetch(config), master }
+  await seedInstance(base)
+  await applySeed(base, seed, { any_password: true })
+  if (options.key) await pinKey(base, options.key)
+  const app = await createApp(base)
+  app.context.ports.login_page = loginPicker(app.context, { auto_login })
+
+  const client = mainClient(seed)
+  const control_token = newSecret()
+  const organization = client?.organization ?? 'default'
+  const client_id = client?.client_id ?? 'dev-service'
+  answer.resolve(
+    await development(app.context, app.fetch, {
+      clock,
+      token: control_token,
+      client_id,
+      remote: options.remote_controls ?? false,
+    }),
+  )
+  listener.reload({ fetch: await answer.promise })
+  const stopHousekeeping = startHousekeeping(app.context)
+
+  const file: DevFile = {
+    url: config.url,
+    local_url: `${tls ? 'https' : 'http'}://${config.host.includes(':') ? 'localhost' : loopback(config.host)}:${listener.port}`,
+    port: listener.port ?? config.port,
+    pid: process.pid,
+    control_token,
+    client_id,
+    client_secret: client?.client_secret ?? null,
+    organization,
+    organization_id:
+      (await store.read(q => readOrganizationBySlug(q, organization)))?.id ?? DEFAULT_ORGANIZATION,
+    data_dir,
+    ca_file: certificate ? join(data_dir, 'certificate.pem') : null,
+  }
+  if (certificate) writeFileSync(join(data_dir, 'certificate.pem'), certificate.cert)
+  writeFileSync(join(data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
+
+  return {
+    ...file,
+    config,
+    seed,
+    stop: async () => {
+      stopHousekeeping()
+      await listener.stop(true)
+      await store.close()
+      unlock()
+      if (!options.data_dir) rmSync(data_dir, { recursive: true, force: true })
+      else writeFileSync(join(data_dir, DEV_FILE), `${JSON.stringify({ ...file, pid: null }, null, 2)}\n`)
+    },
+  }
+}
+
+const readOnce = (seed: SeedInput | ReadSeed): ReadSeed => ('entries' in seed ? seed : readSeed(seed))
+
+const loopback = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host)
+
+/** The first confidential client, else the first one: for whom tokens are minted, and whom `exec` names. */
+const mainClient = ({ entries: { clients } }: ReadSeed) => {
+  const all = clients.map(({ value }) => value)
+  return all.find(({ type }) => type === 'confidential') ?? all[0]
+}
+
+const configOf = (options: StartOptions): Config => {
+  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
+  checkDataDir(data_dir)
+  const base = options.config ?? {}
+  const port = options.port ?? 0
+  const config: Config = {
+    ...loadConfig({}).config,
+    ...base,
+    ...cheapHashes,
+    port,
+    data_dir,
+    database_url: undefined,
+    master_key: undefined,
+    admin_client_secret: DEV_ADMIN_SECRET,
+    host: options.host ?? '127.0.0.1',
+    url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
+    internal_url: options.internal_url ?? base.internal_url,
+    outbound_allow: [...(base.outbound_allow ?? []), ...HOSTS],
+  }
+  if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
+    throw new ConfigError(
+      `${config.url} is not this machine: development mode has known passwords and lets anybody log in as anybody. Give --public-issuer as well if only you can reach it (containers).`,
+    )
+  return config
+}
+
+/** A directory of production is never taken: its users would get neighbours with known passwords. */
+const checkDataDir = (data_dir: string): void => {
+  if (existsSync(join(data_dir, 'gatehouse.db')) && !existsSync(join(data_dir, DEV_FILE)))
+    throw new ConfigError(
+      `${data_dir} holds an instance that is none of development: choose another directory.`,
+    )
+}
+
+const ownMasterKey = (data_dir: string) => {
+  const file = join(data_dir, 'master.key')
+  mkdirSync(data_dir, { recursive: true, mode: 0o700 })
+  if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
+  return masterKey(Buffer.from(readFileSync(file, 'utf8'), 'base64'))
+}
+
+const listen = (config: Config, serve: Parameters<typeof Bun.serve>[0]) => {
+  try {
+    return Bun.serve(serve)
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string }
+    throw new ConfigError(
+      code === 'EADDRINUSE'
+        ? `${config.host}:${config.port} is in use by another program: choose another --port, or 0 for any.`
+        : `can't listen on ${config.host}:${config.port}: ${message}`,
+    )
+  }
+}

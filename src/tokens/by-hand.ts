@@ -1,0 +1,119 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
+import type { Context, SigningAlg } from '#src/context.ts'
+import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
+import { type KeyId, newId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } from './key-store.ts'
+import { LONGEST_TOKEN, rotateKey } from './rotation.ts'
+
+/** What development mode does with keys, step by step; in production rotation does it in its own time (rotation.ts). */
+type Base = Pick<Context, 'store' | 'clock' | 'master'>
+
+export interface KeyState {
+  kid: string
+  alg: SigningAlg
+  /** `next` is published and signs later; `retired` is published and signs no more. */
+  state: 'next' | 'signing' | 'retired'
+  /** ISO times. */
+  signs_from: string
+  published_until: string | null
+}
+
+export const keyStates = async ({ store, clock }: Base): Promise<KeyState[]> => {
+  const now = clock.now()
+  const rows = (await store.read(listKeys)).filter(
+    ({ expires_at }) => expires_at === null || expires_at > now,
+  )
+  const signing = new Map(rows.filter(({ active_at }) => active_at <= now).map(({ alg, id }) => [alg, id]))
+  return rows.map(({ id, alg, active_at, expires_at }) => ({
+    kid: id,
+    alg,
+    state: active_at > now ? 'next' : signing.get(alg) === id ? 'signing' : 'retired',
+    signs_from: iso(active_at),
+    published_until: expires_at === null ? null : iso(expires_at),
+  }))
+}
+
+const getKey = async ({ store }: Base, kid: string): Promise<KeyRow> => {
+  const key = (await store.read(listKeys)).find(({ id }) => id === kid)
+  if (!key) throw notFound('The key')
+  return key
+}
+
+/** The next key of an algorithm is published; it signs a quarter of an hour later, or when it is activated. */
+export const publishKey = async (base: Base, alg: SigningAlg): Promise<void> => {
+  await rotateKey(base, alg)
+}
+
+/** The key signs from now on; the one that signed until now stays published. */
+export const activateKey = async (base: Base, kid: string): Promise<void> => {
+  const { id, alg } = await getKey(base, kid)
+  const now = base.clock.now()
+  await base.store.write(async tx => {
+    await supersede(tx, alg, { now, expires_at: now + LONGEST_TOKEN })
+    await reinstateKey(tx, id, now)
+  })
+}
+
+/** The key is published no longer: tokens that it signed are refused. 409 while it signs. */
+export const retireKey = async (base: Base, kid: string): Promise<void> => {
+  const { id } = await getKey(base, kid)
+  const { state } = (await keyStates(base)).find(key => key.kid === kid) ?? {}
+  if (state === 'signing')
+    throw conflict('The key signs at present: activate another one first, or revoke this one.')
+  await base.store.write(tx => removeKey(tx, id))
+}
+
+const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg => {
+  if (typeof alg === 'string' && /^(RS|ES)(256|384|512)$/.test(alg)) return alg as SigningAlg
+  const curves: Record<string, SigningAlg> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' }
+  const found = kty === 'RSA' ? 'RS256' : curves[String(crv)]
+  if (found) return found
+  throw invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
+}
+
+/** A key that was made elsewhere signs from now on, under its own `kid`: tokens look the same in every run. */
+export const pinKey = async (base: Base, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
+  const alg = algOf(jwk)
+  const now = base.clock.now()
+  const id = (typeof jwk.kid === 'string' ? jwk.kid : newId('key', now)) as KeyId
+  const key = rowOf(base, { id, alg, jwk, now })
+  await base.store.write(async tx => {
+    await removeKey(tx, id)
+    await supersede(tx, alg, { now, expires_at: now + LONGEST_TOKEN })
+    await insertKey(tx, key)
+  })
+  return id
+}
+
+const rowOf = (
+  { master }: Base,
+  { id, alg, jwk, now }: { id: KeyId; alg: SigningAlg; jwk: JsonWebKey; now: number },
+): KeyRow => {
+  try {
+    const privateKey = createPrivateKey({ key: jwk, format: 'jwk' })
+    return {
+      id,
+      alg,
+      public_jwk: createPublicKey(privateKey).export({ format: 'jwk' }) as Record<string, string>,
+      private_key: master.seal(privateKey.export({ format: 'der', type: 'pkcs8' }), id),
+      created_at: now,
+      active_at: now,
+      retired_at: null,
+      expires_at: null,
+    }
+  } catch {
+    throw invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
+  }
+}
+
+/** The pair behind a `kid`, to sign what no server would. */
+export const openPair = async (base: Base, kid: string) => {
+  const { id, alg, private_key } = await getKey(base, kid)
+  const privateKey = createPrivateKey({
+    key: base.master.open(private_key, id),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  return { alg, privateKey, publicKey: createPublicKey(privateKey) }
+}
