@@ -16,5 +16,5 @@ export const needs = (name: string, path: string): boolean => {
 export const testWith = (
   name: string,
   path: string,
-): ((title: string, body: () => unknown, timeout?: number) => void) =>
+): ((title: string, body: () => Promise<void>, timeout?: number) => void) =>
   needs(name, path) ? (title, body, timeout) => test(title, body, timeout) : () => {}

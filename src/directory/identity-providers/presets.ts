@@ -6,13 +6,7 @@ import { google } from './presets/google.ts'
 import { microsoft } from './presets/microsoft.ts'
 
 /** What well-known providers fix, by the name of the preset; `claims` are their words for our fields. */
-export const presets = {
-  oidc: { google, microsoft, apple },
-  oauth2: { github, gitlab, discord },
-}
-
-export type OidcPreset = keyof typeof presets.oidc
-export type OAuth2Preset = keyof typeof presets.oauth2
+const presets: Record<string, Preset> = { google, microsoft, apple, github, gitlab, discord }
 
 /** Our fields, and the whole name of a person where a provider does not take it apart. */
 export type Claims = Partial<Record<Field | 'name', readonly string[]>>
@@ -35,7 +29,5 @@ interface Preset {
 }
 
 /** The preset of that name; nothing for a provider without one. */
-export const findPreset = (name: unknown): Preset | undefined => {
-  const all: Record<string, Preset> = { ...presets.oidc, ...presets.oauth2 }
-  return typeof name === 'string' && Object.hasOwn(all, name) ? all[name] : undefined
-}
+export const findPreset = (name: unknown): Preset | undefined =>
+  typeof name === 'string' && Object.hasOwn(presets, name) ? presets[name] : undefined

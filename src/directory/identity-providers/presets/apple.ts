@@ -4,7 +4,6 @@
  * https://developer.apple.com/documentation/signinwithapplerestapi
  */
 export const apple = {
-  type: 'oidc',
   settings: {
     issuer: 'https://appleid.apple.com',
     scopes: ['openid', 'name', 'email'],

@@ -1,6 +1,5 @@
 /** https://discord.com/developers/docs/topics/oauth2 */
 export const discord = {
-  type: 'oauth2',
   settings: {
     authorization_endpoint: 'https://discord.com/oauth2/authorize',
     token_endpoint: 'https://discord.com/api/oauth2/token',

@@ -1,6 +1,5 @@
 /** https://docs.gitlab.com/api/oauth2/; a GitLab of one's own gives the three endpoints. */
 export const gitlab = {
-  type: 'oauth2',
   settings: {
     authorization_endpoint: 'https://gitlab.com/oauth/authorize',
     token_endpoint: 'https://gitlab.com/oauth/token',

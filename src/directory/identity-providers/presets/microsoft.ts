@@ -4,7 +4,6 @@
  * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */
 export const microsoft = {
-  type: 'oidc',
   settings: { issuer: 'https://login.microsoftonline.com/common/v2.0' },
   claims: { email_verified: [] },
 } as const

@@ -1,0 +1,81 @@
+import { expect, test } from 'bun:test'
+import * as openid from 'openid-client'
+import { fakeOpenId } from '#src/dev/fake-openid.ts'
+import { unescapeHtml } from '#test/support/browser.ts'
+
+const ISSUER = 'http://localhost:9/dev/upstream'
+const CALLBACK = 'http://localhost/callback'
+
+const start = async (more: Record<string, string> = {}) => {
+  const fake = await fakeOpenId({ issuer: ISSUER })
+  const configuration = await openid.discovery(new URL(ISSUER), 'any-client', undefined, openid.None(), {
+    [openid.customFetch]: (url, init) => fake.fetch(new Request(url, init as RequestInit)),
+    execute: [openid.allowInsecureRequests, openid.enableNonRepudiationChecks],
+  })
+  const pkceCodeVerifier = openid.randomPKCECodeVerifier()
+  const url = openid.buildAuthorizationUrl(configuration, {
+    redirect_uri: CALLBACK,
+    scope: 'openid',
+    state: 'a"<state>',
+    nonce: 'n-1',
+    code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier),
+    code_challenge_method: 'S256',
+    ...more,
+  })
+  const page = await (await fake.fetch(new Request(url))).text()
+  const answer = (decision: string) =>
+    fake.fetch(
+      new Request(`${ISSUER}/authorize`, {
+        method: 'POST',
+        body: new URLSearchParams({
+          request: decoded(/name="request" value="([^"]*)"/.exec(page)?.[1] ?? ''),
+          sub: 'ada',
+          name: 'Ada Lovelace',
+          email: 'ada@upstream.example',
+          email_verified: 'true',
+          decision,
+        }),
+      }),
+    )
+  const finish = (back: string) =>
+    openid.authorizationCodeGrant(configuration, new URL(back), {
+      pkceCodeVerifier,
+      expectedState: 'a"<state>',
+      expectedNonce: 'n-1',
+    })
+  return { page, answer, finish, configuration }
+}
+
+const decoded = (text: string): string =>
+  unescapeHtml(text.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))))
+
+test('a person says who they are, and openid-client believes it', async () => {
+  const { page, answer, finish, configuration } = await start({ login_hint: 'x"><script>' })
+  expect(page).not.toContain('<script>')
+  const tokens = await finish((await answer('approve')).headers.get('location') ?? '')
+  expect(tokens.claims()).toMatchObject({ sub: 'ada', given_name: 'Ada', family_name: 'Lovelace' })
+  expect(await openid.fetchUserInfo(configuration, tokens.access_token, 'ada')).toMatchObject({
+    email: 'ada@upstream.example',
+    email_verified: true,
+  })
+})
+
+test('a person says no', async () => {
+  const { answer } = await start()
+  const back = new URL((await answer('deny')).headers.get('location') ?? '')
+  expect(back.searchParams.get('error')).toBe('access_denied')
+})
+
+test('the answer comes as a form where that is asked for', async () => {
+  const { answer } = await start({ response_mode: 'form_post' })
+  const form = await (await answer('approve')).text()
+  expect(form).toContain(`<form method="post" action="${CALLBACK}">`)
+  expect(decoded(form)).toContain('name="state" value="a"<state>"')
+})
+
+test('a code works once, for its own verifier', async () => {
+  const { answer, finish } = await start()
+  const back = (await answer('approve')).headers.get('location') ?? ''
+  await finish(back)
+  await expect(finish(back)).rejects.toThrow()
+})
