@@ -12,7 +12,7 @@ import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { renderMetadata } from '#src/protocol/saml/metadata.ts'
 import { profileOf } from '#src/protocol/saml/profile.ts'
-import { type Assertion, readResponse } from '#src/protocol/saml/response.ts'
+import type { Assertion } from '#src/protocol/saml/response.ts'
 import { samlKey } from './key.ts'
 import { useAssertion } from './store.ts'
 
@@ -72,6 +72,8 @@ export const judge = async (
   encoded: string,
   asked: (Asked & { state: string }) | undefined,
 ): Promise<Assertion> => {
+  // With the libraries behind it, loaded by the first response and not by every start.
+  const { readResponse } = await import('#src/protocol/saml/response.ts')
   const { settings } = provider
   const expected = {
     keys: pinnedKeys(context, provider),
