@@ -43,7 +43,6 @@ CREATE TABLE `roles` (
   `updated_at` integer NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX `roles_name` ON `roles` (`organization_id`,`name`);
-CREATE INDEX `roles_all_name` ON `roles` (`name`);
 CREATE INDEX `roles_created` ON `roles` (`organization_id`,`created_at`,`id`);
 CREATE INDEX `roles_all_created` ON `roles` (`created_at`,`id`);
 

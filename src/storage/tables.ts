@@ -89,7 +89,6 @@ export const tables = (kit: Kit) => {
     },
     t => [
       uniqueIndex('roles_name').on(t.organization_id, t.name),
-      index('roles_all_name').on(t.name),
       index('roles_created').on(t.organization_id, t.created_at, t.id),
       index('roles_all_created').on(t.created_at, t.id),
     ],

@@ -40,13 +40,18 @@ const ask = async (url: string, init: RequestInit): Promise<Record<string, strin
   return response.json()
 }
 
+export const adminTokenOf = async ({ port }: ServerProcess): Promise<string> => {
+  const form = { grant_type: 'client_credentials', ...admin }
+  const { access_token = '' } = await ask(`http://localhost:${port}${paths.token}`, {
+    body: new URLSearchParams(form),
+  })
+  return access_token
+}
+
 /** Makes user and clients through the admin API, and logs the user in. */
 export const prepareGatehouse = async (process: ServerProcess): Promise<Target> => {
   const origin = `http://localhost:${process.port}`
-  const form = { grant_type: 'client_credentials', ...admin }
-  const { access_token: admin_token = '' } = await ask(`${origin}${paths.token}`, {
-    body: new URLSearchParams(form),
-  })
+  const admin_token = await adminTokenOf(process)
   const create = (path: string, body: Record<string, unknown>) =>
     ask(`${origin}/api/v1/admin${path}`, {
       headers: { authorization: `Bearer ${admin_token}`, 'content-type': 'application/json' },

@@ -88,6 +88,7 @@ describe('GET /users', () => {
     expect(await names('?search=zo%C3%AB')).toEqual(['fay'])
     expect(await names('?search=ZO%C3%8B')).toEqual(['fay'])
     expect(await names('?search=z%40example.com')).toEqual(['dora'])
+    expect(await names('?search=%20carl%20')).toEqual(['carl'])
     expect(await names('?search=')).toHaveLength(6)
     for (const term of [
       '%',

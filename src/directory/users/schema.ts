@@ -142,7 +142,7 @@ const switched = z.stringbool({
 
 export const ListUsers = listQuery({
   sort: oneOf(userSorts).default('created_at'),
-  search: line(256).optional(),
+  search: z.string().trim().pipe(line(256)).optional(),
   enabled: switched.optional(),
   organization_id: reference.optional(),
   role: line(128).optional(),
