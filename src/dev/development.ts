@@ -8,6 +8,7 @@ import { AppError, notFound } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import type { DevClock } from './clock.ts'
 import { controls, type DevState } from './controls.ts'
+import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { openFaults } from './faults.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
@@ -44,6 +45,7 @@ export const development = async (
   }
   const warnOfHost = hostWarning(context)
   const picked = pageBoundary(context, pick(context))
+  const upstream = fakeOpenIdOf(context.config.url)
   const guard = controlGuard(token, remote)
 
   return (request, server) => {
@@ -52,6 +54,7 @@ export const development = async (
       openCall(context.config, request, server)
       return picked({ request })
     }
+    if (pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(request)
     if (pathname.startsWith('/dev/')) return control(state, openCall(context.config, request, server), guard)
     warnOfHost(request)
     return observed(state, request, server, next)

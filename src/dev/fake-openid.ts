@@ -87,6 +87,7 @@ const userOf = (form: URLSearchParams): Claims => {
 export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'fake', alg: 'ES256', use: 'sig' }
+  const below = new URL(issuer).pathname.replace(/\/$/, '')
   const codes = new Map<string, Grant>()
   const tokens = new Map<string, Claims>()
 
@@ -168,9 +169,21 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
   return {
     issuer,
     fetch: async (request: Request): Promise<Response> => {
-      const path = request.url.startsWith(issuer) ? request.url.slice(issuer.length).split('?')[0] : ''
-      const endpoint = endpoints[path ?? '']
+      const { pathname } = new URL(request.url)
+      const endpoint = endpoints[pathname.slice(below.length)]
       return endpoint ? endpoint(request) : new Response('Not found', { status: 404 })
     },
+  }
+}
+
+/** Where a development server has it: the issuer of an identity provider to try things with. */
+export const FAKE_OPENID = '/dev/openid'
+
+/** The fake provider of the server at `url`, made when it is first asked. */
+export const fakeOpenIdOf = (url: string): ((request: Request) => Promise<Response>) => {
+  let fake: ReturnType<typeof fakeOpenId> | undefined
+  return async request => {
+    fake ??= fakeOpenId({ issuer: url + FAKE_OPENID })
+    return (await fake).fetch(request)
   }
 }
