@@ -60,7 +60,7 @@ describe('hashes', () => {
     const verify = Bun.password.verify
     const verified: string[] = []
     Bun.password.verify = (password, hash, ...rest) => {
-      verified.push(hash)
+      verified.push(String(hash))
       return verify(password, hash, ...rest)
     }
     try {
