@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { pino } from 'pino'
 import { createApp } from '#src/app.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
@@ -452,6 +453,28 @@ test('fields of the provider object are used: mapping and roles', async () => {
     isIn(await arrive(app, idp, await setOut(app, 'mapped', entry), { name_id: 'another', attributes })),
   ).toBe(true)
   expect(await app.events()).toEqual([])
+})
+
+test('O-43 nothing of a response reaches the log or the audit log but our own words for the reason', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'trace' }, { write: line => void lines.push(line) })
+  const loud = await createApp({ ...app.context, log })
+  const call: TestApp['call'] = async (path, { ip: _, ...init } = {}) =>
+    loud.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
+  const heard = { ...app, ...loud, call }
+  const said = { name_id: 'hush-name', attributes: { mail: ['hush-mail@example.com'], sn: ['Hush-value'] } }
+  await forget()
+  for (const how of ['none', 'assertion'] as const) {
+    const trip = await setOut(heard, 'corp', entry)
+    const encoded = encode(idp.respond({ ...ordinary(trip.party), ...said }, how))
+    await comeBack(heard, trip, encoded)
+    for (const secret of [encoded, encoded.slice(0, 100), trip.relay_state, trip.party.request_id ?? ''])
+      expect(lines.join('')).not.toContain(secret)
+  }
+  expect(lines.join('')).toContain('saml_unsigned')
+  expect(lines.join('')).not.toMatch(/hush/i)
+  const [refused] = await app.events()
+  expect(JSON.stringify(refused)).not.toMatch(/hush/i)
 })
 
 test('providers are as they were made', () => {

@@ -1,15 +1,14 @@
 import { afterAll, expect, test } from 'bun:test'
 import * as client from 'openid-client'
-import { attributeOf, find, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { XMLSEC } from '#test/fixtures/saml/xmlsec.ts'
 import { BASE, startApp, type TestApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
-import { create } from '#test/support/callers.ts'
 import { needs } from '#test/support/debian.ts'
 import { addClient, authorizeUrl, REDIRECT, VERIFIER } from '#test/support/people.ts'
 import {
   answerAt,
   type Counterpart,
+  introduce,
   type Known,
   PYSAML2,
   SIMPLESAML,
@@ -33,37 +32,6 @@ const startInRealTime = async (): Promise<TestApp> => {
   app.clock.advance(Date.now() - app.clock.now())
   await addClient(app, 'web', { client_secret: undefined })
   return app
-}
-
-/** Our side made with a stand-in for the other one, whose metadata comes once it runs. */
-const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]): Promise<Known[]> => {
-  const { certify } = await import('#test/fixtures/saml/certificate.ts')
-  const { newPair } = await import('#test/fixtures/saml/identity-provider.ts')
-  const certificates = [await certify(newPair())]
-  const known: Known[] = []
-  for (const each of wanted) {
-    const alias = `${prefix}-${each.alias}`
-    const stand_in = { entity_id: 'https://idp.example/', sso_url: 'https://idp.example/', certificates }
-    await create(app, '/identity-providers', {
-      type: 'saml',
-      alias,
-      name: alias,
-      ...stand_in,
-      trust_email: true,
-    })
-    const metadata = await (await app.call(`/saml/${alias}/metadata`)).text()
-    const { root } = parseXml(metadata)
-    const descriptor = find(root, 'md:SPSSODescriptor')
-    known.push({
-      ...each,
-      alias,
-      metadata,
-      entity_id: attributeOf(root, 'entityID') ?? '',
-      acs_url: attributeOf(find(descriptor, 'md:AssertionConsumerService'), 'Location') ?? '',
-      certificate: textOf(find(descriptor, 'md:KeyDescriptor')),
-    })
-  }
-  return known
 }
 
 const codeFor = async (

@@ -1,9 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { attributeOf, find, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { certify } from '#test/fixtures/saml/certificate.ts'
 import { newPair } from '#test/fixtures/saml/identity-provider.ts'
+import type { TestApp } from '#test/support/app.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
 
 export const SIMPLESAML = '/usr/share/simplesamlphp/www'
 export const PYSAML2 = '/usr/lib/python3/dist-packages/saml2/__init__.py'
@@ -25,6 +28,35 @@ export interface Known extends Wanted {
   metadata: string
 }
 
+/** Our side made with a stand-in for the other one, whose metadata comes once it runs. */
+export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]): Promise<Known[]> => {
+  const certificates = [await certify(newPair())]
+  const known: Known[] = []
+  for (const each of wanted) {
+    const alias = `${prefix}-${each.alias}`
+    const stand_in = { entity_id: 'https://idp.example/', sso_url: 'https://idp.example/', certificates }
+    await create(app, '/identity-providers', {
+      type: 'saml',
+      alias,
+      name: alias,
+      ...stand_in,
+      trust_email: true,
+    })
+    const metadata = await (await app.call(`/saml/${alias}/metadata`)).text()
+    const { root } = parseXml(metadata)
+    const descriptor = find(root, 'md:SPSSODescriptor')
+    known.push({
+      ...each,
+      alias,
+      metadata,
+      entity_id: attributeOf(root, 'entityID') ?? '',
+      acs_url: attributeOf(find(descriptor, 'md:AssertionConsumerService'), 'Location') ?? '',
+      certificate: textOf(find(descriptor, 'md:KeyDescriptor')),
+    })
+  }
+  return known
+}
+
 /** A real identity provider in a process of its own. */
 export interface Counterpart extends AsyncDisposable {
   origin: string
@@ -32,7 +64,7 @@ export interface Counterpart extends AsyncDisposable {
   metadata_url: string
 }
 
-const freePort = (): number => {
+export const freePort = (): number => {
   const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   probe.stop()
   return probe.port
