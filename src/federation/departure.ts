@@ -36,7 +36,7 @@ export interface Departure<P extends IdentityProvider> {
 /** The address at the provider. */
 export type Leave<P extends IdentityProvider> = (departure: Departure<P>) => Promise<string>
 
-/** The provider of this alias that `is` of the wanted kind: 404 page for any other and for a disabled one. */
+/** The provider of this alias that `is` of the wanted kind: 404 page for any other. */
 export const getProvider = async <P extends IdentityProvider>(
   context: Context,
   alias: string,

@@ -39,7 +39,7 @@ const common = {
   enabled: flag,
   allow_registration: flag,
   trust_email: flag,
-  default_roles: set(line(128), 50).transform(names => names.sort()),
+  default_roles: set(line(128), 50).overwrite(names => names.toSorted()),
   attribute_mapping: z.strictObject(
     Object.fromEntries(fields.map(field => [field, line(256, 1).optional()])),
     'An object of names of claims by field.',
