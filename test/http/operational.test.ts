@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'bun:test'
+import { pino } from 'pino'
+import { type Json, startApp } from '#test/support/app.ts'
+import { addClient, authorizeUrl } from '#test/support/people.ts'
+
+const lines: Json[] = []
+const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(line)) })
+const app = await startApp({}, { log })
+await addClient(app, 'shop')
+
+test('healthz and readyz say how it is; a store that is not well makes the second 503', async () => {
+  const ask = async (path: string) => {
+    const answer = await app.call(path)
+    return [answer.status, await answer.json(), answer.headers.get('retry-after')]
+  }
+  expect(await ask('/healthz')).toEqual([200, { status: 'ok' }, null])
+  expect(await ask('/readyz')).toEqual([200, { status: 'ready' }, null])
+  const { ready } = app.context.store
+  Object.assign(app.context.store, { ready: async () => false })
+  expect(await ask('/readyz')).toEqual([503, { status: 'unavailable' }, '1'])
+  expect(await ask('/healthz')).toEqual([200, { status: 'ok' }, null])
+  Object.assign(app.context.store, { ready })
+})
+
+test('the root leads to the person’s own page', async () => {
+  const answer = await app.call('/')
+  expect([answer.status, answer.headers.get('location')]).toEqual([303, 'http://localhost:8080/account'])
+})
+
+describe('what is nowhere', () => {
+  test('is a page for a browser and JSON for a program, with the id of the request', async () => {
+    const page = await app.call('/nowhere', { headers: { accept: 'text/html,*/*' } })
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+    expect(await page.text()).toContain(page.headers.get('x-request-id') ?? 'none')
+    const json = await app.call('/nowhere')
+    expect(json.status).toBe(404)
+    expect(await json.json()).toEqual({
+      error: 'not_found',
+      error_description: 'There is nothing at this path.',
+      status: 404,
+      request_id: json.headers.get('x-request-id'),
+    })
+    const wrong = await app.call('/oauth/token', { headers: { accept: 'text/html' } })
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST, OPTIONS'])
+  })
+})
+
+describe('a body over its family’s limit', async () => {
+  const big = (bytes: number) => ({ method: 'POST', body: `{"name":"${'x'.repeat(bytes)}"}` })
+  const token = await app.tokenOf('gatehouse-admin', 'test-admin-secret-with-enough-entropy')
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+
+  test.each([
+    ['announced', (body: string) => body],
+    [
+      'in chunks',
+      (body: string) =>
+        new ReadableStream({
+          pull: controller => {
+            controller.enqueue(Buffer.from(body))
+            controller.close()
+          },
+        }),
+    ],
+  ])('%s: 413 of the admin API above 1 MiB, and 422 just below', async (_, of) => {
+    const ask = async (bytes: number) => {
+      const { body } = big(bytes)
+      const answer = await app.call('/api/v1/admin/roles', { method: 'POST', headers, body: of(body) })
+      return [answer.status, ((await answer.json()) as Json).error]
+    }
+    expect(await ask(1024 * 1024)).toEqual([413, 'payload_too_large'])
+    expect(await ask(1024 * 1024 - 11)).toEqual([422, 'validation_failed'])
+  })
+
+  test('is read for nobody who may not ask', async () => {
+    const answer = await app.call('/api/v1/admin/roles', big(2 * 1024 * 1024))
+    expect(answer.status).toBe(401)
+  })
+})
+
+describe('the log', () => {
+  test('has one line for each request: id, method, path, status, time; no query, no more', async () => {
+    lines.length = 0
+    const answer = await app.call(authorizeUrl('shop', { state: 'a-secret-state' }), {
+      headers: { cookie: 'gatehouse_login_8080=a-secret-cookie', authorization: 'Bearer a-secret-token' },
+    })
+    expect(lines).toEqual([
+      {
+        level: 30,
+        time: expect.anything(),
+        event: 'request',
+        request_id: answer.headers.get('x-request-id'),
+        method: 'GET',
+        path: '/oauth/authorize',
+        status: 200,
+        ms: expect.any(Number),
+      },
+    ])
+  })
+
+  test('has the cause of a failure under the id that the answer carries', async () => {
+    const { read } = app.context.store
+    Object.assign(app.context.store, { read: () => Promise.reject(new Error('no such table: users')) })
+    lines.length = 0
+    const answer = await app.call('/oauth/token', {
+      method: 'POST',
+      body: new URLSearchParams({ grant_type: 'client_credentials', client_id: 'x', client_secret: 'y' }),
+    })
+    Object.assign(app.context.store, { read })
+    const body = (await answer.json()) as Json
+    expect([answer.status, body.error]).toEqual([500, 'server_error'])
+    expect(JSON.stringify(body)).not.toContain('table')
+    const cause = lines.find(line => line.level === 50)
+    expect(cause.request_id).toBe(body.request_id)
+    expect(JSON.stringify(cause)).toContain('no such table: users')
+  })
+})

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'bun:test'
+import { retryLater } from '#src/lib/app-error.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
+import { addCode, bearer, get, grantTokens, post, redeem, refresh } from '#test/support/tokens.ts'
+
+const app = await startApp()
+const alice = await addUser(app, 'alice')
+const client = await addClient(app, 'shop', {
+  grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
+})
+const { client_id, client_secret } = client
+const tokens = await grantTokens(app, client, alice)
+const code = await addCode(app, client, alice)
+const browser = openBrowser(app)
+await logInTo(browser, 'shop', 'alice')
+const stranger = openBrowser(app)
+const login = await stranger.get(authorizeUrl('shop'))
+
+const CAUSE = 'the disk is on fire, says /var/lib/secret-path'
+const failures = {
+  'is full for the moment': {
+    error: () => retryLater('temporarily_unavailable', 'The store cannot write.', 1000),
+    status: 503,
+    code: 'temporarily_unavailable',
+  },
+  'fails in a way nobody thought of': { error: () => new Error(CAUSE), status: 500, code: 'server_error' },
+} as const
+
+/** Everything that is stored, by table: what a refusal must leave as it was. */
+const stored = () =>
+  app.context.store.read(async q => {
+    const rows: Json = {}
+    for (const [name, table] of Object.entries(q.tables)) rows[name] = await q.select().from(table)
+    return rows
+  })
+
+const withoutWrites = async <T>(error: () => Error, work: () => Promise<T>): Promise<T> => {
+  const { write } = app.context.store
+  Object.assign(app.context.store, { write: () => Promise.reject(error()) })
+  try {
+    return await work()
+  } finally {
+    Object.assign(app.context.store, { write })
+  }
+}
+
+describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, status, code: error_code }) => {
+  const refused = (answer: { status: number; body: Json; headers: Headers }) => {
+    expect([answer.status, answer.body.error, answer.body.status]).toEqual([status, error_code, status])
+    expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null)
+    expect(JSON.stringify(answer.body)).not.toContain('fire')
+  }
+
+  test('R-05 issues no token and uses none up', async () => {
+    const before = await stored()
+    await withoutWrites(error, async () => {
+      refused(await redeem(app, client, code))
+      refused(await refresh(app, client, tokens.refresh_token))
+      refused(await post(app, '/oauth/token', { grant_type: 'client_credentials', client_id, client_secret }))
+    })
+    expect(await stored()).toEqual(before)
+  })
+
+  test('R-05 refuses what the admin API is asked to change, and reads on', async () => {
+    const token = await app.tokenOf('gatehouse-admin', 'test-admin-secret-with-enough-entropy')
+    const before = await stored()
+    await withoutWrites(error, async () => {
+      refused(await app.admin('POST', '/organizations', { name: 'Acme', slug: 'acme' }, token))
+      refused(await app.admin('PUT', `/users/${alice.id}`, { first_name: 'Mallory' }, token))
+      refused(await app.admin('DELETE', `/users/${alice.id}`, undefined, token))
+      expect((await app.admin('GET', '/users', undefined, token)).status).toBe(200)
+      expect((await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(200)
+      for (const path of ['/.well-known/jwks.json', '/.well-known/openid-configuration', '/healthz'])
+        expect((await get(app, path)).status).toBe(200)
+    })
+    expect(await stored()).toEqual(before)
+  })
+
+  test('R-05 is told to the client by the redirect, to the person by a page, and nothing of the cause', async () => {
+    const before = await stored()
+    await withoutWrites(error, async () => {
+      for (const person of [browser, openBrowser(app)]) {
+        const page = await person.get(authorizeUrl('shop'))
+        expect(page.status).toBe(302)
+        expect(answerOf(page)).toMatchObject({
+          error: error_code,
+          state: 'xyz',
+          iss: 'http://localhost:8080',
+        })
+        expect(page.location).not.toContain('fire')
+      }
+      const page = await stranger.submit(login, { username: 'alice', password: PASSWORD }, '/oauth/login')
+      expect(page.status).toBe(status)
+      expect(page.html).not.toContain('fire')
+      expect(stranger.cookies.keys().toArray()).toEqual(['gatehouse_browser_8080'])
+    })
+    expect(await stored()).toEqual(before)
+  })
+})
+
+test('R-05 once it writes again everything goes on, with the same code, token and form', async () => {
+  expect((await redeem(app, client, code)).status).toBe(200)
+  expect((await refresh(app, client, tokens.refresh_token)).status).toBe(200)
+  expect(answerOf(await browser.get(authorizeUrl('shop'))).code).toBeString()
+  const page = await stranger.submit(login, { username: 'alice', password: PASSWORD }, '/oauth/login')
+  expect(answerOf(page).code).toBeString()
+})
