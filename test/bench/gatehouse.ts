@@ -91,6 +91,7 @@ export const prepareGatehouse = async (process: ServerProcess): Promise<Target> 
     service: { ...service, scope: 'read' },
     introspector: es256,
     admin_token,
+    proves_passwords: true,
   }
   const clients = [es256, rs256].map(({ client_id }) => authorizePath(target, client_id))
   return { ...target, cookie: await logIn(origin, clients) }

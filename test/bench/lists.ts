@@ -11,12 +11,6 @@ Fills one database with 1,000 users and 10,000 events and one with as many as as
 minutes and 12 GB), starts dist/gatehouse on each, and prints what a page of a list costs: ms for the first page and for the one after it.
 A page must cost at most twice as much in the large one.`
 
-const [users = 1_000_000, events = 10_000_000] = process.argv.slice(2).map(Number)
-if (!existsSync(EXECUTABLE) || Number.isNaN(users) || Number.isNaN(events)) {
-  console.error(USAGE)
-  process.exit(1)
-}
-
 const sorts = ['created_at', 'username', 'email', 'last_login'].flatMap(sort => [
   `sort=${sort}`,
   `sort=${sort}&order=asc`,
@@ -35,7 +29,8 @@ const searches = ['example', 'zoe', 'zoe.abbott', 'zoe.abbott.1', 'qqqqq', 'z', 
 const tenants = [HUGE, MIDDLE, small(51)]
 const days = 'from=2025-07-01&to=2025-07-02'
 
-const paths = [
+/** Pages of lists, as addresses below the admin API. */
+export const paths = [
   ...sorts.map(sort => `/users?${sort}`),
   ...filters.map(filter => `/users?${filter}`),
   ...tenants.flatMap(tenant =>
@@ -119,18 +114,25 @@ const measure = async (users: number, events: number): Promise<Cost[]> => {
   }
 }
 
-const few = await measure(1000, 10_000)
-const many = await measure(users, events)
-const rows = paths.map((path, i) => {
-  const [a, b] = [few[i], many[i]]
-  const worst = Math.max((b?.first ?? 0) / (a?.first ?? 1), (b?.next ?? 0) / (a?.next ?? a?.first ?? 1))
-  return [
-    path,
-    number(a?.first, 2),
-    number(a?.next, 2),
-    number(b?.first, 2),
-    number(b?.next, 2),
-    `${number(worst, 1)}${worst > 2 ? ' MISSED' : ''}`,
-  ]
-})
-console.log(table(['ms', '1,000', 'next', String(users), 'next', 'ratio'], rows))
+if (import.meta.main) {
+  const [users = 1_000_000, events = 10_000_000] = process.argv.slice(2).map(Number)
+  if (!existsSync(EXECUTABLE) || Number.isNaN(users) || Number.isNaN(events)) {
+    console.error(USAGE)
+    process.exit(1)
+  }
+  const few = await measure(1000, 10_000)
+  const many = await measure(users, events)
+  const rows = paths.map((path, i) => {
+    const [a, b] = [few[i], many[i]]
+    const worst = Math.max((b?.first ?? 0) / (a?.first ?? 1), (b?.next ?? 0) / (a?.next ?? a?.first ?? 1))
+    return [
+      path,
+      number(a?.first, 2),
+      number(a?.next, 2),
+      number(b?.first, 2),
+      number(b?.next, 2),
+      `${number(worst, 1)}${worst > 2 ? ' MISSED' : ''}`,
+    ]
+  })
+  console.log(table(['ms', '1,000', 'next', String(users), 'next', 'ratio'], rows))
+}

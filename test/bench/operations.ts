@@ -1,5 +1,5 @@
 import { type Answer, type Connection, get, header, post } from './connection.ts'
-import { authorizePath, type BenchClient, REDIRECT_URI, type Target, VERIFIER } from './target.ts'
+import { authorizePath, type BenchClient, fillForm, REDIRECT_URI, type Target, VERIFIER } from './target.ts'
 
 /** Runs the operation once over its connection; prepared for each connection apart. */
 export type Step = () => Promise<void>
@@ -8,6 +8,8 @@ export interface Operation {
   name: string
   /** CPU µs per operation that the server must keep to at 8 connections. */
   limit?: number
+  /** Numbers of connections other than the usual: a password is hashed one at a time, and only so many may wait. */
+  connections?: number[]
   /** undefined: this server has no such operation. */
   prepare(target: Target, connection: Connection): Promise<Step | undefined>
 }
@@ -73,6 +75,17 @@ const runCodeFlow =
 const accessToken = async (target: Target, connection: Connection): Promise<string> =>
   (await codeFlow(target, connection, target.es256)()).access_token
 
+/** A browser without cookies: the login page, the password, the code. */
+export const passwordLogin = (target: Target, connection: Connection): (() => Promise<Answer>) => {
+  const authorize = get(authorizePath(target, target.es256.client_id))
+  return async () => {
+    const page = expect(await connection.send(authorize), 200)
+    const cookie = header(page.head, 'set-cookie')?.split(';', 1)[0] ?? ''
+    const { action, fields } = fillForm(page.body)
+    return connection.send(post(new URL(action, 'http://localhost').pathname, fields, { cookie }))
+  }
+}
+
 export const operations: Operation[] = [
   { name: 'discovery', limit: 10, prepare: repeat(async target => get(target.paths.discovery)) },
   { name: 'key set', limit: 10, prepare: repeat(async target => get(target.paths.jwks)) },
@@ -120,5 +133,18 @@ export const operations: Operation[] = [
         ? undefined
         : get('/api/v1/admin/users?limit=20', { authorization: `Bearer ${admin_token}` }),
     ),
+  },
+  {
+    name: 'login with a password',
+    connections: [1, 8],
+    prepare: async (target, connection) => {
+      if (!target.proves_passwords) return undefined
+      const logIn = passwordLogin(target, connection)
+      return async () => {
+        const { status, head, body } = await logIn()
+        if (status !== 302 && status !== 303)
+          throw new Error(`No login but ${head}\n\n${body.slice(0, 1000)}`)
+      }
+    },
   },
 ]

@@ -6,6 +6,7 @@ import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target } fro
 
 /** Has node:sqlite, which the node of a distribution may lack; npm keeps it apart from the project's own packages. */
 const NODE = 'node@24.21.0'
+export const PEER = 'oidc-provider'
 const SERVER = fileURLToPath(new URL('./peer-oidc-provider.mjs', import.meta.url))
 
 const paths = {
@@ -83,7 +84,7 @@ export const startPeer = async (node: string, directory: string): Promise<Server
 }
 
 export const preparePeer = async (process: ServerProcess): Promise<Target> => {
-  const target = { name: 'oidc-provider', process, paths, es256, rs256, service, introspector: es256 }
+  const target = { name: PEER, process, paths, es256, rs256, service, introspector: es256 }
   const clients = [es256, rs256].map(({ client_id }) => authorizePath(target, client_id))
   return { ...target, cookie: await logIn(`http://localhost:${process.port}`, clients) }
 }

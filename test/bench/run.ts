@@ -1,26 +1,36 @@
 import { existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { type Connection, connect } from './connection.ts'
+import { connect } from './connection.ts'
+import { measureFlood } from './flood.ts'
+import { FLOOR, measureFloor } from './floor.ts'
 import { EXECUTABLE, gatehouseTarget } from './gatehouse.ts'
+import { runLarge } from './large.ts'
 import { type Duration, type Measured, measure } from './load.ts'
 import { type Operation, operations } from './operations.ts'
-import { findNode, peerTarget } from './peer.ts'
-import { type Memory, memoryOf, removeDirectory } from './server-process.ts'
-import { gatehouseStart, peerStart, type Start } from './start.ts'
-import { against, number, table } from './table.ts'
+import { findNode, PEER, peerTarget } from './peer.ts'
+import { type Costs, type OperationRow, printOperations, printStarts, type StartRow } from './report.ts'
+import { benchSdk } from './sdk.ts'
+import { memoryOf, removeDirectory } from './server-process.ts'
+import { gatehouseStart, peerStart } from './start.ts'
+import { against, number } from './table.ts'
 import type { Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer]
+bun run bench --large [--users 1000000] [--events 10000000]
 
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
-operation costs them in CPU time. Wall clock is noise on a shared machine: the CPU columns are the figures.`
+operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
+figures. --large compares a database with so many users and events with one of 1,000 and 10,000.`
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     'no-peer': { type: 'boolean', default: false },
+    large: { type: 'boolean', default: false },
+    users: { type: 'string', default: '1000000' },
+    events: { type: 'string', default: '10000000' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -34,22 +44,24 @@ if (!existsSync(EXECUTABLE)) {
 }
 
 const CONNECTIONS = [1, 8, 64]
-const duration: Duration = options.quick
-  ? { warm_up: 500, slice: 300, slices: 3 }
-  : { warm_up: 1_500, slice: 1_000, slices: 5 }
+const slices: Duration = options.quick
+  ? { warm_up: 300, slice: 200, slices: 5 }
+  : { warm_up: 500, slice: 250, slices: 16 }
+/** The compiler of the runtime is done with an operation after some ten thousand runs. */
+const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
-const LIMITS = { first: 250, again: 100, memory: 75 }
+
+const progress = (text: string): void => void process.stderr.write(`${text} …\n`)
 
 const measureOperation = async (
   target: Target,
   operation: Operation,
   connections: number,
+  duration: Duration,
 ): Promise<Measured | undefined> => {
   const opened = await Promise.all(Array.from({ length: connections }, () => connect(target.process.port)))
   try {
-    const steps = await Promise.all(
-      opened.map((connection: Connection) => operation.prepare(target, connection)),
-    )
+    const steps = await Promise.all(opened.map(connection => operation.prepare(target, connection)))
     const ready = steps.filter(step => step !== undefined)
     return ready.length > 0 ? await measure(target.process.pid, ready, duration) : undefined
   } finally {
@@ -57,86 +69,71 @@ const measureOperation = async (
   }
 }
 
-type Row = Map<Target, (Measured | undefined)[]>
-
-const measureRow = async (targets: Target[], operation: Operation): Promise<Row> => {
-  const row: Row = new Map(targets.map(target => [target, []]))
-  // Side by side, so that a change of the machine's pace meets both.
-  for (const connections of CONNECTIONS)
-    for (const target of targets)
-      row.get(target)?.push(await measureOperation(target, operation, connections))
-  return row
+/** Side by side, so that a change of the machine's pace meets both. */
+const measureRow = async (targets: Target[], operation: Operation): Promise<(Costs | undefined)[]> => {
+  const costs = targets.map((): Costs => new Map())
+  const connections = operation.connections ?? CONNECTIONS
+  for (const target of targets) await measureOperation(target, operation, 8, WARM_UP)
+  for (const count of connections)
+    for (const [i, target] of targets.entries()) {
+      const measured = await measureOperation(target, operation, count, slices)
+      if (measured) costs[i]?.set(count, measured)
+    }
+  return costs.map(each => (each.size > 0 ? each : undefined))
 }
 
-const printOperations = (rows: [Operation, Row][], [ours, peer]: Target[]): void => {
-  const cells = (measured: (Measured | undefined)[] = []) => [
-    ...measured.map(each => number(each?.cpu_per_op)),
-    number(measured[1]?.ops_per_second),
-    number(measured[1]?.p50, 2),
-    number(measured[1]?.p99, 2),
-  ]
-  const columns = ['@1', '@8', '@64', 'op/s', 'p50', 'p99']
-  const head = ['CPU µs per operation', ...columns, 'limit @8']
-  if (peer) head.push(...columns.map(column => `peer ${column}`), 'ratio @8')
-  const body = rows.map(([operation, row]) => {
-    const mine = ours && row.get(ours)
-    const cost = mine?.[1]?.cpu_per_op
-    const line = [operation.name, ...cells(mine), against(cost, operation.limit)]
-    const theirs = peer && row.get(peer)
-    if (theirs?.[1]) line.push(...cells(theirs), `${number(theirs[1].cpu_per_op / (cost ?? Number.NaN), 1)}x`)
-    return line
-  })
-  console.log(`\n${table(head, body)}`)
-  console.log('op/s, p50 and p99 (ms) at 8 connections.')
-}
+const runAll = async (): Promise<void> => {
+  const node = options['no-peer'] ? undefined : await findNode()
+  if (!node && !options['no-peer'])
+    console.log('The peer is left out: neither npm nor this machine has a node with node:sqlite.')
+  const floor = await measureFloor(slices)
+  console.log(
+    `${cpus()[0]?.model.trim()}, ${cpus().length} cores. Bun.serve with nothing behind it: ${number(floor, 1)} µs ` +
+      `an answer (${FLOOR} where the limits were set).\nEach commit is synced to disk; audit events and the log are on.`,
+  )
+  const targets: Target[] = []
+  try {
+    const starts: Omit<StartRow, 'loaded'>[] = []
+    if (!options.only) {
+      progress('starts')
+      starts.push({ name: 'gatehouse', start: await gatehouseStart(START_ROUNDS) })
+      if (node) starts.push({ name: PEER, start: await peerStart(START_ROUNDS, node) })
+    }
+    targets.push(await gatehouseTarget())
+    if (node) targets.push(await peerTarget(node))
 
-const printStart = (starts: [string, Start, Memory | undefined][]): void => {
-  const head = ['', 'first start ms', 'with keys ms', 'idle RSS MiB', 'idle PSS MiB', 'after load RSS', 'PSS']
-  const body = starts.map(([name, { first, again, idle }, loaded]) => [
-    name,
-    ...[first, again, idle.rss, idle.pss, loaded?.rss, loaded?.pss].map(value => number(value)),
-  ])
-  const [, mine] = starts[0] ?? []
-  body.push([
-    'limit',
-    against(mine?.first, LIMITS.first),
-    against(mine?.again, LIMITS.again),
-    against(mine?.idle.rss, LIMITS.memory),
-  ])
-  console.log(`\n${table(head, body)}`)
-}
-
-const node = options['no-peer'] ? undefined : await findNode()
-if (!node && !options['no-peer'])
-  console.log('The peer is left out: neither npm nor this machine has a node with node:sqlite.')
-console.log(`${cpus()[0]?.model.trim()}, ${cpus().length} cores; each commit synced, audit events and log on`)
-
-const chosen = operations.filter(({ name }) => name.includes(options.only ?? ''))
-const targets: Target[] = []
-try {
-  const starts: [string, Start][] = []
-  if (!options.only) {
-    starts.push(['gatehouse', await gatehouseStart(START_ROUNDS)])
-    if (node) starts.push(['oidc-provider', await peerStart(START_ROUNDS, node)])
+    const rows: OperationRow[] = []
+    for (const operation of operations.filter(({ name }) => name.includes(options.only ?? ''))) {
+      progress(operation.name)
+      const [ours, peer] = await measureRow(targets, operation)
+      rows.push({ operation, ours, peer })
+    }
+    printOperations(rows, node && PEER)
+    printStarts(starts.map((row, i) => ({ ...row, loaded: targets[i] && memoryOf(targets[i].process.pid) })))
+    if (!options.only) await printRest(targets[0])
+  } finally {
+    for (const { process: server } of targets) {
+      await server.stop()
+      await removeDirectory(server.directory)
+    }
   }
-  targets.push(await gatehouseTarget())
-  if (node) targets.push(await peerTarget(node))
-  const rows: [Operation, Row][] = []
-  for (const operation of chosen) {
-    process.stderr.write(`${operation.name} …\n`)
-    rows.push([operation, await measureRow(targets, operation)])
-  }
-  printOperations(rows, targets)
-  if (starts.length > 0)
-    printStart(
-      starts.map(([name, start], i) => {
-        const target = targets[i]
-        return [name, start, target && memoryOf(target.process.pid)]
-      }),
+}
+
+const printRest = async (ours: Target | undefined): Promise<void> => {
+  if (!ours) return
+  progress('flood of logins')
+  const { idle, flooded } = await measureFlood(ours, slices)
+  const times = flooded.p99 / idle.p99
+  console.log(
+    `\nRefresh at 8 connections under a flood of logins: p99 ${number(flooded.p99, 2)} ms, ${number(times, 1)} times ` +
+      `the ${number(idle.p99, 2)} ms without (limit ${against(times, 2)}); p50 ${number(flooded.p50, 2)} and ${number(idle.p50, 2)} ms.`,
+  )
+  progress('SDK')
+  for (const { alg, jose, sdk, overhead } of await benchSdk())
+    console.log(
+      `SDK, verify ${alg}: ${number(sdk, 1)} µs, bare jose ${number(jose, 1)}, overhead ${number(overhead, 1)} (limit ${against(overhead, 10)})`,
     )
-} finally {
-  for (const { process: server } of targets) {
-    await server.stop()
-    await removeDirectory(server.directory)
-  }
 }
+
+if (options.large) await runLarge(Number(options.users), Number(options.events), slices)
+else await runAll()

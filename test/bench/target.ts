@@ -25,8 +25,9 @@ export interface Target {
   introspector: BenchClient
   /** Cookies of a browser that is logged in. */
   cookie: string
-  /** A token for the admin API; only ours has one. */
+  /** A token for the admin API, and whether a login proves a password: ours alone has them. */
   admin_token?: string
+  proves_passwords?: boolean
 }
 
 export const authorizePath = (target: Pick<Target, 'paths'>, client_id: string): string =>

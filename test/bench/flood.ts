@@ -1,0 +1,34 @@
+import { connect } from './connection.ts'
+import { type Duration, type Measured, measure } from './load.ts'
+import { operations, passwordLogin } from './operations.ts'
+import type { Target } from './target.ts'
+
+const BROWSERS = 16
+
+/** Refreshes at 8 connections, alone and while browsers log in as fast as they are let (checklist R-16). */
+export const measureFlood = async (
+  target: Target,
+  duration: Duration,
+): Promise<{ idle: Measured; flooded: Measured }> => {
+  const refresh = operations.find(({ name }) => name === 'refresh')
+  const connections = await Promise.all(
+    Array.from({ length: 8 + BROWSERS }, () => connect(target.process.port)),
+  )
+  const prepared = await Promise.all(connections.slice(0, 8).map(each => refresh?.prepare(target, each)))
+  const steps = prepared.filter(step => step !== undefined)
+  try {
+    const idle = await measure(target.process.pid, steps, duration)
+    let over = false
+    const flood = connections.slice(8).map(async connection => {
+      const logIn = passwordLogin(target, connection)
+      // Those that the queue turns away (503) come again, as impatient people do.
+      while (!over) await logIn()
+    })
+    const flooded = await measure(target.process.pid, steps, duration)
+    over = true
+    await Promise.all(flood)
+    return { idle, flooded }
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+}

@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url'
+import { connect, get } from './connection.ts'
+import { type Duration, measure } from './load.ts'
+import { freePort, freshDirectory, removeDirectory, start } from './server-process.ts'
+
+/** What the limits of issue and README were measured beside, µs at 8 connections. */
+export const FLOOR = 7
+
+/** CPU µs of an answer of Bun.serve with nothing behind it: how fast this machine is at this hour. */
+export const measureFloor = async (duration: Duration): Promise<number> => {
+  const [directory, port] = [await freshDirectory(), await freePort()]
+  const server = await start({
+    command: [process.execPath, fileURLToPath(import.meta.url), String(port)],
+    env: {},
+    port,
+    directory,
+    probe: '/',
+  })
+  try {
+    const connections = await Promise.all(Array.from({ length: 8 }, () => connect(port)))
+    const request = get('/.well-known/openid-configuration')
+    const steps = connections.map(connection => async () => {
+      await connection.send(request)
+    })
+    return (await measure(server.pid, steps, duration)).cpu_per_op
+  } finally {
+    await server.stop()
+    await removeDirectory(directory)
+  }
+}
+
+if (import.meta.main) {
+  const body = JSON.stringify({ issuer: 'http://localhost', padding: 'x'.repeat(1_500) })
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'public, max-age=300',
+  }
+  Bun.serve({
+    hostname: '127.0.0.1',
+    port: Number(process.argv[2]),
+    fetch: () => new Response(body, { headers }),
+  })
+}
