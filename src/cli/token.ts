@@ -12,6 +12,7 @@ import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/s
 import { MINUTE, parseDuration, SECOND } from '#src/lib/duration.ts'
 import { issuePersonalToken } from '#src/operations/personal-token.ts'
 import { controlsOf } from '#src/testing/controls.ts'
+import type { MintOptions } from '#src/testing/types.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { openExisting } from './instance.ts'
 
@@ -56,10 +57,13 @@ const make = async (options: TokenOptions): Promise<Made> => {
   if (options.dataDir !== undefined) config.data_dir = options.dataDir
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
-    return controlsOf({ url, control_token }).mint(asked(options))
+    return controlsOf({ url, control_token }).mint(asked(options) as MintOptions)
   const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, 'gatehouse.db'))
   const file = hasOwn ? readDevFile(config.data_dir) : latestRunning()
-  if (file && isRunning(file)) return controlsOf({ ...file, url: file.local_url }).mint(asked(options))
+  if (file && isRunning(file))
+    return controlsOf({ ...file, url: file.local_url }).mint(asked(options) as MintOptions)
+  if (!hasOwn && !file)
+    throw new ConfigError('No development server runs here: start `gatehouse dev`, or name a --data-dir.')
   const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
   try {
     return await (file ? mintOffline(context, file, options) : real(context, options))

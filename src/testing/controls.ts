@@ -1,68 +1,6 @@
-import type { AuditEvent } from '#src/audit/schema.ts'
-import type { SetClock, SetKeys } from '#src/dev/controls.ts'
-import type { FaultInput } from '#src/dev/faults.ts'
-import type { Minted, MintInput } from '#src/dev/mint.ts'
-import type { IssuedRecord, ReceivedRequest } from '#src/dev/recorder.ts'
-import type { User } from '#src/directory/users/schema.ts'
-import type { SeedInput } from '#src/operations/seed/schema.ts'
-import type { KeyState } from '#src/tokens/by-hand.ts'
+import type { AuditEvent, Controls, KeyState } from './types.ts'
 
-// Types alone are imported: this file runs in Node and Deno as it does in Bun.
-
-type SeedUser = NonNullable<SeedInput['users']>[number]
-type Key = Extract<SetKeys, { action: 'publish' }>['alg']
-type Clock = { now: string; frozen: boolean }
-
-/** The test controls of a development server, typed. Every call throws when the server refuses, with what it says. */
-export interface Controls {
-  /** A token for a seeded or made-up user, or without one for the client itself; any claims. */
-  mint(options?: MintInput): Promise<Minted>
-  users: {
-    list(options?: { organization?: string }): Promise<User[]>
-    /** Creates or, by user name or id, changes. */
-    put(...users: SeedUser[]): Promise<void>
-    remove(user: string, options?: { organization?: string }): Promise<void>
-  }
-  /** Makes and changes anything that a seed can say. */
-  seed(seed: SeedInput): Promise<void>
-  /** Back to the seed: the whole server, or one organization (slug) while others go on. Keys survive. */
-  reset(options?: { organization?: string }): Promise<void>
-  clock: {
-    now(): Promise<Date>
-    freeze(): Promise<void>
-    set(time: Date | string | number): Promise<void>
-    /** Milliseconds. */
-    advance(ms: number): Promise<void>
-    reset(): Promise<void>
-  }
-  keys: {
-    list(): Promise<KeyState[]>
-    /** The next key is in the key set and signs a quarter of an hour later, or when it is activated. */
-    publish(alg: Key): Promise<KeyState[]>
-    activate(kid: string): Promise<KeyState[]>
-    retire(kid: string): Promise<KeyState[]>
-    revoke(kid: string): Promise<KeyState[]>
-    /** A private JWK signs from now on. */
-    pin(jwk: JsonWebKey): Promise<KeyState[]>
-  }
-  faults: {
-    add(fault: FaultInput): Promise<void>
-    clear(): Promise<void>
-  }
-  /** What came in: newest last. */
-  requests(filter?: { client_id?: string; path?: string }): Promise<ReceivedRequest[]>
-  /** What was issued: newest last. */
-  tokens(filter?: { client_id?: string }): Promise<IssuedRecord[]>
-  events: {
-    list(filter?: {
-      type?: string
-      organization?: string
-      after?: number
-    }): Promise<(AuditEvent & { seq: number })[]>
-    /** Each event once it is written, from those that are there on. */
-    stream(filter?: { type?: string; organization?: string; after?: number }): AsyncGenerator<AuditEvent>
-  }
-}
+// No import of the server's: this file is published, and runs in Node and Deno as it does in Bun.
 
 export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
@@ -80,15 +18,15 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
     // Read to its end, or the connection is not used again.
     await (await send(method, path, body)).text()
   }
-  const query = (filter: Record<string, string | number | undefined> = {}): string => {
+  const query = (filter: object = {}): string => {
     const given = Object.entries(filter).filter(([, value]) => value !== undefined)
     return given.length > 0
       ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
       : ''
   }
   const list = async <T>(path: string): Promise<T[]> => (await ask<{ data: T[] }>('GET', path)).data
-  const setClock = (change: SetClock): Promise<void> => run('POST', 'clock', change)
-  const setKeys = async (change: SetKeys): Promise<KeyState[]> =>
+  const setClock = (change: object): Promise<void> => run('POST', 'clock', change)
+  const setKeys = async (change: object): Promise<KeyState[]> =>
     (await ask<{ keys: KeyState[] }>('POST', 'keys', change)).keys
 
   return {
@@ -101,7 +39,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
     seed: seed => run('POST', 'seed', seed),
     reset: options => run('POST', 'reset', options ?? {}),
     clock: {
-      now: async () => new Date((await ask<Clock>('GET', 'clock')).now),
+      now: async () => new Date((await ask<{ now: string }>('GET', 'clock')).now),
       freeze: () => setClock({ freeze: true }),
       set: time => setClock({ set: new Date(time).getTime() }),
       advance: ms => setClock({ advance: ms }),

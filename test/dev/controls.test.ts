@@ -1,0 +1,409 @@
+import { describe, expect, test } from 'bun:test'
+import { startGatehouse } from '#src/testing/index.ts'
+import type { Json } from '#test/support/app.ts'
+import { BAD_TOKENS, type BadToken, createVerifier } from './sdk.ts'
+
+const MINUTE = 60_000
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+
+const clientToken = async (url: string, client_id = 'dev-service'): Promise<Response> =>
+  fetch(`${url}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret: 'dev-secret' }),
+  })
+
+const jwksOf = async (url: string): Promise<string[]> =>
+  ((await (await fetch(`${url}/.well-known/jwks.json`)).json()) as Json).keys.map(({ kid }: Json) => kid)
+
+describe('dev 7: mint', () => {
+  test('for a seeded user: their claims, in a session that this server honours', async () => {
+    await using server = await startGatehouse()
+    const { token, claims } = await server.mint({ user: 'alice', scope: 'openid profile email' })
+    expect(claims).toMatchObject({
+      iss: server.url,
+      sub: '0190a11c-e000-7000-8000-000000000001',
+      aud: 'dev-service',
+      preferred_username: 'alice',
+      roles: ['user'],
+      scope: 'openid profile email',
+      org_id: 'default',
+    })
+    const answer = await fetch(`${server.url}/oauth/userinfo`, bearer(token))
+    expect(await answer.json()).toMatchObject({ email: 'alice@example.com' })
+    const verifier = createVerifier({ issuer: server.url, audience: 'dev-service' })
+    expect((await verifier.verify(token)).roles).toEqual(['user'])
+  })
+
+  test('by e-mail or id, for another client, with any claims, roles and lifetime', async () => {
+    await using server = await startGatehouse()
+    const { claims, expires_in } = await server.mint({
+      user: 'ALICE@example.com',
+      client_id: 'dev-web',
+      roles: ['editor'],
+      claims: { tier: 'gold', email: null, nested: { a: [1] } },
+      expires_in: 90,
+    })
+    expect(expires_in).toBe(90)
+    expect(claims).toMatchObject({ aud: 'dev-web', roles: ['editor'], tier: 'gold', nested: { a: [1] } })
+    expect(claims).not.toHaveProperty('email')
+    const byId = await server.mint({ user: 'usr_0190a11c-e000-7000-8000-000000000001' })
+    expect(byId.claims.preferred_username).toBe('alice')
+  })
+
+  test('a made-up user has the same subject each time, another one another', async () => {
+    await using server = await startGatehouse()
+    const [one, again, other] = await Promise.all(
+      ['somebody', 'somebody', 'somebody-else'].map(user => server.mint({ user })),
+    )
+    expect(one?.claims.sub).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(again?.claims.sub).toBe(one?.claims.sub)
+    expect(other?.claims.sub).not.toBe(one?.claims.sub)
+    expect(one?.claims.email).toBe('somebody@example.com')
+  })
+
+  test('without a user it is the client that speaks', async () => {
+    await using server = await startGatehouse()
+    const { claims } = await server.mint({ scope: 'read' })
+    expect(claims).toMatchObject({ sub: 'dev-service', client_id: 'dev-service', scope: 'read' })
+    expect(claims).not.toHaveProperty('roles')
+  })
+
+  test('an admin minted is an admin', async () => {
+    await using server = await startGatehouse()
+    const answer = async (user: string) => {
+      const { token } = await server.mint({ user, scope: 'admin' })
+      return (await fetch(`${server.url}/api/v1/admin/users`, bearer(token))).status
+    }
+    expect([await answer('admin'), await answer('alice')]).toEqual([200, 403])
+  })
+
+  test('what is wrong with a call is said', async () => {
+    await using server = await startGatehouse()
+    expect(server.mint({ organization: 'nowhere' })).rejects.toThrow(
+      /organization: The slug of an organization/,
+    )
+    expect(server.mint({ bad: 'worse' as BadToken })).rejects.toThrow(/bad: One of: expired, not-yet-valid/)
+  })
+})
+
+test.each(Object.entries(BAD_TOKENS))('dev 8: the bad token %s is refused as %s', async (bad, code) => {
+  await using server = await startGatehouse()
+  const verifier = createVerifier({ issuer: server.url, audience: 'dev-service' })
+  await verifier.verify((await server.mint({ user: 'alice' })).token)
+  const { token } = await server.mint({ user: 'alice', bad: bad as BadToken })
+  expect(verifier.verify(token)).rejects.toMatchObject({ code })
+})
+
+describe('dev 9: clock', () => {
+  test('freeze, set and advance move issuing, validation and sessions alike', async () => {
+    await using server = await startGatehouse()
+    await server.clock.freeze()
+    await server.clock.set('2030-01-01T00:00:00Z')
+    expect(await server.clock.now()).toEqual(new Date('2030-01-01T00:00:00Z'))
+    const { token, claims } = await server.mint({ user: 'alice', expires_in: 600 })
+    expect(claims.iat).toBe(Date.UTC(2030, 0, 1) / 1000)
+    const status = async () => (await fetch(`${server.url}/oauth/userinfo`, bearer(token))).status
+    expect(await status()).toBe(200)
+    await server.clock.advance(11 * MINUTE)
+    expect(await status()).toBe(401)
+    await server.clock.advance(-5 * MINUTE)
+    expect(await status()).toBe(200)
+    await server.clock.reset()
+    expect(Math.abs((await server.clock.now()).getTime() - Date.now())).toBeLessThan(MINUTE)
+  })
+
+  test('a published key signs once its time has come', async () => {
+    await using server = await startGatehouse()
+    const before = (await server.mint()).token
+    const [next] = (await server.keys.publish('ES256')).filter(({ state }) => state === 'next')
+    const kidOf = (token: string) =>
+      JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
+    expect(kidOf((await server.mint()).token)).toBe(kidOf(before))
+    await server.clock.advance(16 * MINUTE)
+    expect(kidOf((await server.mint()).token)).toBe(next?.kid)
+  })
+})
+
+describe('dev 10: faults', () => {
+  test('by endpoint, n times: a status, then all is well', async () => {
+    await using server = await startGatehouse()
+    await server.faults.add({ endpoint: 'token', status: 503, times: 2 })
+    const statuses = []
+    for (let i = 0; i < 3; i++) statuses.push((await clientToken(server.url)).status)
+    expect(statuses).toEqual([503, 503, 200])
+  })
+
+  test('an OAuth error, for one client alone', async () => {
+    await using server = await startGatehouse()
+    await server.faults.add({ endpoint: 'token', error: 'invalid_client', status: 401, client_id: 'dev-web' })
+    const refused = await fetch(`${server.url}/oauth/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa('dev-web:x')}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials' }),
+    })
+    expect([refused.status, ((await refused.json()) as Json).error]).toEqual([401, 'invalid_client'])
+    expect((await clientToken(server.url)).status).toBe(200)
+  })
+
+  test('discovery and key set included: malformed bodies, cut connections, delays, and cleared', async () => {
+    await using server = await startGatehouse()
+    await server.faults.add({ endpoint: 'discovery', malformed: true })
+    const discovery = await fetch(`${server.url}/.well-known/openid-configuration`)
+    expect(discovery.json()).rejects.toThrow()
+    await server.faults.add({ endpoint: 'jwks', reset: true })
+    expect(fetch(`${server.url}/.well-known/jwks.json`)).rejects.toThrow()
+    await server.faults.clear()
+    await server.faults.add({ endpoint: '/.well-known/*', delay: 20, times: 1 })
+    expect((await fetch(`${server.url}/.well-known/jwks.json`)).status).toBe(200)
+  })
+
+  test('no answer until the caller gives up', async () => {
+    await using server = await startGatehouse()
+    await server.faults.add({ endpoint: 'jwks', hang: true })
+    const asked = fetch(`${server.url}/.well-known/jwks.json`, { signal: AbortSignal.timeout(50) })
+    expect(asked).rejects.toThrow(/timed out/)
+  })
+
+  test('a fault is one thing', async () => {
+    await using server = await startGatehouse()
+    expect(server.faults.add({ endpoint: 'token', hang: true, reset: true })).rejects.toThrow(/Exactly one/)
+    expect(server.faults.add({ endpoint: 'nowhere' as 'jwks', status: 500 })).rejects.toThrow(
+      /or one of: authorize/,
+    )
+  })
+})
+
+describe('dev 11: keys', () => {
+  test('pre-publish, activate, retire, revoke', async () => {
+    await using server = await startGatehouse()
+    const [first] = (await server.keys.list()).filter(({ alg }) => alg === 'ES256')
+    const states = (keys: Json[]) => keys.filter(({ alg }) => alg === 'ES256').map(({ state }) => state)
+    expect(server.keys.retire(first?.kid ?? '')).rejects.toThrow(/signs at present/)
+    const published = await server.keys.publish('ES256')
+    expect(states(published)).toEqual(['signing', 'next'])
+    const next = published.find(({ state }) => state === 'next')?.kid ?? ''
+    expect(await jwksOf(server.url)).toContain(next)
+    const old = (await server.mint({ user: 'alice' })).token
+    expect(states(await server.keys.activate(next))).toEqual(['retired', 'signing'])
+    const userinfo = async () => (await fetch(`${server.url}/oauth/userinfo`, bearer(old))).status
+    expect(await userinfo()).toBe(200)
+    expect(states(await server.keys.retire(first?.kid ?? ''))).toEqual(['signing'])
+    expect(await userinfo()).toBe(401)
+    const revoked = await server.keys.revoke(next)
+    expect(states(revoked)).toEqual(['signing'])
+    expect(await jwksOf(server.url)).not.toContain(next)
+  })
+
+  test('a pinned key signs under its own kid', async () => {
+    const { privateKey } = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
+      'sign',
+    ])
+    const jwk = { ...(await crypto.subtle.exportKey('jwk', privateKey)), kid: 'pinned', alg: 'ES256' }
+    await using server = await startGatehouse({ key: jwk })
+    const { token } = await server.mint()
+    expect(JSON.parse(atob(token.split('.')[0] ?? '')).kid).toBe('pinned')
+    expect(await jwksOf(server.url)).toContain('pinned')
+    expect(server.keys.pin({ kty: 'oct', k: 'x' })).rejects.toThrow(/private RSA or EC key/)
+    expect(JSON.stringify(await (await fetch(`${server.url}/.well-known/jwks.json`)).json())).not.toContain(
+      '"d"',
+    )
+  })
+})
+
+describe('dev 12: reset', () => {
+  test('the whole server is as it was seeded; keys survive', async () => {
+    await using server = await startGatehouse()
+    const before = await server.events.list()
+    const { token } = await server.mint({ user: 'alice' })
+    await jwksOf(server.url)
+    const keys = await server.keys.list()
+    await server.users.put(
+      { username: 'carol', email: 'carol@example.com' },
+      { username: 'alice', email: 'a@example.com' },
+    )
+    await server.clock.set('2030-01-01T00:00:00Z')
+    await server.faults.add({ endpoint: 'jwks', status: 500 })
+    await server.reset()
+    expect((await server.users.list()).map(({ username, email }) => [username, email])).toEqual([
+      ['alice', 'alice@example.com'],
+      ['admin', 'admin@example.com'],
+    ])
+    expect(await server.events.list()).toEqual(before)
+    expect((await server.clock.now()).getFullYear()).toBeLessThan(2030)
+    expect(await server.requests()).toEqual([])
+    expect(await server.keys.list()).toEqual(keys)
+    expect((await fetch(`${server.url}/oauth/userinfo`, bearer(token))).status).toBe(401)
+    expect((await clientToken(server.url)).status).toBe(200)
+  })
+
+  test('counts and search are right again', async () => {
+    await using server = await startGatehouse()
+    const { token } = await server.mint({ user: 'admin', scope: 'admin' })
+    const admin = async (path: string): Promise<Json> =>
+      (
+        await fetch(
+          `${server.url}/api/v1/admin${path}`,
+          bearer((await server.mint({ user: 'admin', scope: 'admin' })).token),
+        )
+      ).json()
+    expect(token).toBeString()
+    const look = async () => ({
+      organizations: (await admin('/organizations')).data.map(({ slug, user_count }: Json) => [
+        slug,
+        user_count,
+      ]),
+      roles: (await admin('/roles')).data.map(({ name, user_count }: Json) => [name, user_count]),
+      total: (await admin('/users')).pagination.total,
+      found: (await admin('/users?search=alice')).data.length,
+    })
+    const before = await look()
+    await server.users.put({ username: 'alice-two', email: 'alice-two@example.com' })
+    expect(await look()).not.toEqual(before)
+    await server.reset()
+    expect(await look()).toEqual(before)
+  })
+
+  test('one organization alone, while others go on', async () => {
+    const worker = (slug: string) => ({
+      username: 'tester',
+      email: `tester@${slug}.example`,
+      organization: slug,
+    })
+    await using server = await startGatehouse({
+      seed: {
+        organizations: [{ slug: 'worker-1' }, { slug: 'worker-2' }],
+        users: [worker('worker-1'), worker('worker-2')],
+        groups: [{ name: 'testers', organization: 'worker-1', roles: ['user'], members: ['tester'] }],
+        clients: [
+          {
+            client_id: 'one',
+            organization: 'worker-1',
+            type: 'confidential',
+            client_secret: 'dev-secret',
+            grant_types: ['client_credentials'],
+            scopes: ['read'],
+          },
+        ],
+      },
+    })
+    for (const organization of ['worker-1', 'worker-2'])
+      await server.users.put({ username: 'extra', email: 'extra@example.com', organization })
+    const kept = await server.mint({
+      user: 'tester',
+      organization: 'worker-2',
+      client_id: 'one',
+      scope: 'openid',
+    })
+    await server.users.remove('tester', { organization: 'worker-1' })
+    await server.reset({ organization: 'worker-1' })
+    const names = async (organization: string) =>
+      (await server.users.list({ organization })).map(({ username }) => username)
+    expect(await names('worker-1')).toEqual(['tester'])
+    expect(await names('worker-2')).toEqual(['tester', 'extra'])
+    expect((await clientToken(server.url, 'one')).status).toBe(200)
+    expect((await server.mint({ user: 'tester', organization: 'worker-1' })).claims.roles).toEqual(['user'])
+    expect((await fetch(`${server.url}/oauth/userinfo`, bearer(kept.token))).status).toBe(200)
+    expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
+  })
+
+  test('an organization that came later is gone', async () => {
+    await using server = await startGatehouse()
+    await server.seed({
+      organizations: [{ slug: 'later' }],
+      users: [{ username: 'guest', email: 'guest@example.com', organization: 'later' }],
+    })
+    await server.reset({ organization: 'later' })
+    expect(server.users.list({ organization: 'later' })).rejects.toThrow(/does not exist/)
+  })
+})
+
+describe('dev 6: users and seeds over HTTP', () => {
+  test('users are created, changed and removed, through the services', async () => {
+    await using server = await startGatehouse()
+    await server.users.put({ username: 'carol', email: 'carol@example.com', password: 'x', roles: ['admin'] })
+    await server.users.put({
+      username: 'carol',
+      email: 'carol@example.com',
+      roles: ['user'],
+      attributes: { a: 1 },
+    })
+    const [carol] = (await server.users.list()).filter(({ username }) => username === 'carol')
+    expect(carol).toMatchObject({ roles: ['user'], attributes: { a: 1 } })
+    const types = (await server.events.list()).map(({ type }) => type).slice(-2)
+    expect(types).toEqual(['user.created', 'user.updated'])
+    await server.users.remove('carol')
+    expect((await server.users.list()).map(({ username }) => username)).toEqual(['alice', 'admin'])
+    expect((await server.events.list()).at(-1)?.type).toBe('user.deleted')
+  })
+
+  test('a refusal names each mistake', async () => {
+    await using server = await startGatehouse()
+    const seed = { users: [{ username: 'carol', email: 'carol@example.com', roles: ['ghost'] }] }
+    expect(server.seed(seed)).rejects.toThrow(/users\[0\]\.roles: The organization has no role ghost/)
+  })
+})
+
+describe('dev 15: what was received, issued and recorded', () => {
+  test('requests and tokens by client', async () => {
+    await using server = await startGatehouse()
+    await clientToken(server.url)
+    await fetch(`${server.url}/oauth/authorize?client_id=dev-web&state=s`, { redirect: 'manual' })
+    expect(await server.requests({ client_id: 'dev-web' })).toMatchObject([
+      { method: 'GET', path: '/oauth/authorize', parameters: { state: 's' }, status: 400 },
+    ])
+    expect(await server.requests({ path: '/oauth/token' })).toMatchObject([
+      {
+        method: 'POST',
+        client_id: 'dev-service',
+        parameters: { grant_type: 'client_credentials' },
+        status: 200,
+      },
+    ])
+    await server.mint({ client_id: 'dev-web', user: 'alice' })
+    expect(
+      (await server.tokens()).map(({ client_id, grant_type, kind }) => [client_id, grant_type, kind]),
+    ).toEqual([
+      ['dev-service', 'client_credentials', 'access_token'],
+      ['dev-web', 'mint', 'access_token'],
+    ])
+    expect(await server.tokens({ client_id: 'dev-web' })).toMatchObject([
+      { claims: { preferred_username: 'alice' } },
+    ])
+  })
+
+  test('audit events as a list and as a stream', async () => {
+    await using server = await startGatehouse()
+    const after = (await server.events.list()).at(-1)?.seq ?? 0
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const { type } of server.events.stream({ after })) {
+        seen.push(type)
+        if (seen.length === 3) return
+      }
+    })()
+    await clientToken(server.url)
+    await server.mint({ user: 'alice' })
+    await reading
+    expect(seen).toEqual(['token.issued', 'session.created', 'token.issued'])
+    expect((await server.events.list({ type: 'session.created' })).length).toBe(1)
+  })
+})
+
+describe('dev 6: guarded', () => {
+  test('by the token that was printed once', async () => {
+    await using server = await startGatehouse()
+    const ask = async (headers: Record<string, string>) =>
+      (await fetch(`${server.url}/dev/users`, { headers })).status
+    expect([await ask({}), await ask({ authorization: 'Bearer wrong' })]).toEqual([401, 401])
+  })
+
+  test('an unknown control is 404, as is every control of a server that is none of development', async () => {
+    const { startApp } = await import('#test/support/app.ts')
+    const app = await startApp()
+    for (const path of ['/dev/mint', '/dev/users', '/dev/pick', '/dev/'])
+      expect([(await app.call(path)).status, (await app.call(path, { method: 'POST' })).status]).toEqual([
+        404, 404,
+      ])
+  })
+})

@@ -1,0 +1,394 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Json } from '#test/support/app.ts'
+import { EXECUTABLE, gatehouse, startDev } from '#test/support/development.ts'
+import { createVerifier } from './sdk.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const claimsOf = (token: string): Json =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+
+const file = async (name: string, content: unknown): Promise<string> => {
+  const path = join(folder, name)
+  await Bun.write(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+describe('dev 1: gatehouse dev', () => {
+  test('needs no settings, is seeded, and leaves nothing behind', async () => {
+    const server = await startDev()
+    const { ready } = server
+    expect(ready).toMatchObject({
+      event: 'ready',
+      url: `http://localhost:${ready.port}`,
+      client_id: 'dev-service',
+    })
+    const discovery: Json = await (await fetch(`${ready.url}/.well-known/openid-configuration`)).json()
+    expect([discovery.issuer, discovery.token_endpoint]).toEqual([ready.url, `${ready.url}/oauth/token`])
+    const users: Json = await (
+      await fetch(`${ready.url}/dev/users`, { headers: { authorization: `Bearer ${ready.control_token}` } })
+    ).json()
+    expect(users.data.map(({ username, roles }: Json) => [username, roles])).toEqual([
+      ['alice', ['user']],
+      ['admin', ['admin', 'user']],
+    ])
+    expect(existsSync(ready.data_dir)).toBe(true)
+    server.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(existsSync(ready.data_dir)).toBe(false)
+  })
+
+  test('on a terminal it says issuer, clients, users, and a curl line that works as printed', async () => {
+    await using server = await startDev([], { terminal: true })
+    const text = server.output()
+    const plain = Bun.stripANSI(text)
+    expect(text).not.toBe(plain)
+    const column = (name: string) =>
+      plain
+        .split('\n')
+        .find(line => line.includes(name))
+        ?.indexOf('Gatehouse-dev-1')
+    expect(column('alice')).toBe(column('admin ') ?? -1)
+    for (const name of ['Issuer', 'dev-web', 'dev-service', 'dev-secret', 'gatehouse-admin'])
+      expect(plain).toContain(name)
+    const line = /curl .*/.exec(plain)?.[0] ?? ''
+    const answer = await Bun.$`sh -c ${line}`.json()
+    expect(claimsOf(answer.access_token).sub).toBe('dev-service')
+    const command = /gatehouse token .*/.exec(plain)?.[0].trim().split(' ').slice(1) ?? []
+    const { stdout } = await gatehouse(command)
+    expect(claimsOf(stdout).preferred_username).toBe('alice')
+  })
+
+  test('a port that is taken and a setting that is wrong are one line each', async () => {
+    await using server = await startDev()
+    const { code, stderr } = await gatehouse(['dev', '--port', String(server.ready.port)])
+    expect([code, stderr.trim()]).toEqual([
+      2,
+      `gatehouse: 127.0.0.1:${server.ready.port} is in use by another program: choose another --port, or 0 for any.`,
+    ])
+    expect((await gatehouse(['dev', '--port', 'x'])).stderr).toContain('a whole number from 0 to 65535')
+  })
+})
+
+describe('dev 4: ready', () => {
+  test('the ready file and readyz come when everything answers', async () => {
+    const ready_file = join(folder, 'ready.json')
+    await using server = await startDev(['--ready-file', ready_file])
+    expect(JSON.parse(readFileSync(ready_file, 'utf8'))).toEqual(server.ready)
+    expect(statSync(ready_file).mode & 0o777).toBe(0o600)
+    expect((await gatehouse(['healthcheck', '--url', server.ready.url])).code).toBe(0)
+    expect((await gatehouse(['healthcheck', '--url', 'http://127.0.0.1:9'])).code).toBe(1)
+    const keys: Json = await (await fetch(`${server.ready.url}/.well-known/jwks.json`)).json()
+    expect(keys.keys.map(({ alg }: Json) => alg).sort()).toEqual(['ES256', 'RS256'])
+  })
+})
+
+describe('dev 2: gatehouse token', () => {
+  test('of a running server: user, scope, role, claims, lifetime, and the three outputs', async () => {
+    await using server = await startDev(['--data-dir', join(folder, 'running')])
+    const run = async (...args: string[]) =>
+      (await gatehouse(['token', '--data-dir', server.ready.data_dir, ...args])).stdout.trim()
+    const claims = claimsOf(
+      await run(
+        '--user',
+        'alice',
+        '--scope',
+        'a b',
+        '--role',
+        'admin',
+        '--claim',
+        'tier=gold',
+        'n=3',
+        '--expires-in',
+        '1h',
+      ),
+    )
+    expect(claims).toMatchObject({
+      scope: 'a b',
+      roles: ['admin'],
+      tier: 'gold',
+      n: 3,
+      iss: server.ready.url,
+    })
+    expect(claims.exp - claims.iat).toBe(3600)
+    expect(await run('-o', 'header')).toMatch(/^Authorization: Bearer ey/)
+    expect(JSON.parse(await run('-o', 'json'))).toMatchObject({ token_type: 'Bearer', expires_in: 3600 })
+    const verifier = createVerifier({ issuer: server.ready.url, audience: 'dev-service' })
+    expect(verifier.verify(await run('--bad', 'expired'))).rejects.toMatchObject({ code: 'token_expired' })
+  })
+
+  test('of a data directory of development whose server is gone', async () => {
+    const data_dir = join(folder, 'kept')
+    const server = await startDev(['--data-dir', data_dir])
+    server.kill('SIGTERM')
+    await server.exited
+    const { stdout } = await gatehouse([
+      'token',
+      '--data-dir',
+      data_dir,
+      '--user',
+      'somebody',
+      '--claim',
+      'a=b',
+    ])
+    expect(claimsOf(stdout)).toMatchObject({ a: 'b', iss: server.ready.url, aud: 'dev-service' })
+    await using again = await startDev(['--data-dir', data_dir])
+    const keys: Json = await (await fetch(`${again.ready.url}/.well-known/jwks.json`)).json()
+    const { kid } = JSON.parse(Buffer.from(stdout.split('.')[0] ?? '', 'base64url').toString())
+    expect(keys.keys.map((key: Json) => key.kid)).toContain(kid)
+  })
+
+  test('of production: a real user with their real rights, recorded, and nothing else', async () => {
+    const data_dir = join(folder, 'production')
+    const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: 'https://id.example.com' }
+    const seed = await file('production.yaml', {
+      users: [
+        { username: 'alice', email: 'alice@example.com' },
+        { username: 'bob', email: 'bob@example.com', enabled: false },
+      ],
+      clients: [
+        {
+          client_id: 'shop',
+          type: 'confidential',
+          client_secret: 'shop-secret',
+          grant_types: ['authorization_code'],
+          redirect_uris: ['https://shop.example/callback'],
+          scopes: ['openid', 'orders'],
+        },
+      ],
+    })
+    expect((await gatehouse(['apply', seed], env)).code).toBe(0)
+    const token = (...args: string[]) => gatehouse(['token', '--client', 'shop', ...args], env)
+    const { stdout } = await token('--user', 'alice', '--scope', 'orders')
+    expect(claimsOf(stdout)).toMatchObject({
+      iss: 'https://id.example.com',
+      preferred_username: 'alice',
+      roles: ['user'],
+      scope: 'orders',
+    })
+    const refused = async (...args: string[]) => {
+      const { code, stderr } = await token(...args)
+      expect(code).toBe(2)
+      return stderr
+    }
+    expect(await refused('--user', 'nobody')).toContain('no such user')
+    expect(await refused('--user', 'bob')).toContain('disabled')
+    expect(await refused()).toContain('--user')
+    for (const option of [
+      ['--role', 'admin'],
+      ['--claim', 'a=b'],
+      ['--bad', 'expired'],
+    ])
+      expect(await refused('--user', 'alice', ...option)).toContain('only in development')
+    expect(await refused('--user', 'alice', '--scope', 'orders admin')).toContain('has no admin')
+    expect(await refused('--user', 'alice', '--expires-in', '2h')).toContain("client's 60 minutes")
+    const { Database } = await import('bun:sqlite')
+    using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
+    const events = db
+      .query("SELECT type, metadata FROM events WHERE type LIKE 'token.%' OR type LIKE 'session.%'")
+      .all() as Json[]
+    expect(events.map(({ type }) => type)).toEqual(['session.created', 'token.issued'])
+    expect(JSON.parse(events[1].metadata)).toEqual({
+      client_id: 'shop',
+      grant_type: 'command_line',
+      scope: 'orders',
+    })
+    const { code, stderr } = await gatehouse(['dev', '--data-dir', data_dir, '--port', '0'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('none of development')])
+  })
+})
+
+describe('dev 3: gatehouse exec', () => {
+  test('runs the command with the variables of the resource-server package, and returns its exit code', async () => {
+    const script = 'env | grep ^SERVICE_ | sort; exit 7'
+    const { code, stdout } = await gatehouse(['exec', '--', 'sh', '-c', script])
+    expect(code).toBe(7)
+    expect(stdout.replace(/=.*(TOKEN|URL).*/g, '')).toMatch(
+      /^SERVICE_CLIENT_ID=dev-service\nSERVICE_CLIENT_SECRET=dev-secret\nSERVICE_DEV_TOKEN=.+\nSERVICE_REALM=org_default\nSERVICE_URL=http:\/\/localhost:\d+\n$/,
+    )
+  })
+
+  test('the server is there while the command runs and gone afterwards', async () => {
+    const { stdout } = await gatehouse([
+      'exec',
+      '--',
+      'sh',
+      '-c',
+      'echo $SERVICE_URL; curl -s $SERVICE_URL/readyz',
+    ])
+    const [url = '', readyz = ''] = stdout.trim().split('\n')
+    expect(JSON.parse(readyz)).toEqual({ status: 'ready' })
+    expect(fetch(url)).rejects.toThrow()
+  })
+
+  test('another client, a seed of its own; a command killed or unknown', async () => {
+    const seed = await file('exec.yaml', {
+      organizations: [{ id: 'org_0192d3a4-5b6c-7d8e-9f00-112233445566', slug: 'acme' }],
+      clients: ['one', 'two'].map(client_id => ({
+        client_id,
+        organization: 'acme',
+        type: 'confidential',
+        client_secret: `${client_id}-secret`,
+        grant_types: ['client_credentials'],
+        scopes: [],
+      })),
+    })
+    const run = (...args: string[]) => gatehouse(['exec', '--seed', seed, ...args])
+    const { stdout } = await run(
+      '--client',
+      'two',
+      '--',
+      'sh',
+      '-c',
+      'echo $SERVICE_CLIENT_ID $SERVICE_CLIENT_SECRET $SERVICE_REALM',
+    )
+    expect(stdout.trim()).toBe('two two-secret org_0192d3a4-5b6c-7d8e-9f00-112233445566')
+    expect((await run('--client', 'three', '--', 'true')).stderr).toContain(
+      'no client three; there are one, two',
+    )
+    expect((await run('--', 'sh', '-c', 'kill -9 $$')).code).toBe(137)
+    expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
+  })
+
+  test('a seed that is refused runs nothing', async () => {
+    const seed = await file('wrong.yaml', 'users: [{ username: x }]')
+    const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`${seed}: users[0].username: 3 to 128 letters`)
+  })
+})
+
+describe('dev 13: the issuer is fixed', () => {
+  test('whatever Host says; the internal address is for the endpoints that servers call; a mismatch is warned of once', async () => {
+    await using server = await startDev([
+      '--url',
+      'http://gatehouse.test:8080',
+      '--internal-url',
+      'http://gatehouse:8080',
+      '--public-issuer',
+    ])
+    const { local_url } = server.ready
+    const discovery: Json = await (await fetch(`${local_url}/.well-known/openid-configuration`)).json()
+    expect(discovery).toMatchObject({
+      issuer: 'http://gatehouse.test:8080',
+      authorization_endpoint: 'http://gatehouse.test:8080/oauth/authorize',
+      token_endpoint: 'http://gatehouse:8080/oauth/token',
+      jwks_uri: 'http://gatehouse:8080/.well-known/jwks.json',
+    })
+    await fetch(`${local_url}/readyz`)
+    const warnings = (await server.untilOutput(/"event":"host"/))
+      .split('\n')
+      .filter(line => line.includes('"event":"host"'))
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toContain('start it with --url')
+  })
+
+  test('dev 15: an issuer that is not this machine needs a second flag', async () => {
+    const { code, stderr } = await gatehouse(['dev', '--port', '0', '--url', 'https://id.example.com'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--public-issuer')])
+  })
+})
+
+test('dev 15: --tls serves https with a certificate that can be trusted', async () => {
+  await using server = await startDev(['--tls'])
+  const { url, ca_file, port } = server.ready
+  expect(url).toBe(`https://localhost:${port}`)
+  const answer = await Bun.$`curl -s --cacert ${ca_file} ${url}/.well-known/openid-configuration`.json()
+  expect(answer.issuer).toBe(url)
+  expect((await Bun.$`curl -s ${url}/readyz`.nothrow()).exitCode).not.toBe(0)
+})
+
+test('dev 6: --dev-host opens the controls to other machines, --host does not', async () => {
+  const address = Object.values((await import('node:os')).networkInterfaces())
+    .flatMap(all => all ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')?.address
+  const status = async (option: string): Promise<number[]> => {
+    await using server = await startDev([option, '0.0.0.0'])
+    const { port, control_token } = server.ready
+    const headers = { authorization: `Bearer ${control_token}` }
+    return Promise.all(
+      ['127.0.0.1', address ?? '127.0.0.1'].map(
+        async host => (await fetch(`http://${host}:${port}/dev/clock`, { headers })).status,
+      ),
+    )
+  }
+  expect(await status('--dev-host')).toEqual([200, 200])
+  expect(await status('--host')).toEqual(address ? [200, 404] : [200, 200])
+})
+
+test('dev 11: --key signs with a key from a file', async () => {
+  const { privateKey } = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
+    'sign',
+  ])
+  const jwk = await file('key.json', {
+    ...(await crypto.subtle.exportKey('jwk', privateKey)),
+    kid: 'from-a-file',
+  })
+  await using server = await startDev(['--key', jwk])
+  const keys: Json = await (await fetch(`${server.ready.url}/.well-known/jwks.json`)).json()
+  expect(keys.keys.map(({ kid }: Json) => kid)).toContain('from-a-file')
+})
+
+describe('dev 5: plan, apply, export, and a file at each start', () => {
+  const seed = {
+    organizations: [{ slug: 'acme', name: 'Acme' }],
+    users: [
+      { username: 'alice', email: 'alice@example.com', organization: 'acme', password: 'Correct-horse-7' },
+    ],
+  }
+
+  test('plan shows, apply does, plan then has nothing to show; beside a running server too', async () => {
+    const env = { GATEHOUSE_DATA_DIR: join(folder, 'applied') }
+    const path = await file('seed.yaml', seed)
+    expect((await gatehouse(['plan', path], env)).stderr).toContain('there is no instance here')
+    expect((await gatehouse(['apply', path], env)).stdout).toBe(
+      '+ organization acme\n+ user acme/alice\n2 created, 0 changed, 0 deleted.\n',
+    )
+    expect((await gatehouse(['plan', path], env)).stdout).toBe('Everything is as the file says.\n')
+    const { serveExecutable } = await import('#test/support/executable.ts')
+    await using server = await serveExecutable({}, env.GATEHOUSE_DATA_DIR)
+    const changed = await file('changed.yaml', {
+      ...seed,
+      organizations: [{ slug: 'acme', name: 'Acme Corp' }],
+      users: [],
+    })
+    expect((await gatehouse(['plan', changed, '--prune'], env)).stdout).toBe(
+      '- user acme/alice\n~ organization acme: name\n0 to create, 1 to change, 1 to delete.\n',
+    )
+    expect((await gatehouse(['apply', changed, '--prune'], env)).code).toBe(0)
+    expect((await server.admin('GET', '/organizations/acme')).body.name).toBe('Acme Corp')
+    const exported = join(folder, 'export.yaml')
+    await gatehouse(['export', exported, '--secrets'], env)
+    expect(statSync(exported).mode & 0o777).toBe(0o600)
+    expect((await gatehouse(['plan', exported], env)).stdout).toBe('Everything is as the file says.\n')
+  })
+
+  test('serve applies the file of its settings at each start, and does not start with a wrong one', async () => {
+    const { serveExecutable } = await import('#test/support/executable.ts')
+    const data_dir = join(folder, 'served')
+    mkdirSync(data_dir)
+    const path = await file('served.yaml', seed)
+    for (const name of ['Acme', 'Acme Corp']) {
+      await file('served.yaml', { ...seed, organizations: [{ slug: 'acme', name }] })
+      await using server = await serveExecutable({ GATEHOUSE_SEED_FILE: path }, data_dir)
+      expect((await server.admin('GET', '/organizations/acme')).body.name).toBe(name)
+    }
+    await file('served.yaml', { users: [{ username: 'bob', email: 'bob@example.com', roles: ['ghost'] }] })
+    const { code, stderr } = await gatehouse(['serve'], {
+      GATEHOUSE_SEED_FILE: path,
+      GATEHOUSE_DATA_DIR: data_dir,
+      GATEHOUSE_PORT: '0',
+    })
+    expect([code, stderr]).toEqual([2, expect.stringContaining('no role ghost')])
+  })
+
+  test('the JSON Schema is published', async () => {
+    const { stdout } = await gatehouse(['openapi', '--seed-schema'])
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'object', additionalProperties: false })
+    expect(existsSync(EXECUTABLE)).toBe(true)
+  })
+})

@@ -1,0 +1,59 @@
+import { join } from 'node:path'
+import type { Json } from './app.ts'
+import { gatehouse } from './executable.ts'
+
+export { gatehouse }
+
+export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
+
+export interface Development extends AsyncDisposable {
+  /** What it said when it was ready; nothing on a terminal. */
+  ready: Json
+  output(): string
+  /** What was printed, once it holds this. */
+  untilOutput(pattern: RegExp): Promise<string>
+  kill(signal: 'SIGTERM'): void
+  exited: Promise<number>
+}
+
+/** `gatehouse dev` on a free port; on a terminal it prints for a person. */
+export const startDev = async (args: string[] = [], { terminal = false } = {}): Promise<Development> => {
+  const command = [EXECUTABLE, 'dev', '--port', '0', ...args]
+  const child = Bun.spawn(terminal ? ['script', '-qec', command.join(' '), '/dev/null'] : command, {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm-256color' },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  let output = ''
+  let more = Promise.withResolvers<void>()
+  const collect = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      output += decoder.decode(chunk, { stream: true })
+      more.resolve()
+      more = Promise.withResolvers()
+    }
+  }
+  const ended = Promise.all([collect(child.stdout), collect(child.stderr)])
+  const untilOutput = async (pattern: RegExp): Promise<string> => {
+    while (!pattern.test(output)) {
+      const over = await Promise.race([more.promise.then(() => false), ended.then(() => true)])
+      if (over && !pattern.test(output)) throw new Error(`never printed ${pattern}:\n${output}`)
+    }
+    return output
+  }
+  await untilOutput(terminal ? /gatehouse token/ : /\{"event":"ready".*\}\n/)
+  const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
+  return {
+    ready: line && JSON.parse(line),
+    output: () => output,
+    untilOutput,
+    kill: signal => child.kill(signal),
+    exited: child.exited,
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGTERM')
+      await child.exited
+    },
+  }
+}

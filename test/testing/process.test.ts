@@ -1,0 +1,63 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { mkdir, rm, symlink } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { startGatehouse } from '#src/testing/index.ts'
+import { checkControls } from './cases.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folder = `${root}dist/testing-contract`
+
+const run = async (command: string[]): Promise<string> => {
+  const child = Bun.spawn(command, { cwd: root, stdout: 'pipe', stderr: 'pipe' })
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')}\n${out}\n${err}`)
+  return out
+}
+
+/** Packs the package and installs it, as a link, beside a program of its user's. */
+beforeAll(async () => {
+  await run(['bun', 'run', 'build:testing'])
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(`${folder}/node_modules/@gatehouse`, { recursive: true })
+  await symlink(`${root}dist/testing`, `${folder}/node_modules/@gatehouse/testing`)
+  await Bun.write(`${folder}/package.json`, '{ "type": "module" }')
+  const built = await Bun.build({
+    entrypoints: [`${import.meta.dir}/runner.ts`],
+    outdir: folder,
+    target: 'node',
+    packages: 'external',
+  })
+  expect(built.success).toBe(true)
+}, 60_000)
+
+const deno = [`${root}node_modules/.bin/deno`, 'run', '--node-modules-dir=manual', '--no-lock', '-A']
+
+test.each([
+  ['Node', ['node']],
+  ['Deno', deno],
+  ['Bun', ['bun']],
+])(
+  'the packed testing package starts the executable and makes every call under %s',
+  async (_, command) => {
+    const program = [`${folder}/runner.js`, '@gatehouse/testing/process', `${root}dist/gatehouse`]
+    expect((await run([...command, ...program])).trim()).toBe('ok')
+  },
+  60_000,
+)
+
+test('the packed testing package runs the server in the process under Bun', async () => {
+  expect((await run(['bun', `${folder}/runner.js`, '@gatehouse/testing'])).trim()).toBe('ok')
+})
+
+test('the same calls in this process', async () => {
+  await checkControls(options => startGatehouse(options))
+})
+
+test('what the server says when it does not start is what the caller reads', async () => {
+  const { startGatehouse } = await import('#src/testing/process.ts')
+  const started = startGatehouse({
+    executable: `${root}dist/gatehouse`,
+    seed: { users: [{ username: 'x', email: 'y' }] },
+  })
+  expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
+})

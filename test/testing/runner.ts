@@ -1,0 +1,8 @@
+/** A program of a user of the testing package, for Node, Deno and Bun: started by process.test.ts with the entry and the path of the executable. */
+import { checkControls } from './cases.ts'
+
+// Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.
+const [name = '', executable] = process.argv.slice(2)
+const { startGatehouse } = await import(name)
+await checkControls(options => startGatehouse({ ...options, executable }))
+console.log('ok')

@@ -1,0 +1,64 @@
+import { expect, test } from 'bun:test'
+import type { z } from 'zod'
+import type { AuditEvent as ServersEvent } from '#src/audit/schema.ts'
+import { endpoints, type Fault as ServersFault } from '#src/dev/faults.ts'
+import { badTokenNames, type MintInput } from '#src/dev/mint.ts'
+import type { IssuedRecord, ReceivedRequest as ServersRequest } from '#src/dev/recorder.ts'
+import type { User as ServersUser } from '#src/directory/users/schema.ts'
+import type { SeedInput } from '#src/operations/seed/schema.ts'
+import type {
+  AuditEvent,
+  BadTokenName,
+  Fault,
+  IssuedToken,
+  KeyState,
+  MintOptions,
+  ReceivedRequest,
+  Seed,
+  User,
+} from '#src/testing/types.ts'
+import type { KeyState as ServersKey } from '#src/tokens/by-hand.ts'
+
+/** What callers may say is what the server takes, and what the server gives is what callers are told. The compiler checks it. */
+type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : never
+
+const checks: true[] = [
+  true satisfies Fits<Omit<Seed, 'organizations' | 'identity_providers' | 'roles'>, SeedInput>,
+  true satisfies Fits<Omit<MintOptions, 'claims'>, MintInput>,
+  true satisfies Fits<Fault, z.input<typeof ServersFault>>,
+  true satisfies Fits<ServersEvent, AuditEvent>,
+  true satisfies Fits<ServersUser, User>,
+  true satisfies Fits<ServersRequest, ReceivedRequest>,
+  true satisfies Fits<IssuedRecord, IssuedToken>,
+  true satisfies Fits<ServersKey, KeyState>,
+]
+
+const names: Record<BadTokenName, true> = {
+  expired: true,
+  'not-yet-valid': true,
+  'wrong-iss': true,
+  'wrong-aud': true,
+  'wrong-signature': true,
+  'unknown-kid': true,
+  'alg-none': true,
+  'hs256-with-public-key': true,
+  'id-token': true,
+  'missing-claim': true,
+  tampered: true,
+}
+const short: Record<Exclude<Fault['endpoint'], `/${string}`>, true> = {
+  authorize: true,
+  token: true,
+  revoke: true,
+  introspect: true,
+  userinfo: true,
+  logout: true,
+  discovery: true,
+  jwks: true,
+}
+
+test('the published names are those of the server', () => {
+  expect(checks).not.toContain(false as never)
+  expect(Object.keys(names)).toEqual([...badTokenNames])
+  expect(Object.keys(short)).toEqual(Object.keys(endpoints))
+})
