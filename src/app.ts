@@ -16,6 +16,7 @@ import { AppError } from './lib/app-error.ts'
 import { VERSION } from './lib/version.ts'
 import { browserRoutes } from './oauth/browser-routes.ts'
 import { tokenRoutes } from './oauth/token-routes.ts'
+import { metricsPage, observe } from './operations/metrics.ts'
 import { openKeys } from './tokens/keys.ts'
 
 export interface App {
@@ -85,13 +86,15 @@ const answer = (
   const finish = (found: Response): Response => {
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
+    const ms = Math.round((performance.now() - started) * 1000) / 1000
+    observe(call.path, response.status, ms)
     context.log.info({
       event: 'request',
       request_id: call.request_id,
       method: request.method,
       path: call.path,
       status: response.status,
-      ms: Math.round((performance.now() - started) * 1000) / 1000,
+      ms,
     })
     return response
   }
@@ -119,6 +122,10 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
       (await context.store.ready())
         ? json({ status: 'ready' })
         : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
+    )
+    .get(
+      '/metrics',
+      ({ request }) => metricsPage(context, request) ?? unmatched(context, new Map(), callOf(request)),
     )
     .get('/api/v1/openapi.json', () => {
       document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION))

@@ -7,6 +7,7 @@ import { organizationRoutes } from '#src/directory/organizations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
+import { settingsRoutes } from '#src/operations/settings.ts'
 import { sessionRoutes } from '#src/sessions/routes.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
@@ -21,4 +22,5 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...identityProviderRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),
+  ...settingsRoutes(context),
 ]

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import { counter } from '#src/lib/metrics.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 import type { EventType, TargetType } from './types.ts'
@@ -42,6 +43,9 @@ const insert = prepared((q, { events }) =>
   }),
 )
 
+const counted = counter('gatehouse_events_total', 'Audit events by type.', 'type')
+const tokens = counter('gatehouse_tokens_total', 'Tokens issued, by grant.', 'grant')
+
 /** Writes an event in the transaction of what it records: neither exists without the other. */
 export const record = async (
   context: Pick<Context, 'clock'>,
@@ -49,6 +53,9 @@ export const record = async (
   event: NewEvent,
 ): Promise<void> => {
   const now = context.clock.now()
+  counted(event.type)
+  if (event.type === 'token.issued') tokens(String(event.metadata?.grant_type))
+  else if (event.type === 'token.refreshed') tokens('refresh_token')
   await insert(tx, {
     id: newId('evt', now),
     type: event.type,

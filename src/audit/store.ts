@@ -187,3 +187,20 @@ export const removeOldEvents = (tx: Transaction, before: number, limit: number):
   const { events } = tx.tables
   return removeSome(tx, events, events.seq, lt(events.timestamp, before), limit)
 }
+
+/** The events that were written after one, in the order of writing: for reading the whole log. */
+export const eventsAfter = async (q: Queries, seq: number, limit: number): Promise<EventRow[]> => {
+  const { events } = q.tables
+  return q.select().from(events).where(gt(events.seq, seq)).orderBy(asc(events.seq)).limit(limit)
+}
+
+/** When the latest event happened, in milliseconds; undefined before the first. */
+export const latestEvent = async (q: Queries): Promise<number | undefined> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ timestamp: events.timestamp })
+    .from(events)
+    .orderBy(desc(events.timestamp))
+    .limit(1)
+  return row?.timestamp
+}

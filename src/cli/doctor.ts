@@ -1,7 +1,7 @@
 import { readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { desc } from 'drizzle-orm'
 import { pino } from 'pino'
+import { latestEvent } from '#src/audit/store.ts'
 import { type Config, loadConfig } from '#src/config.ts'
 import { iso } from '#src/lib/text.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
@@ -42,11 +42,7 @@ const modeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 const database: Look = async config => {
   const { store } = await openExisting(config, pino({ level: 'silent' }))
   try {
-    const [latest] = await store.read(async q => {
-      const { events } = q.tables
-      return q.select({ at: events.timestamp }).from(events).orderBy(desc(events.timestamp)).limit(1)
-    })
-    const ahead = (latest?.at ?? 0) - Date.now()
+    const ahead = ((await store.read(latestEvent)) ?? 0) - Date.now()
     return ahead > SKEW
       ? fail(`the clock is behind the latest event (${iso(Date.now() + ahead)}): set it`)
       : ok('the database opens with this master key')

@@ -144,6 +144,15 @@ const program = (): Command => {
     .description('read the whole database and open every key; exit 1 when anything is damaged')
     .action(async () => (await import('./check.ts')).check(gatehouse.opts()))
   gatehouse
+    .command('events')
+    .description('the audit log')
+    .command('export')
+    .option('--since <time>', 'such as 2026-01-31T08:00:00Z; default all')
+    .description('print the audit events as JSON Lines, oldest first')
+    .action(async options =>
+      (await import('./events-export.ts')).eventsExport({ ...gatehouse.opts(), ...options }),
+    )
+  gatehouse
     .command('doctor')
     .description('look at settings, files, database, clock, address and mail; exit 1 when something is wrong')
     .action(async () => (await import('./doctor.ts')).doctor(gatehouse.opts()))

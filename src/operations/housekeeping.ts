@@ -1,9 +1,18 @@
+import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
-import { MINUTE } from '#src/lib/duration.ts'
+import { MINUTE, parseDuration } from '#src/lib/duration.ts'
+import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { purge } from './purge.ts'
+import { scheduledBackup } from './scheduled-backup.ts'
+import { readSettings } from './settings.ts'
 import { sweep } from './sweep.ts'
 
-const jobs = { sweep, purge }
+const rotate = async (context: Context): Promise<void> => {
+  const { key_rotation_interval } = await context.store.read(readSettings)
+  await rotateDueKeys(context, parseDuration(key_rotation_interval))
+}
+
+const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBackup }
 
 /** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due. Never two rounds at once. */
 export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {

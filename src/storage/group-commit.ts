@@ -1,4 +1,5 @@
 import type { Database } from 'bun:sqlite'
+import { counter, gauge } from '#src/lib/metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from './errors.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
 
@@ -22,6 +23,10 @@ interface Hooks {
   /** After a failed one. */
   failed(): void
 }
+
+let waiting = 0
+gauge('gatehouse_commit_queue', 'Writes that wait for their commit.', () => waiting)
+const committed = counter('gatehouse_commits_total', 'Commits by outcome.', 'outcome')
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
@@ -84,9 +89,11 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     } catch (error) {
       if (db.inTransaction) rollback.run()
       hooks.failed()
+      committed('failed')
       for (const { reject } of batch) reject(unavailable(error))
       return
     }
+    committed('done')
     hooks.committed(topics)
     for (const answer of answers) answer()
   }
@@ -106,6 +113,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       const batch = queue.slice(0, BATCH)
       queue = queue.slice(BATCH)
       await runBatch(batch)
+      waiting -= batch.length
     }
     draining = undefined
   }
@@ -115,6 +123,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       new Promise((resolve, reject) => {
         if (!open) return reject(unavailable(new Error('The store is closed.')))
         queue.push({ body, resolve: resolve as (value: unknown) => void, reject })
+        waiting++
         draining ??= drain()
       }),
     /** Refuses new writes; settles once those that wait are answered. */

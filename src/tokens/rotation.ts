@@ -128,11 +128,11 @@ export const revokeKey = async (context: Base, key_id: string, by: By = theMachi
   })
 }
 
-/** Replaces keys that have signed for 90 days and removes those whose last token has run out. */
-export const rotateDueKeys = async (context: Context): Promise<void> => {
+/** Replaces keys that have signed for so long (90 days unless said otherwise), and removes those whose last token has run out. */
+export const rotateDueKeys = async (context: Base, oldest = OLDEST): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))
-    if (active_at <= now - OLDEST) await rotateKey(context, alg)
+    if (active_at <= now - oldest) await rotateKey(context, alg)
   if ((await context.store.read(listKeys)).some(key => key.expires_at !== null && key.expires_at <= now))
     await context.store.write(tx => removeExpiredKeys(tx, now))
 }

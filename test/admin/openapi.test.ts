@@ -130,6 +130,7 @@ describe('real answers', async () => {
     'PUT /clients/{client_id}': { description: 'Sells' },
     'POST /identity-providers': { ...google, alias: 'google-two' },
     'PUT /identity-providers/{provider_id}': { name: 'Google' },
+    'PUT /settings': { backup_keep: 14 },
   }
   for (const name of ['id', 'created_at', 'updated_at', 'last_login']) delete bodies['POST /users'][name]
   // Two pages are needed to see a next_cursor.

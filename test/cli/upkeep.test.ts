@@ -255,6 +255,23 @@ describe('keys', () => {
   })
 })
 
+test('events export prints the whole log, a line each, oldest first', async () => {
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  await using server = await serveExecutable({}, data_dir)
+  for (const name of ['one', 'two', 'three']) await addRole(server, name)
+  const { code, stdout } = await run(data_dir, 'events', 'export')
+  const events = stdout
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(code).toBe(0)
+  const { body } = await server.admin('GET', '/events?order=asc&limit=100')
+  expect(events).toEqual(body.data)
+  expect(events.filter(({ type }) => type === 'role.created')).toHaveLength(3)
+  expect((await run(data_dir, 'events', 'export', '--since', '2999-01-01')).stdout).toBe('')
+  expect((await run(data_dir, 'events', 'export', '--since', 'yesterday')).code).toBe(1)
+})
+
 describe('doctor and config check', () => {
   test('a running instance is well', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))

@@ -77,6 +77,7 @@ const inputs: Record<string, (tenant: Tenant) => Input> = {
     body: { ...google, alias: fresh(), organization_id: org_id },
   }),
   'PUT /identity-providers/:provider_id': () => ({ body: { name: fresh() } }),
+  'PUT /settings': () => ({ body: { backup_keep: 14 } }),
   'DELETE /sessions': ({ org_id }) => ({ query: `?organization_id=${org_id}` }),
 }
 

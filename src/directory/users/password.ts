@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { Context } from '#src/context.ts'
 import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
+import { gauge } from '#src/lib/metrics.ts'
 import { commonPasswords } from './common-passwords.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
@@ -76,7 +77,7 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 export const boundedQueue = (slots: number, waiting: number) => {
   let running = 0
   const queue: (() => void)[] = []
-  return async <T>(job: () => Promise<T>): Promise<T> => {
+  const run = async <T>(job: () => Promise<T>): Promise<T> => {
     if (running < slots) running++
     else if (queue.length < waiting) await new Promise<void>(start => queue.push(start))
     else
@@ -94,10 +95,12 @@ export const boundedQueue = (slots: number, waiting: number) => {
       else running--
     }
   }
+  return Object.assign(run, { waiting: () => queue.length })
 }
 
 const SLOTS = Math.max(1, availableParallelism() - 1)
 const hashing = boundedQueue(SLOTS, SLOTS * 64)
+gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', hashing.waiting)
 
 /** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
 export const hashPassword = async ({ config }: Costs, password: string): Promise<string> => {

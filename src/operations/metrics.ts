@@ -1,0 +1,61 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Context } from '#src/context.ts'
+import { callOf } from '#src/http/call.ts'
+import { counter, gauge, histogram, renderMetrics } from '#src/lib/metrics.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+
+const durations = histogram(
+  'gatehouse_request_duration_seconds',
+  'Time to answer, by family of routes.',
+  'family',
+)
+const answers = counter('gatehouse_responses_total', 'Answers by class of status.', 'status')
+gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
+gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
+
+const families: Record<string, string> = {
+  '/oauth/token': 'token',
+  '/oauth/authorize': 'authorize',
+  '/oauth/login': 'login',
+  '/oauth/userinfo': 'userinfo',
+  '/oauth/introspect': 'introspect',
+  '/oauth/revoke': 'revoke',
+}
+const prefixes: [prefix: string, family: string][] = [
+  ['/api/', 'admin'],
+  ['/.well-known/', 'well-known'],
+  ['/oauth/', 'pages'],
+  ['/account', 'account'],
+  ['/saml', 'saml'],
+]
+
+const familyOf = (path: string): string =>
+  families[path] ?? prefixes.find(([prefix]) => path.startsWith(prefix))?.[1] ?? 'other'
+
+const classes = ['', '1xx', '2xx', '3xx', '4xx', '5xx']
+
+/** Counts an answer. */
+export const observe = (path: string, status: number, ms: number): void => {
+  durations(familyOf(path), ms)
+  answers(classes[Math.floor(status / 100)] ?? '')
+}
+
+const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address)
+const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
+
+/** With `metrics_token` whoever presents it; without one this machine alone, and nobody for whom a proxy on it asks. */
+const mayRead = ({ config }: Context, request: Request): boolean => {
+  const { metrics_token } = config
+  if (metrics_token === undefined)
+    return isLoopback(callOf(request).ip_address) && !forwarding.some(name => request.headers.has(name))
+  const given = hashSecret(request.headers.get('authorization') ?? '')
+  return timingSafeEqual(Buffer.from(given), Buffer.from(hashSecret(`Bearer ${metrics_token}`)))
+}
+
+/** undefined for who may not know that there is something: answered as any path that leads nowhere. */
+export const metricsPage = (context: Context, request: Request): Response | undefined =>
+  mayRead(context, request)
+    ? new Response(renderMetrics(), {
+        headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', 'cache-control': 'no-store' },
+      })
+    : undefined

@@ -1,0 +1,39 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Context } from '#src/context.ts'
+import { parseDuration } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import { readSettings } from './settings.ts'
+
+/** What runs this program: the executable itself, or Bun and the source. */
+const program = import.meta.dir.startsWith('/$bunfs')
+  ? [process.execPath]
+  : [process.execPath, join(import.meta.dir, '../main.ts')]
+
+const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
+/** `gatehouse-20260131T080000Z.db`: names sort by time. */
+const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
+
+/**
+ * Makes the backup that is due, if one is, and removes those that are too many. A process of its own copies: nobody waits
+ * for the disk. Throws when that fails, so that the log has it at every round.
+ */
+export const scheduledBackup = async ({ config, store, clock, log }: Context): Promise<void> => {
+  const { backup_interval, backup_keep } = await store.read(readSettings)
+  if (backup_interval === null) return
+  const folder = resolve(config.data_dir, 'backups')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const made = () => readdirSync(folder).filter(isBackup).sort()
+  const now = clock.now()
+  if ((made().at(-1) ?? '') > nameAt(now - (parseDuration(backup_interval) ?? 0))) return
+  const file = join(folder, nameAt(now))
+  const child = Bun.spawn([...program, 'backup', file], {
+    env: { GATEHOUSE_DATA_DIR: resolve(config.data_dir) },
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  if (code !== 0) throw new Error(`the scheduled backup failed: ${said.trim()}`)
+  log.info({ event: 'backup', file })
+  for (const name of made().slice(0, -backup_keep)) rmSync(join(folder, name))
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { integer } from '#src/directory/fields.ts'
+import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
+import { DAY, HOUR, parseDuration } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+
+const duration = (min: number, max: number, allowed: string) =>
+  z.string(allowed).refine(text => {
+    const ms = parseDuration(text) ?? 0
+    return ms >= min && ms <= max
+  }, allowed)
+
+/** What an administrator may change while the server runs. What could hide or destroy evidence is left to environment and file. */
+const ServerSettings = z.strictObject({
+  key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.'),
+  /** null: no backups but those that somebody makes. They lie in `backups` in the data directory. */
+  backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.').nullable(),
+  /** So many of them are kept. */
+  backup_keep: integer(1, 365),
+})
+type ServerSettings = z.output<typeof ServerSettings>
+
+const defaults: ServerSettings = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
+const NAME = 'server'
+
+export const readSettings = async (q: Queries): Promise<ServerSettings> => {
+  const rows = await q.select().from(q.tables.settings)
+  return { ...defaults, ...(rows.find(({ name }) => name === NAME)?.value as Partial<ServerSettings>) }
+}
+
+const update = (
+  context: Context,
+  {
+    caller,
+    origin,
+    body,
+  }: Pick<RouteInput<unknown, unknown, Partial<ServerSettings>>, 'caller' | 'origin' | 'body'>,
+): Promise<ServerSettings> =>
+  context.store.write(async tx => {
+    const stored = await readSettings(tx)
+    const changed = { ...stored, ...body }
+    const fields = Object.keys(body).filter(
+      name => changed[name as keyof ServerSettings] !== stored[name as keyof ServerSettings],
+    )
+    if (fields.length === 0) return stored
+    const { settings } = tx.tables
+    const row = { value: changed, updated_at: context.clock.now() }
+    await tx
+      .insert(settings)
+      .values({ name: NAME, ...row })
+      .onConflictDoUpdate({ target: settings.name, set: row })
+    tx.changed('settings')
+    await record(context, tx, {
+      type: 'admin.settings_changed',
+      actor: { id: caller.id, email: caller.email },
+      target_id: NAME,
+      target_type: 'settings',
+      organization_id: DEFAULT_ORGANIZATION,
+      origin,
+      metadata: { fields },
+    })
+    return changed
+  })
+
+export const settingsRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'GET',
+    path: '/settings',
+    permission: 'settings:read',
+    instance_only: true,
+    summary: 'Get the settings of the server',
+    status: 200,
+    answer: ServerSettings,
+    handle: () => context.store.read(readSettings),
+  }),
+  route({
+    method: 'PUT',
+    path: '/settings',
+    permission: 'settings:update',
+    instance_only: true,
+    summary: 'Change settings of the server; what is left out stays',
+    body: ServerSettings.partial(),
+    status: 200,
+    answer: ServerSettings,
+    handle: input => update(context, input as Parameters<typeof update>[1]),
+  }),
+]

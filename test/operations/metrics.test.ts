@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+
+const metric = (text: string, name: string): number => {
+  const line = text.split('\n').find(candidate => candidate.startsWith(`${name} `))
+  return line ? Number(line.slice(name.length + 1)) : 0
+}
+const ISSUED = 'gatehouse_tokens_total{grant="client_credentials"}'
+const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
+
+test('counts what happened: requests by family, tokens by grant, events by type', async () => {
+  const app = await startApp()
+  const read = async () => (await app.call('/metrics')).text()
+  const before = await read()
+  const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin' }
+  await app.tokenOf('gatehouse-admin', app.context.config.admin_client_secret ?? '')
+  await app.call('/oauth/token', {
+    method: 'POST',
+    body: new URLSearchParams({ ...form, client_secret: 'x' }),
+  })
+  const after = await read()
+  const more = (name: string) => metric(after, name) - metric(before, name)
+  expect(more(ISSUED)).toBe(1)
+  expect(more('gatehouse_events_total{type="token.issued"}')).toBe(1)
+  expect(more(REQUESTS)).toBe(2)
+  expect(more('gatehouse_responses_total{status="4xx"}')).toBe(1)
+  expect(more('gatehouse_commits_total{outcome="done"}')).toBeGreaterThan(0)
+  expect(metric(after, 'gatehouse_commit_queue')).toBe(0)
+  expect(metric(after, 'gatehouse_hash_queue')).toBe(0)
+})
+
+test('every line is one of the text format, and buckets add up', async () => {
+  const app = await startApp()
+  const answer = await app.call('/metrics')
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const text = await answer.text()
+  for (const line of text.trimEnd().split('\n'))
+    expect(line).toMatch(/^# (HELP|TYPE) \w+ .+$|^\w+(\{\w+="[^"]*"(,le="[^"]*")?\})? -?[\d.e+-]+$/)
+  const again = await (await app.call('/metrics')).text()
+  expect(metric(again, 'gatehouse_request_duration_seconds_bucket{family="other",le="+Inf"}')).toBe(
+    metric(again, 'gatehouse_request_duration_seconds_count{family="other"}'),
+  )
+})
+
+test('without a token: this machine alone, and not through a proxy on it', async () => {
+  const app = await startApp()
+  expect((await app.call('/metrics', { ip: '::1' })).status).toBe(200)
+  expect((await app.call('/metrics', { ip: '192.0.2.1' })).status).toBe(404)
+  for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
+    expect((await app.call('/metrics', { headers: { [name]: '127.0.0.1' } })).status).toBe(404)
+})
+
+test('with one: who presents it, from anywhere', async () => {
+  const app = await startApp({ metrics_token: 'scrape-me' })
+  const status = async (authorization?: string, ip = '192.0.2.1') =>
+    (await app.call('/metrics', { ip, ...(authorization && { headers: { authorization } }) })).status
+  expect(await status('Bearer scrape-me')).toBe(200)
+  expect(await status('Bearer scrape-you')).toBe(404)
+  expect(await status('scrape-me')).toBe(404)
+  expect(await status(undefined, '127.0.0.1')).toBe(404)
+})

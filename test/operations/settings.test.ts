@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { scheduledBackup } from '#src/operations/scheduled-backup.ts'
+import { openStore } from '#src/storage/open.ts'
+import { startApp } from '#test/support/app.ts'
+import { callerOf, create } from '#test/support/callers.ts'
+
+const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
+
+test('settings are read, changed in part, and recorded once each', async () => {
+  const app = await startApp()
+  expect((await app.admin('GET', '/settings')).body).toEqual(defaults)
+  await app.events()
+  const changed = { ...defaults, key_rotation_interval: '30d' }
+  const answer = await app.admin('PUT', '/settings', { key_rotation_interval: '30d', backup_keep: 7 })
+  expect(answer).toMatchObject({ status: 200, body: changed })
+  await app.admin('PUT', '/settings', { key_rotation_interval: '30d' })
+  expect((await app.admin('GET', '/settings')).body).toEqual(changed)
+  expect(await app.events()).toEqual([
+    {
+      type: 'admin.settings_changed',
+      actor_id: 'gatehouse-admin',
+      target_id: 'server',
+      target_type: 'settings',
+      organization_id: 'org_default',
+      metadata: { fields: ['key_rotation_interval'] },
+    },
+  ])
+})
+
+test('what is no setting, or out of bounds, is refused whole', async () => {
+  const app = await startApp()
+  for (const body of [
+    { key_rotation_interval: '1m' },
+    { key_rotation_interval: '400d' },
+    { key_rotation_interval: null },
+    { backup_interval: '30m' },
+    { backup_keep: 0 },
+    { backup_keep: 1.5 },
+    { event_retention: '1d' },
+    { key_rotation_interval: '30d', backup_keep: 366 },
+  ])
+    expect((await app.admin('PUT', '/settings', body)).status).toBe(422)
+  expect((await app.admin('GET', '/settings')).body).toEqual(defaults)
+})
+
+test('backups at the interval, so many kept', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  const backups = () => readdirSync(join(data_dir, 'backups'))
+  await scheduledBackup(app.context)
+  expect(() => backups()).toThrow()
+  await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
+  for (const wait of [0, HOUR, DAY, DAY]) {
+    app.clock.advance(wait)
+    await scheduledBackup(app.context)
+  }
+  expect(backups().sort()).toEqual(['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'])
+}, 20_000)
+
+test('nobody but an administrator of the instance sees or changes them', async () => {
+  const app = await startApp()
+  const { id } = await create(app, '/organizations', { name: 'acme', slug: 'acme', display_name: 'Acme' })
+  const tenant = await callerOf(app, id, ['settings:read', 'settings:update'])
+  const reader = await callerOf(app, 'org_default', ['settings:read'])
+  expect((await app.admin('GET', '/settings', undefined, tenant)).status).toBe(403)
+  expect((await app.admin('PUT', '/settings', { backup_keep: 1 }, tenant)).status).toBe(403)
+  expect((await app.admin('GET', '/settings', undefined, reader)).status).toBe(200)
+  expect((await app.admin('PUT', '/settings', { backup_keep: 1 }, reader)).status).toBe(403)
+})
