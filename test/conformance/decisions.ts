@@ -173,7 +173,7 @@ export const decisions: Tables = {
     ...by('sessions/revoking: all of a user’s sessions', 'revoking all'),
     ...by('oauth/prompt: a login ends with the time', 'lifetimes: login'),
     ...by(`${refresh}the session slides`, 'lifetimes: session'),
-    ...by(`${token}O-21 with session_ttl`, 'lifetimes: session_ttl'),
+    ...by('oauth/session-lifetime: O-21 a session that is never refreshed', 'lifetimes: session_ttl'),
     ...by('operations/sweep: a session that ran out is recorded once', 'session.expired'),
     ...by(`${refresh}a login that is proven anew`, 'last_login'),
     ...by('directory/users-password: are PHC strings', 'password hashing', 'stored password'),

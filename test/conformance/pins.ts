@@ -16,7 +16,7 @@ const files = [...new Glob('**/*.ts').scanSync(folder)]
   .sort()
 
 /** The texts of the suite by file (`oauth/token`, without `.test.ts`). */
-export const sources: ReadonlyMap<string, string> = new Map(
+const sources: ReadonlyMap<string, string> = new Map(
   await Promise.all(
     files.map(
       async file => [file.replace(/(\.test)?\.ts$/, ''), await Bun.file(folder + file).text()] as const,
