@@ -1,0 +1,178 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createVerifier } from '#src/resource-server/index.ts'
+import { startGatehouse } from '#src/testing/index.ts'
+import type { Json } from '#test/support/app.ts'
+import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
+import { EXECUTABLE, gatehouse, startDev } from '#test/support/development.ts'
+
+const here = import.meta.dir
+const tools = mkdtempSync(join(tmpdir(), 'gatehouse-tools-'))
+symlinkSync(EXECUTABLE, join(tools, 'gatehouse'))
+const PATH = `${tools}:${process.env.PATH}`
+afterAll(async () => {
+  rmSync(tools, { recursive: true, force: true })
+  await closeChromium()
+})
+
+interface Ended {
+  code: number
+  output: string
+}
+
+const run = async (command: string[], env: Record<string, string> = {}): Promise<Ended> => {
+  const child = Bun.spawn(command, { cwd: here, env: { PATH, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code: await child.exited, output: texts.join('') }
+}
+
+/** A program that says `listening on <address>`. */
+const listening = async (program: string, env: Record<string, string>) => {
+  const child = Bun.spawn(['bun', program], { cwd: here, env: { PATH, PORT: '0', ...env }, stdout: 'pipe' })
+  let output = ''
+  for await (const chunk of child.stdout) {
+    output += new TextDecoder().decode(chunk)
+    if (/listening on \S+\n/.test(output)) break
+  }
+  const url = (/listening on (\S+?)\/?\n/.exec(output) ?? [])[1] ?? ''
+  return {
+    url,
+    [Symbol.asyncDispose]: async () => {
+      child.kill()
+      await child.exited
+    },
+  }
+}
+
+const freePort = async (): Promise<string> => {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  listener.stop(true)
+  return String(listener.port)
+}
+
+test.each(['elysia-api.ts', 'express-api.ts'])(
+  '%s is tested end to end with `gatehouse exec` and nothing else',
+  async program => {
+    const { code, output } = await run(['gatehouse', 'exec', '--', './end-to-end.sh', 'bun', program], {
+      PORT: await freePort(),
+    })
+    expect(output.split('\n').filter(line => line.startsWith('ok '))).toHaveLength(19)
+    expect(code).toBe(0)
+  },
+  60_000,
+)
+
+test('the CI job runs, and fails when a check does', async () => {
+  const { code, output } = await run(['./ci-job.sh'], { PORT: await freePort() })
+  expect([code, output.match(/^ok alice reads$/gm)]).toEqual([0, ['ok alice reads', 'ok alice reads']])
+  const broken = [
+    'gatehouse',
+    'exec',
+    '--',
+    './end-to-end.sh',
+    'bun',
+    '-e',
+    'Bun.serve({ port: process.env.PORT, fetch: () => new Response() })',
+  ]
+  const failed = await run(broken, { PORT: await freePort() })
+  expect([failed.code, failed.output]).toEqual([
+    1,
+    expect.stringContaining('no token: expected 401, found 200'),
+  ])
+}, 60_000)
+
+test('a service calls another with client credentials', async () => {
+  await using server = await startGatehouse()
+  const env = {
+    SERVICE_URL: server.url,
+    SERVICE_CLIENT_ID: server.client_id,
+    SERVICE_CLIENT_SECRET: server.client_secret ?? '',
+  }
+  await using api = await listening('elysia-api.ts', env)
+  const { code, output } = await run(['bun', 'service-to-service.ts'], { ...env, ORDERS_URL: api.url })
+  expect([code, output]).toEqual([0, expect.stringContaining('there are now 2')])
+  const asked = await server.requests({ path: '/oauth/token' })
+  expect(asked).toHaveLength(1)
+})
+
+testInChromium(
+  'a browser application does the code flow; the user is picked by a data-testid',
+  async () => {
+    const port = await freePort()
+    await using server = await startGatehouse({
+      seed: {
+        users: [{ username: 'alice', email: 'alice@example.com', first_name: 'Alice', last_name: 'Example' }],
+        clients: [
+          {
+            client_id: 'browser-app',
+            type: 'public',
+            grant_types: ['authorization_code'],
+            scopes: ['openid', 'profile', 'email'],
+            redirect_uris: [`http://localhost:${port}/callback`],
+            web_origins: [`http://localhost:${port}`],
+            consent_required: false,
+          },
+        ],
+      },
+    })
+    await using app = await listening('browser-app/serve.ts', {
+      PORT: port,
+      SERVICE_URL: server.url,
+      BROWSER_CLIENT_ID: 'browser-app',
+    })
+    const { page, close } = await openPage()
+    await page.goto(app.url)
+    await page.click('#log-in')
+    await page.getByTestId('user-alice').click()
+    await page.waitForSelector('#user:has-text("Hello Alice Example")')
+    expect((await server.tokens({ client_id: 'browser-app' })).map(({ kind }) => kind)).toEqual([
+      'access_token',
+      'id_token',
+    ])
+    await close()
+  },
+  30_000,
+)
+
+describe('files for other programs', () => {
+  const read = async (name: string): Promise<Json> => Bun.YAML.parse(await Bun.file(join(here, name)).text())
+
+  test('each step of the GitHub Actions workflow is one, and its test runs as it stands', async () => {
+    const workflow = await read('github-actions.yml')
+    const steps: Json[] = workflow.jobs.test.steps
+    for (const { uses, run: script } of steps) {
+      expect([uses, script].filter(Boolean)).toHaveLength(1)
+      if (uses) expect(uses).toMatch(/^[\w-]+\/[\w-]+@v\d+$/)
+      if (script) expect((await run(['sh', '-n', '-c', script])).code).toBe(0)
+    }
+    const { code } = await run(['sh', '-c', steps.at(-1)?.run], { PORT: await freePort() })
+    expect(code).toBe(0)
+  }, 60_000)
+
+  test('the compose file: its server starts with these words, is healthy, and its tokens are good where its API looks', async () => {
+    const { services } = await read('docker-compose.yml')
+    const [, , , ...args] = services.gatehouse.command.split(' ')
+    await using server = await startDev(args)
+    const { local_url, control_token } = server.ready
+    const [, program, ...check] = services.gatehouse.healthcheck.test
+    const health = check.map((word: string) => word.replace('http://127.0.0.1:8080', local_url))
+    expect([program, (await gatehouse(health)).code]).toEqual(['gatehouse', 0])
+    const discovery: Json = await (await fetch(`${local_url}/.well-known/openid-configuration`)).json()
+    const { SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_JWKS_URI } = services.api.environment
+    expect([discovery.issuer, discovery.jwks_uri]).toEqual([SERVICE_URL, SERVICE_JWKS_URI])
+    const minted = await fetch(`${local_url}/dev/mint`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${control_token}`, 'content-type': 'application/json' },
+      body: '{"user":"alice"}',
+    })
+    const verifier = createVerifier({
+      issuer: SERVICE_URL,
+      audience: SERVICE_CLIENT_ID,
+      jwksUri: SERVICE_JWKS_URI,
+      fetch: (input, init) => fetch(String(input).replace('http://gatehouse:8080', local_url), init),
+    })
+    expect((await verifier.verify(((await minted.json()) as Json).token)).name).toBe('Alice Example')
+  })
+})

@@ -1,0 +1,24 @@
+/** A service that calls another in its own name: `ORDERS_URL=http://… gatehouse exec -- bun service-to-service.ts`. */
+import { createServiceClient } from '@gatehouse/resource-server/client'
+
+const { SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, ORDERS_URL } = process.env
+if (!SERVICE_URL || !SERVICE_CLIENT_ID || !SERVICE_CLIENT_SECRET || !ORDERS_URL)
+  throw new Error('SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET and ORDERS_URL have to be set')
+
+// One for the whole service: it keeps its token, renews it in time, and asks once however many calls are waiting.
+const orders = createServiceClient({
+  issuer: SERVICE_URL,
+  clientId: SERVICE_CLIENT_ID,
+  clientSecret: SERVICE_CLIENT_SECRET,
+  scopes: ['read', 'write'],
+})
+
+const created = await orders.fetch(`${ORDERS_URL}/orders`, {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ item: 'A second book' }),
+})
+console.log('created', await created.json())
+
+const list = await orders.fetch(`${ORDERS_URL}/orders`)
+console.log('there are now', ((await list.json()) as unknown[]).length)
