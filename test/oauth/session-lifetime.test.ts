@@ -3,7 +3,7 @@ import { MINUTE } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
-import { grantTokens, refresh } from '#test/support/tokens.ts'
+import { grantTokens, post, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme', { settings: { session_ttl: '30m' } })
@@ -45,4 +45,22 @@ test('a session without refresh token ends with its access token', async () => {
   })
   await grantTokens(app, client, bob)
   expect(await sessionAt(client)).toBe(inMinutes(10))
+})
+
+test('a refresh token that ran out is not active any more, swept away or not', async () => {
+  const client = await addClient(app, 'asked', {
+    organization_id: acme.id,
+    capabilities: ['token_introspection'],
+    refresh_token_ttl: 300,
+  })
+  const { refresh_token } = await grantTokens(app, client, bob)
+  const { client_id, client_secret } = client
+  const isActive = async () => {
+    const { body } = await post(app, '/oauth/introspect', { client_id, client_secret, token: refresh_token })
+    return body.active
+  }
+  app.clock.advance(5 * MINUTE - 1)
+  expect(await isActive()).toBe(true)
+  app.clock.advance(1)
+  expect(await isActive()).toBe(false)
 })
