@@ -56,6 +56,8 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     set_up: (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined,
   })
 
+  tellServiceManager()
+
   await stopSignal()
   stopHousekeeping()
   await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
@@ -64,6 +66,15 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   log.info({ event: 'stopped' })
   await close()
   process.exit(0)
+}
+
+/** Under systemd with Type=notify: what waits for this service goes on. https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html */
+const tellServiceManager = (): void => {
+  if (!process.env.NOTIFY_SOCKET) return
+  const told = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  told.unref()
 }
 
 /** One JSON line for programs; a short block for a person at a terminal. The link is for the operator alone, so no log has it. */

@@ -1,0 +1,77 @@
+/** The examples of running it: what they name exists, and what they promise the server keeps. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { eventTypes } from '#src/audit/types.ts'
+import { settings } from '#src/config.ts'
+import type { Json } from '#test/support/app.ts'
+import { startApp } from '#test/support/app.ts'
+import { serveExecutable } from '#test/support/executable.ts'
+
+const text = (name: string): string => readFileSync(join(import.meta.dir, name), 'utf8')
+const examples = readdirSync(import.meta.dir).filter(name => !name.endsWith('.ts'))
+
+test('every setting that an example names is one', () => {
+  const known = new Set(Object.keys(settings).map(name => `GATEHOUSE_${name.toUpperCase()}`))
+  for (const name of examples)
+    for (const [variable] of text(name).matchAll(/GATEHOUSE_[A-Z_]+/g))
+      expect([
+        name,
+        variable,
+        variable === 'GATEHOUSE_CONFIG' || known.has(variable.replace(/_FILE$/, '')),
+      ]).toEqual([name, variable, true])
+})
+
+test('the dashboard asks for metrics that there are', async () => {
+  const app = await startApp()
+  const exposed = await (await app.call('/metrics')).text()
+  const { panels }: Json = JSON.parse(text('grafana.json'))
+  expect(panels.length).toBeGreaterThan(5)
+  for (const { targets } of panels)
+    for (const { expr } of targets)
+      for (const [metric] of expr.matchAll(/gatehouse_\w+/g))
+        expect(exposed).toContain(`# TYPE ${metric.replace(/_(bucket|count|sum)$/, '')} `)
+  const named = [...text('grafana.json').matchAll(/type=\\"([\w.]+)\\"/g)].map(([, type]) => type)
+  expect(named).toEqual(['user.login', 'user.login_failed'])
+  expect(eventTypes).toEqual(expect.arrayContaining(named))
+})
+
+test('proxies pass on who asks, and keep the metrics to themselves', () => {
+  for (const name of ['nginx.conf', 'Caddyfile', 'traefik.yaml']) expect(text(name)).toContain('/metrics')
+  expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
+  const { services } = parse(text('traefik.yaml')).http
+  expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
+  expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
+})
+
+test('the image runs as nobody, and so does the unit, which asks for no capability', () => {
+  expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
+  const unit = text('gatehouse.service')
+  for (const line of [
+    'Type=notify',
+    'DynamicUser=yes',
+    'CapabilityBoundingSet=',
+    'NoNewPrivileges=yes',
+    'ProtectSystem=strict',
+    'RestartPreventExitStatus=2 78',
+  ])
+    expect(unit.split('\n')).toContain(line)
+})
+
+test('the service manager hears that the server is ready', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const said = join(folder, 'said')
+  writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $@" >> ${said}\n`, {
+    mode: 0o755,
+  })
+  const server = await serveExecutable({
+    PATH: `${folder}:${process.env.PATH}`,
+    NOTIFY_SOCKET: '/run/notify',
+  })
+  while (!statSync(said, { throwIfNoEntry: false })) await Bun.sleep(5)
+  expect(readFileSync(said, 'utf8')).toBe(`/run/notify --ready --pid=${server.pid}\n`)
+  await server[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
