@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'bun:test'
+import { startGatehouse } from '#src/testing/index.ts'
+import type { Gatehouse } from '#src/testing/types.ts'
+import { unescapeHtml } from '#test/support/browser.ts'
+import { CHALLENGE } from '#test/support/people.ts'
+
+/** One browser: cookies kept, redirects followed by hand. */
+const browserOf = (server: Gatehouse) => {
+  const cookies = new Map<string, string>()
+  return async (path: string) => {
+    const answer = await fetch(new URL(path, server.url), {
+      redirect: 'manual',
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+    })
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    return {
+      status: answer.status,
+      html: await answer.text(),
+      location: answer.headers.get('location') ?? '',
+    }
+  }
+}
+
+const authorize = (more: Record<string, string> = {}): string =>
+  `/oauth/authorize?${new URLSearchParams({
+    response_type: 'code',
+    client_id: 'dev-web',
+    redirect_uri: 'http://127.0.0.1:4711/callback',
+    scope: 'openid',
+    state: 'xyz',
+    code_challenge: CHALLENGE,
+    code_challenge_method: 'S256',
+    ...more,
+  })}`
+
+const linkOf = (html: string, testid: string): string =>
+  unescapeHtml(new RegExp(`data-testid="${testid}"[^>]* href="([^"]*)"`).exec(html)?.[1] ?? '')
+
+describe('dev 14: the user picker', () => {
+  test('every user is one click away from the code', async () => {
+    await using server = await startGatehouse()
+    const get = browserOf(server)
+    const { html } = await get(authorize())
+    expect([...html.matchAll(/data-testid="([^"]+)"/g)].map(([, id]) => id)).toEqual([
+      'user-picker',
+      'user-alice',
+      'user-admin',
+      'password-form',
+    ])
+    const { status, location } = await get(linkOf(html, 'user-admin'))
+    expect([status, location]).toEqual([
+      302,
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:4711\/callback\?code=/),
+    ])
+  })
+
+  test('the form of production is one click away too, and works', async () => {
+    await using server = await startGatehouse()
+    const get = browserOf(server)
+    const picker = await get(authorize())
+    const { html } = await get(linkOf(picker.html, 'password-form'))
+    expect(html).toContain('name="password"')
+  })
+
+  test('a pick is for the browser that was shown the picker', async () => {
+    await using server = await startGatehouse()
+    const { html } = await browserOf(server)(authorize())
+    expect((await browserOf(server)(linkOf(html, 'user-alice'))).status).toBe(403)
+    expect((await browserOf(server)('/dev/pick')).status).toBe(403)
+  })
+
+  test('login_hint logs in at once with auto_login, and only with it', async () => {
+    await using automatic = await startGatehouse({ auto_login: true })
+    const get = browserOf(automatic)
+    const { status, location } = await get(authorize({ login_hint: 'alice' }))
+    expect(status).toBe(303)
+    expect((await get(location)).location).toContain('/callback?code=')
+    expect((await browserOf(automatic)(authorize({ login_hint: 'nobody' }))).html).toContain('user-picker')
+    await using manual = await startGatehouse()
+    expect((await browserOf(manual)(authorize({ login_hint: 'alice' }))).html).toContain('user-picker')
+  })
+
+  test('a disabled user cannot be picked, names are escaped', async () => {
+    await using server = await startGatehouse()
+    await server.users.put({
+      username: 'mallory',
+      email: 'm@example.com',
+      first_name: '<b>Mallory</b>',
+      enabled: false,
+    })
+    const get = browserOf(server)
+    const { html } = await get(authorize())
+    expect(html).toContain('&lt;b&gt;Mallory&lt;/b&gt;')
+    expect((await get(linkOf(html, 'user-mallory'))).status).toBe(400)
+  })
+})
