@@ -1,5 +1,5 @@
 /** decisions.md section 7, row by row, at the executable. */
-import { afterAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,9 @@ import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/
 import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { remote, tokenOf } from '#test/support/remote.ts'
 import { openSocket } from '#test/support/socket.ts'
+
+// Each starts a process, and others may be busy beside it.
+setDefaultTimeout(30_000)
 
 const folders: string[] = []
 afterAll(() => {
@@ -359,7 +362,7 @@ describe('R-14 SIGTERM', () => {
       password: PASSWORD,
     })
     // Each hashes a password: some wait in the queue when the signal comes.
-    const inFlight = Array.from({ length: 8 }, (_, i) =>
+    const inFlight = Array.from({ length: 4 }, (_, i) =>
       call('/api/v1/admin/users', {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -381,7 +384,7 @@ describe('R-14 SIGTERM', () => {
     await expect(call('/healthz')).rejects.toThrow()
 
     await using again = await serveExecutable({}, server.data_dir)
-    expect((await remote(again).admin('GET', '/users')).body.pagination.total).toBe(8)
+    expect((await remote(again).admin('GET', '/users')).body.pagination.total).toBe(4)
   })
 
   test('R-14 SIGKILL leaves a data directory that the next start opens', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -7,6 +7,9 @@ import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/
 import { REDIRECT, VERIFIER } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 import { type Walk, walkEveryFlow } from '#test/support/walk.ts'
+
+// Each starts a process, and others may be busy beside it.
+setDefaultTimeout(30_000)
 
 /** The names of the secrets that occur in a text, in whatever way a URL, HTML or JSON would spell them. */
 const found = ({ secrets }: Walk, text: string): string[] =>

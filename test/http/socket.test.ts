@@ -1,7 +1,10 @@
-import { afterAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { SECRET, serveExecutable } from '#test/support/executable.ts'
 import { askRaw, openSocket } from '#test/support/socket.ts'
+
+// Each starts a process, and others may be busy beside it.
+setDefaultTimeout(30_000)
 
 const server = await serveExecutable()
 afterAll(() => server[Symbol.asyncDispose]())
