@@ -6,7 +6,7 @@ import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
-import { logIn, PASSWORD } from '#src/sign-in/log-in.ts'
+import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { accountToken, enter, openForm, type Person, permit } from './person.ts'
 
@@ -48,14 +48,15 @@ export const postChangePassword =
   async (call: Call): Promise<Response> => {
     const { person, form } = await openForm(context, call)
     permit(person, 'profile:update')
-    const { user, organization, login_hash } = person
+    const { user, organization, login_hash, login } = person
     const { password_policy } = settingsOf(organization)
     const asked = { user, ask_current: true, origin: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, asked)
     if (again) return page(context, call, person, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
-      return logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+      const amr = [...new Set([...login.amr, 'pwd'])]
+      return logIn(context, tx, { user, organization, acr: login.acr, amr, origin: call, login_hash })
     })
     return withCookies(seeOther('/account?notice=password_changed'), [cookie])
   }

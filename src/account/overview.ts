@@ -4,12 +4,13 @@ import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
 import { render } from '#src/http/pages.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { localeOf, personOf } from '#src/oauth/step-pages.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut, revokeSession } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
+import { frameOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
-import { accountToken, enter, openForm, permit } from './person.ts'
+import { enter, openAnyForm, openForm, permit } from './person.ts'
 
 const notices = ['password_changed', 'session_ended', 'account_linked', 'account_unlinked'] as const
 
@@ -24,13 +25,11 @@ export const getAccount =
     const now = context.clock.now()
     const sessions = await context.store.read(q => listUserSessions(q, user.id, now))
     const identities = await identitiesOf(context, person)
-    const asked = new URL(call.request.url).searchParams.get('notice')
-    const notice = notices.find(name => name === asked)
+    const notice = noticeOf(call, notices)
     return render(
       'account',
       {
-        brand: brandOf(organization),
-        request_id: call.request_id,
+        ...frameOf(context, call, person),
         user: {
           ...personOf(user),
           email_verified: user.email_verified,
@@ -46,9 +45,7 @@ export const getAccount =
           current: session.login_id === login.id,
         })),
         now,
-        csrf_token: accountToken(context, person),
         session_action: '/account/sessions',
-        logout_action: '/account/logout',
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),
@@ -80,9 +77,9 @@ export const postSessions =
 export const postLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person } = await openForm(context, call)
+    const { login_hash } = await openAnyForm(context, call)
     await context.store.write(async tx =>
-      logOut(context, tx, await listLogins(context, tx, person.login_hash), call),
+      logOut(context, tx, await listLogins(context, tx, login_hash), call),
     )
     const { config } = context
     return withCookies(seeOther('/account/signed-out'), [clearCookie(config, cookieNames(config).login)])

@@ -11,31 +11,38 @@ import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { advance, decide } from '#src/oauth/advance.ts'
+import type { Subject } from '#src/oauth/candidates.ts'
 import { accountRequest, flowOf, visitorOf } from '#src/oauth/flow.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { type Login, listLogins } from '#src/sessions/logins.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 
 /** Somebody on their own pages. */
 export interface Person {
-  login: Login
+  login: Subject
   login_hash: SecretHash
   user: UserRow
   organization: Organization
   permissions: ReadonlySet<Permission>
 }
 
+/** What may change who gets in asks for a proof that is no older, in seconds. */
+const FRESH = 5 * 60
+
 /**
  * Who is looking: the latest login of this browser, or of the organization that `?organization=` names by its slug. With
- * nobody logged in, or with a password to be changed first, the answer is the step that is due, as for any client.
+ * nobody logged in, or with a second factor due, the answer is the step that is due, as for any client. `back`: the path of a
+ * page that asks for a fresh proof.
  */
-export const enter = async (context: Context, call: Call): Promise<Person | Response> => {
+export const enter = async (context: Context, call: Call, back?: string): Promise<Person | Response> => {
   const visitor = visitorOf(context, call)
   const organization = await wantedOrganization(context, call, visitor.login_hash)
-  const flow = await flowOf(context, accountRequest(organization.id))
+  const own = back === undefined ? {} : { back, max_age: FRESH }
+  const flow = await flowOf(context, accountRequest(organization.id, own))
   const next = await decide(context, visitor, flow)
   return next.step === 'issue' && visitor.login_hash
     ? personOf(context, visitor.login_hash, next.login)
@@ -56,7 +63,7 @@ const wantedOrganization = async (
   return organization
 }
 
-const personOf = async (context: Context, login_hash: SecretHash, login: Login): Promise<Person> => {
+const personOf = async (context: Context, login_hash: SecretHash, login: Subject): Promise<Person> => {
   const { user_id, organization_id } = login
   const organization = await findOrganization(context.store, organization_id)
   const { user, roles } = await context.store.read(async q => ({
@@ -76,17 +83,34 @@ export const permit = ({ permissions }: Person, permission: 'profile:read' | 'pr
 export const accountToken = (context: Context, { login_hash, login }: Person): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
-/** A form of a person's own pages. 403 page unless it was posted from one that this very login was shown. */
+/**
+ * A form of a person's own pages. 403 page unless it was posted from one that this very login was shown; 400 page when the login
+ * owes something by now. `back`: the page to start again at, of a form that asks for a fresh proof.
+ */
 export const openForm = async (
   context: Context,
-  { request }: Call,
+  call: Call,
+  back?: string,
 ): Promise<{ person: Person; form: ReadonlyMap<string, string> }> => {
+  const { login, login_hash, form } = await openAnyForm(context, call)
+  const visitor = { call, login_hash }
+  const flow = await flowOf(context, accountRequest(login.organization_id))
+  const next = await decide(context, visitor, flow, login.id)
+  const is_stale = back !== undefined && context.clock.now() - login.auth_time > FRESH * SECOND
+  if (next.step !== 'issue' || is_stale) throw expired(back)
+  return { person: await personOf(context, login_hash, login), form }
+}
+
+/** The same for whoever wants nothing but out. */
+export const openAnyForm = async (context: Context, { request }: Call) => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
   const login_hash = loginHash(context.config, request)
   const login_id = verifyCsrf(context, 'account', login_hash, form.get('csrf_token'))
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   const login = logins.find(({ id }) => id === login_id)
-  if (!login || !login_hash) throw new PageError('expired', 400, { retry_url: '/account' })
-  return { person: await personOf(context, login_hash, login), form }
+  if (!login || !login_hash) throw expired()
+  return { login, login_hash, form }
 }
+
+const expired = (retry_url = '/account'): PageError => new PageError('expired', 400, { retry_url })

@@ -5,6 +5,13 @@ import { pageBoundary } from '#src/http/page-boundary.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'
 import { postLink, postUnlink } from './identities.ts'
 import { getAccount, getSignedOut, postLogout, postSessions } from './overview.ts'
+import {
+  getAddFactor,
+  getSecurity,
+  postRecoveryCodes,
+  postRemoveFactor,
+  postRenameFactor,
+} from './security.ts'
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 
@@ -21,6 +28,11 @@ export const accountRoutes = (context: Context) => {
     .get('/account/signed-out', page(getSignedOut()))
     .get('/account/change-password', page(getChangePassword(context)))
     .post('/account/change-password', page(postChangePassword(context)), raw)
+    .get('/account/security', page(getSecurity(context)))
+    .get('/account/security/add', page(getAddFactor(context)))
+    .post('/account/security/remove', page(postRemoveFactor(context)), raw)
+    .post('/account/security/rename', page(postRenameFactor(context)), raw)
+    .post('/account/security/codes', page(postRecoveryCodes(context)), raw)
     .get('/account/set-up', page(getSetUp(context)))
     .post('/account/set-up', page(postSetUp(context)), raw)
     .get('/account/sign-in', page(getSignIn(context)))

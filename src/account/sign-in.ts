@@ -2,13 +2,14 @@ import type { Context } from '#src/context.ts'
 import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { loginHash, withCookies } from '#src/http/cookies.ts'
+import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
-import { seeOther } from '#src/oauth/advance.ts'
+import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
+import { proceedAs } from '#src/oauth/proven.ts'
 import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
-import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
+import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import type { Link } from './store.ts'
@@ -48,7 +49,7 @@ const page = (
     { locale: localeOf(call), ...options },
   )
 
-/** A sign-in link made on the machine (`gatehouse user link USER`): its holder chooses a new password and is logged in. */
+/** A sign-in link made on the machine (`gatehouse user link USER`): its holder chooses a new password and is logged in, after the second factor if there is one. */
 export const getSignIn =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -69,12 +70,15 @@ export const postSignIn =
       origin: call,
     })
     if (again) return page(call, opened, holder, again)
-    const login_hash = loginHash(context.config, call.request)
-    const { cookie } = await context.store.write(async tx => {
-      await opened.use(tx)
-      await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
-      await recordLogin(context, tx, user, call)
-      return logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+    const visitor = visitorOf(context, call)
+    const flow = await flowOf(context, accountRequest(organization.id))
+    const { stored } = await storeFlow(context, visitor, flow)
+    return proceedAs(context, visitor, stored, {
+      user,
+      ...PASSWORD,
+      first: async tx => {
+        await opened.use(tx)
+        await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
+      },
     })
-    return withCookies(seeOther('/account'), [cookie])
   }

@@ -7,6 +7,8 @@ import { PageError } from './page-boundary.ts'
 /** What a form is for: a token of one purpose is refused at every other. */
 export type CsrfPurpose =
   | 'login'
+  | 'second_factor'
+  | 'enrol'
   | 'select_account'
   | 'change_password'
   | 'consent'

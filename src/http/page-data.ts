@@ -48,6 +48,56 @@ export interface Login extends Common {
   providers?: { name: string; url: string; kind: string }[]
   /** Where a forgotten password is reset; no link without it. */
   reset_url?: string
+  passkey?: { action: string; options: string }
+}
+
+/** Posts `code`, `recovery_code` or `credential`: what the form of the method has. */
+export interface SecondFactor extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  user: Person
+  method: Code<'second-factor.lead.'>
+  others: { method: Code<'second-factor.use.'>; url: string }[]
+  /** For the browser to ask a passkey with, as JSON. */
+  options?: string
+  error?: FormError<Code<'second-factor.error.'>>
+}
+
+/** The choice of what to enrol: links alone. */
+export interface Enrol extends Common {
+  user: Person
+  reason: Code<'enrol.reason.'>
+  choices: { kind: Code<'enrol.kind.'>; url: string }[]
+  cancel_url?: string
+}
+
+interface EnrolForm extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  user: Person
+  error?: FormError<Code<'enrol.error.'>>
+  cancel_url?: string
+}
+
+/** Posts `name` and `code`. The picture is a path of unit squares in a square of `size`. */
+export interface EnrolTotp extends EnrolForm {
+  qr: { size: number; path: string }
+  key: string
+  uri: string
+}
+
+/** Posts `name` and `credential`. */
+export interface EnrolPasskey extends EnrolForm {
+  options: string
+}
+
+/** Shown once. */
+export interface RecoveryCodes extends Common {
+  user: Person
+  codes: string[]
+  continue_url: string
 }
 
 /** Answers `login=<handle>`, or `login=other` to sign in as somebody else. */
@@ -161,8 +211,38 @@ export interface ErrorPage extends Common {
   retry_url?: string
 }
 
+/** Around every page of a person's own. */
+export interface AccountFrame extends Common {
+  csrf_token: string
+  logout_action: string
+  /** Whether the person may change their own profile. */
+  may_change: boolean
+}
+
+/** The forms post `csrf_token` and `factor_id`; to `rename_action` `name` as well, to `codes_action` nothing more. */
+export interface AccountSecurity extends AccountFrame {
+  factors: {
+    id: string
+    type: Code<'enrol.kind.'>
+    name: string
+    /** ISO 8601, as the next. */
+    created_at: string
+    last_active_at?: string
+  }[]
+  may_remove: boolean
+  /** Recovery codes that were not used yet. */
+  codes_left: number
+  now: number
+  add_url: string
+  remove_action: string
+  rename_action: string
+  codes_action: string
+  change_password_url?: string
+  notice?: Code<'account-security.notice.'>
+}
+
 /** Session rows as the store has them. Signing one out posts `session_id` to `session_action`; signing out, to `logout_action`. */
-export interface Account extends Common {
+export interface Account extends AccountFrame {
   user: Person & { email_verified: boolean; organization: string }
   sessions: {
     id: string
@@ -177,9 +257,7 @@ export interface Account extends Common {
   }[]
   /** Milliseconds, to say how long ago. */
   now: number
-  csrf_token: string
   session_action: string
-  logout_action: string
   /** Absent for a person who may not change their own profile. */
   change_password_url?: string
   /** Other ways in. Linking posts `provider`; unlinking posts `provider` and `subject`. */
@@ -202,6 +280,11 @@ export interface Account extends Common {
 
 export interface Pages {
   login: Login
+  'second-factor': SecondFactor
+  enrol: Enrol
+  'enrol-totp': EnrolTotp
+  'enrol-passkey': EnrolPasskey
+  'recovery-codes': RecoveryCodes
   'select-account': SelectAccount
   consent: Consent
   'change-password': ChangePassword
@@ -213,4 +296,5 @@ export interface Pages {
   'logged-out': LoggedOut
   error: ErrorPage
   account: Account
+  'account-security': AccountSecurity
 }

@@ -26,7 +26,8 @@ const headers = {
 }
 
 // The other pages can be part of a client's pop-up, which this header would cut off from its opener.
-const isolated: ReadonlySet<keyof Pages> = new Set(['account', 'set-up', 'signed-in'])
+const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
+const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
 
 export interface RenderOptions {
   /** One of `chooseLocale`'s answers. */
@@ -57,6 +58,7 @@ export const render = <Page extends keyof Pages>(
     ...data,
     ...viewTools(locale, t),
     page,
+    is_own: isOwn(page),
     t,
     title,
     theme,
@@ -72,7 +74,7 @@ export const render = <Page extends keyof Pages>(
       'content-language': locale,
       // Under no-referrer Chromium posts `Origin: null`, which the check against cross-site posts refuses.
       'referrer-policy': html.includes('<form') ? 'same-origin' : 'no-referrer',
-      ...(isolated.has(page) && { 'cross-origin-opener-policy': 'same-origin' }),
+      ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,
     },
   })

@@ -1,23 +1,21 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { DAY } from '#src/lib/duration.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
-import { type EligibleLogin, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
+import { type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
 import { usesPrivateScheme, withParameters } from '#src/protocol/oauth/redirect-uri.ts'
-import { formatScope, isSubset } from '#src/protocol/oauth/scope.ts'
-import { type Login, listLogins } from '#src/sessions/logins.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
 import { issueCode } from '#src/tokens/codes.ts'
-import { type Flow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
+import { type Candidate, listCandidates } from './candidates.ts'
+import { enrolPage, secondFactorPage } from './factor-pages.ts'
+import { chosenOf, type Flow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
 import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
-import { consumePending, grantConsent, listConsents } from './store.ts'
+import { consumePending, grantConsent } from './store.ts'
 
-/** A login of this browser with all that decides about it. */
-type Candidate = Login & EligibleLogin
 type Next = NextStep<Candidate>
-type PageStep = Exclude<Next, { step: 'refuse' }>
+type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
  * The only place that routes between the steps of an authorization: collects the stored facts, asks the rule, and does what
@@ -33,8 +31,6 @@ export const advance = async (
   const next = await decide(context, visitor, flow)
   if (next.step === 'refuse') return refuse(context, flow, next.error)
   if (next.step === 'issue') return issue(context, visitor, flow, next.login)
-  // No second factor is built yet: an organization that demands one lets nobody in.
-  if (next.step === 'enrol' || next.step === 'second_factor') throw new PageError('unavailable', 503)
   const { stored, cookies } =
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
   const answer =
@@ -52,22 +48,33 @@ const stepPage = async (
 ): Promise<Response> => {
   if (next.step === 'login') return loginPage(context, visitor, flow, next.login)
   if (next.step === 'select_account') return selectAccountPage(context, visitor, flow, next.logins)
-  const page = next.step === 'consent' ? consentPage : changePasswordPage
-  return page(context, visitor, flow, next.login)
+  return pages[next.step](context, visitor, flow, next.login)
+}
+
+const pages = {
+  second_factor: secondFactorPage,
+  enrol: enrolPage,
+  change_password: changePasswordPage,
+  consent: consentPage,
 }
 
 /** What is due, by the facts of this moment. */
-export const decide = async (context: Context, visitor: Visitor, flow: Flow): Promise<Next> => {
+export const decide = async (
+  context: Context,
+  visitor: Visitor,
+  flow: Flow,
+  chosen_login_id = chosenOf(flow),
+): Promise<Next> => {
   const { request, client, pending, approved } = flow
-  const logins = await candidates(context, visitor, flow)
-  const chosen = logins.find(({ id }) => id === pending?.login_id)
+  const logins = await listCandidates(context, visitor, flow)
+  const chosen = logins.find(({ id }) => id === chosen_login_id)
   return nextStep({
     prompts: request.prompts,
     max_age: request.max_age,
     now: context.clock.now(),
     // Whoever wants to log in as somebody else is not offered the logins that are there.
-    logins: pending?.selected && !pending.login_id ? [] : logins,
-    chosen_login_id: pending?.login_id ?? undefined,
+    logins: pending?.selected && !chosen_login_id ? [] : logins,
+    chosen_login_id,
     is_authenticated: isProven(flow),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
@@ -76,50 +83,19 @@ export const decide = async (context: Context, visitor: Visitor, flow: Flow): Pr
   })
 }
 
-/** The logins of this browser whose user belongs to the organization that the request names; no other is ever looked at (M-03). */
-const candidates = async (
-  context: Context,
-  { login_hash }: Visitor,
-  { request, client, organization }: Flow,
-): Promise<Candidate[]> => {
-  if (!login_hash) return []
-  const { password_policy, mfa_required } = settingsOf(organization)
-  const max_age = (password_policy.max_age_days ?? Number.POSITIVE_INFINITY) * DAY
-  const [logins, consents] = await context.store.read(q =>
-    Promise.all([
-      listLogins(context, q, login_hash),
-      client?.consent_required
-        ? listConsents(q, { browser_hash: login_hash, client_id: client.client_id })
-        : [],
-    ]),
-  )
-  return logins
-    .filter(login => login.organization_id === organization.id)
-    .map(login => ({
-      ...login,
-      must_change_password:
-        login.password_temporary ||
-        (login.amr.includes('pwd') && context.clock.now() - login.password_changed_at > max_age),
-      enrol_due: mfa_required,
-      factor_due: false,
-      has_consented: consents.some(
-        ({ user_id, scopes }) => user_id === login.user_id && isSubset(request.scopes, scopes),
-      ),
-    }))
-}
-
 /** The end of a flow: a code for the client, or the person's own page. One write, and for one caller only. */
 const issue = async (
   context: Context,
   { call }: Visitor,
-  { request, client, pending, approved }: Flow,
+  flow: Flow,
   login: Candidate,
 ): Promise<Response> => {
+  const { request, client, pending, approved } = flow
   const code = await context.store.write(async tx => {
     if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
     const { user_id, organization_id, auth_time, acr, amr } = login
     if (!client) {
-      await recordLogin(context, tx, { ...login, id: user_id }, call)
+      if (isProven(flow)) await recordLogin(context, tx, { ...login, id: user_id }, call)
       return undefined
     }
     const { client_id } = client
@@ -139,19 +115,19 @@ const issue = async (
       nonce: request.nonce,
       code_challenge: request.code_challenge,
       auth_time,
-      acr,
+      acr: answeredAcr(request.acr_values, acr),
       amr,
       origin: call,
     })
   })
-  return code ? answerClient(context, request, { code }) : seeOther('/account')
+  return code ? answerClient(context, request, { code }) : seeOther(request.back ?? '/account')
 }
 
 /** The end of a flow without a code. */
 export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
-  const { pending, request } = flow
+  const { pending, request, client } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
-  if (isLate) throw new PageError('expired', 400)
+  if (isLate || !client) throw new PageError('expired', 400, client ? {} : { retry_url: '/account' })
   return answerError(context, request, new OAuthError(code))
 }
 

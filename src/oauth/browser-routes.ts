@@ -6,8 +6,11 @@ import { advance } from './advance.ts'
 import { getAuthorize, getParked, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
 import { postConsent } from './consent.ts'
+import { postEnrol } from './enrol.ts'
 import { findFlow, visitorOf } from './flow.ts'
 import { postLogin } from './login.ts'
+import { postPasskey } from './passkey.ts'
+import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
 
 /** Where a browser walks. The address of a step names the request: a reload shows whatever step is due by then. */
@@ -21,6 +24,11 @@ export const browserRoutes = (context: Context) => {
     .get('/oauth/authorize/parked', page(getParked(context)))
     .get('/oauth/login', resume)
     .post('/oauth/login', page(postLogin(context)), raw)
+    .post('/oauth/passkey', page(postPasskey(context)), raw)
+    .get('/oauth/second-factor', resume)
+    .post('/oauth/second-factor', page(postSecondFactor(context)), raw)
+    .get('/oauth/enrol', resume)
+    .post('/oauth/enrol', page(postEnrol(context)), raw)
     .get('/oauth/select-account', resume)
     .post('/oauth/select-account', page(postSelectAccount(context)), raw)
     .get('/oauth/change-password', resume)

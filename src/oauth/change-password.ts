@@ -3,7 +3,6 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { decide } from './advance.ts'
 import { isProven, openStep, settleOn } from './flow.ts'
@@ -28,7 +27,8 @@ export const postChangePassword =
     if (again) return changePasswordPage(context, visitor, flow, next.login, again)
     return proceedAs(context, visitor, flow, {
       user,
-      ...PASSWORD,
+      acr: next.login.acr,
+      amr: [...new Set([...next.login.amr, 'pwd'])],
       first: tx => replaceOwnPassword(context, tx, { user, password_hash, origin: call }),
     })
   }

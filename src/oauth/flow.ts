@@ -57,8 +57,11 @@ const mayAsk = (client: Client, { redirect_uri, scopes }: FlowRequest): boolean 
   client.grant_types.includes('authorization_code') &&
   isSubset(scopes, client.scopes)
 
-/** The request of a login that no application asked for: it ends on /account. */
-export const accountRequest = (organization_id: OrganizationId): FlowRequest => ({
+/** The request of a login that no application asked for: it ends on /account, or where `own` says. */
+export const accountRequest = (
+  organization_id: OrganizationId,
+  own: Partial<Pick<FlowRequest, 'back' | 'enrol' | 'max_age' | 'hinted_user_id' | 'ui_locales'>> = {},
+): FlowRequest => ({
   response_type: 'code',
   client_id: '',
   redirect_uri: '',
@@ -73,6 +76,7 @@ export const accountRequest = (organization_id: OrganizationId): FlowRequest => 
   login_hint: undefined,
   max_age: undefined,
   hinted_user_id: undefined,
+  ...own,
 })
 
 /** Stores a flow for this browser, which gets its cookie now if it has none. */
@@ -159,9 +163,20 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
 /** The flow as if it had settled on this login: what a page that spoke of it means. */
 export const settleOn = (flow: StoredFlow, login_id: LoginId | undefined): StoredFlow => {
   const { pending } = flow
-  if (login_id === undefined || pending.login_id === login_id) return flow
-  return { ...flow, pending: { ...pending, login_id, selected: true } }
+  if (login_id === undefined || login_id === PROOF || chosenOf(flow) === login_id) return flow
+  return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
 }
 
+/** Stands for a first factor proven in this flow whose login has not begun: the id of nobody's login. */
+export const PROOF: LoginId = 'login_'
+
+/** The login that the flow has settled on. */
+export const chosenOf = ({ pending }: Flow): LoginId | undefined =>
+  pending?.proof ? PROOF : (pending?.login_id ?? undefined)
+
 /** Whether the login was proven in this flow, by its own record: two tabs may log in at the same moment. */
-export const isProven = ({ pending }: Flow): boolean => Boolean(pending?.login_id) && !pending?.selected
+export const isProven = ({ pending }: Flow): boolean =>
+  Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
+
+/** What a challenge or a new secret of this flow is derived from: another one as soon as it was used. */
+export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

@@ -1,41 +1,115 @@
 import type { Context } from '#src/context.ts'
+import { listFactors } from '#src/directory/users/factor-store.ts'
+import { findUser } from '#src/directory/users/store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { errorPage, PageError } from '#src/http/page-boundary.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { logIn } from '#src/sign-in/log-in.ts'
+import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
-import type { StoredFlow, Visitor } from './flow.ts'
-import { updatePending } from './store.ts'
+import { type Candidate, owedBy } from './candidates.ts'
+import { PROOF, type StoredFlow, type Visitor } from './flow.ts'
+import { type Settled, updatePending } from './store.ts'
 
-/** Somebody has proven who they are within a flow, by whatever means. */
-interface Proven {
-  user: { id: UserId }
+/** How somebody proved who they are. */
+interface Means {
   acr: string
   amr: string[]
+}
+
+/** What a write made of a proof: the flow settles on it, and a login may have begun. */
+interface Outcome {
+  settled: Settled & { enrolled?: boolean }
+  login?: NewLogin
+}
+
+/** Somebody has proven who they are within a flow, by whatever means. */
+interface Proven extends Means {
+  user: { id: UserId }
   /** What else belongs into the same write. */
   first?: (tx: Transaction) => Promise<void>
 }
 
-/** Starts the login, settles the flow on it and goes on. The new cookie is sent even if what follows fails: the old one is dead. */
-export const proceedAs = async (
+/** Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one (O-69). */
+export const proceedAs = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  { first, user, ...means }: Proven,
+): Promise<Response> =>
+  goOn(context, visitor, flow, async tx => {
+    await first?.(tx)
+    return settleAs(context, tx, visitor, flow, user.id, means)
+  })
+
+const settleAs = async (
+  context: Context,
+  tx: Transaction,
+  { call, login_hash }: Visitor,
+  flow: StoredFlow,
+  user_id: UserId,
+  { acr, amr }: Means,
+): Promise<Outcome> => {
+  const { organization } = flow
+  const user = await findUser(tx, organization.id, user_id)
+  if (!user) throw new PageError('expired', 400)
+  const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
+  const { factor_due, enrol_due } = owedBy(context, flow, { acr }, factors)
+  if (factor_due || enrol_due) {
+    const { password_changed_at } = user
+    const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now() }
+    return { settled: { login_id: null, selected: false, proof } }
+  }
+  const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, login_hash })
+  return { settled: { login_id: login.login_id, selected: false, proof: null }, login }
+}
+
+/** A further factor of the person of this step: their login begins now, or is as strong as that from now on. */
+export const settleWith = async (
+  context: Context,
+  tx: Transaction,
+  visitor: Visitor,
+  flow: StoredFlow,
+  subject: Candidate,
+  further: Means,
+): Promise<Outcome> => {
+  const { acr } = further
+  const amr = [...new Set([...subject.amr, ...further.amr])]
+  if (subject.id === PROOF) return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr })
+  if (!visitor.login_hash) throw new PageError('expired', 400)
+  const login = await stepUp(context, tx, {
+    login_id: subject.id,
+    login_hash: visitor.login_hash,
+    acr,
+    amr,
+  })
+  if (!login) throw new PageError('expired', 400)
+  const { pending } = flow
+  const selected = pending.login_id === login.login_id ? pending.selected : true
+  return { settled: { login_id: login.login_id, selected, proof: null }, login }
+}
+
+/** What `begin` gives instead of an outcome is the answer: the same page once more, say. */
+export const goOn = async (
   context: Context,
   { call, login_hash }: Visitor,
   flow: StoredFlow,
-  { first, ...proven }: Proven,
+  begin: (tx: Transaction) => Promise<Outcome | { answer(): Response | Promise<Response> }>,
+  show = (visitor: Visitor, settled: StoredFlow) => advance(context, visitor, settled, 'post'),
 ): Promise<Response> => {
-  const { organization, pending } = flow
-  const login = await context.store.write(async tx => {
-    await first?.(tx)
-    const started = await logIn(context, tx, { ...proven, organization, origin: call, login_hash })
-    const settled = { login_id: started.login_id, selected: false }
-    if (!(await updatePending(tx, pending.request_hash, settled))) throw new PageError('expired', 400)
-    return started
+  const { pending } = flow
+  const outcome = await context.store.write(async tx => {
+    const begun = await begin(tx)
+    if ('settled' in begun && !(await updatePending(tx, pending.request_hash, begun.settled)))
+      throw new PageError('expired', 400)
+    return begun
   })
-  const visitor = { call, login_hash: login.login_hash }
-  const settled = { ...flow, pending: { ...pending, login_id: login.login_id, selected: false } }
-  const answer = await advance(context, visitor, settled, 'post').catch(error =>
+  if ('answer' in outcome) return outcome.answer()
+  const { settled, login } = outcome
+  const visitor = { call, login_hash: login?.login_hash ?? login_hash }
+  const answer = await show(visitor, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
     errorPage(context, call, error),
   )
-  return withCookies(answer, [login.cookie])
+  // The new cookie is sent even if what follows fails: the old one is dead.
+  return withCookies(answer, login ? [login.cookie] : [])
 }

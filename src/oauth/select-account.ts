@@ -15,7 +15,7 @@ export const postSelectAccount =
     const picked = form.get('login')
     const login = next.logins.find(({ id }) => id === picked)
     if (!login && picked !== 'other') throw new PageError('bad_request', 400)
-    const settled = { login_id: login?.id ?? null, selected: true }
+    const settled = { login_id: login?.id ?? null, selected: true, proof: null }
     await context.store.write(async tx => {
       if (!(await updatePending(tx, flow.pending.request_hash, settled))) throw new PageError('expired', 400)
     })

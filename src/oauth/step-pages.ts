@@ -6,12 +6,13 @@ import { chooseLocale } from '#src/http/locale.ts'
 import type { Common, Pages, Person } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import type { Login } from '#src/sessions/logins.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
-import { isProven, type StoredFlow, stepToken, type Visitor } from './flow.ts'
+import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
+import type { Subject } from './candidates.ts'
+import { isProven, roundOf, type StoredFlow, stepToken, type Visitor } from './flow.ts'
 
 /** A form shown again because of what was posted. */
-interface Again<Page extends keyof Pages> {
+export interface Again<Page extends keyof Pages> {
   data: Partial<Pages[Page]>
   status: number
   headers?: Record<string, string>
@@ -22,7 +23,7 @@ export const brandOf = (organization: Organization): Common['brand'] => {
   return { name: organization.display_name, ...(theme && { theme }) }
 }
 
-export const personOf = (user: Pick<Login, 'first_name' | 'last_name' | 'username' | 'email'>): Person => ({
+export const personOf = (user: Pick<Subject, 'first_name' | 'last_name' | 'username' | 'email'>): Person => ({
   name: `${user.first_name} ${user.last_name}`.trim(),
   username: user.username,
   email: user.email,
@@ -31,7 +32,7 @@ export const personOf = (user: Pick<Login, 'first_name' | 'last_name' | 'usernam
 export const localeOf = (call: Call, ui_locales: readonly string[] = []): string =>
   chooseLocale([...ui_locales], call.request.headers.get('accept-language'))
 
-const show = <Page extends keyof Pages>(
+export const show = <Page extends keyof Pages>(
   page: Page,
   { call }: Visitor,
   { request, organization }: StoredFlow,
@@ -51,11 +52,23 @@ export const loginPage = async (
   context: Context,
   visitor: Visitor,
   flow: StoredFlow,
-  login?: Login,
+  login?: Subject,
   again?: Again<'login'>,
 ): Promise<Response> => {
-  const providers = await listButtons(context.store, flow.organization.id, flow.handle)
   const username = login?.username ?? flow.request.login_hint
+  const csrf_token = stepToken(context, flow, 'login')
+  const other = again
+    ? undefined
+    : await context.ports.login_page?.({
+        request: visitor.call.request,
+        organization_id: flow.organization.id,
+        handle: flow.handle,
+        csrf_token,
+        login_hint: username,
+        client_name: clientName(flow)?.client_name,
+      })
+  if (other) return other
+  const providers = await listButtons(context.store, flow.organization.id, flow.handle)
   return show(
     'login',
     visitor,
@@ -63,10 +76,16 @@ export const loginPage = async (
     {
       action: '/oauth/login',
       request: flow.handle,
-      csrf_token: stepToken(context, flow, 'login'),
+      csrf_token,
       ...clientName(flow),
       ...(username !== undefined && { username }),
       providers,
+      ...(offersPasskeys(context.config) && {
+        passkey: {
+          action: '/oauth/passkey',
+          options: requestOptions(context.config, challengeOf(context, 'login', roundOf(flow))),
+        },
+      }),
     },
     again,
   )
@@ -76,7 +95,7 @@ export const selectAccountPage = (
   context: Context,
   visitor: Visitor,
   flow: StoredFlow,
-  logins: readonly Login[],
+  logins: readonly Subject[],
 ): Response =>
   show(
     'select-account',
@@ -96,7 +115,7 @@ export const changePasswordPage = (
   context: Context,
   visitor: Visitor,
   flow: StoredFlow,
-  login: Login,
+  login: Subject,
   again?: Again<'change-password'>,
 ): Response =>
   show(
@@ -115,7 +134,12 @@ export const changePasswordPage = (
     again,
   )
 
-export const consentPage = (context: Context, visitor: Visitor, flow: StoredFlow, login: Login): Response => {
+export const consentPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Subject,
+): Response => {
   const { request, client } = flow
   return show(
     'consent',

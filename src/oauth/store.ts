@@ -1,5 +1,5 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
-import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -8,11 +8,16 @@ import type { Tables } from '#src/storage/tables.ts'
 /** An authorization request as it is stored: the hint verified and reduced to the user whom it names. */
 export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
+  /** Of a flow that no client asked for: where on this site it ends. */
+  readonly back?: string
+  /** Of such a flow: the person wants to add a factor. */
+  readonly enrol?: boolean
 }
 
 /**
  * An authorization in which a person has to act, bound to one browser. `login_id` is the login settled on: proven in this flow,
- * or only `selected`. `selected` without a login: the person wants to log in as somebody else.
+ * or only `selected`. `selected` without a login: the person wants to log in as somebody else. `proof`: a first factor was proven
+ * whose user owes a second one.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest
@@ -37,6 +42,11 @@ export const findPending = async (
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
 ): Promise<Pending | undefined> => (await pendingOf(q, key))[0] as Pending | undefined
 
+export type Proof = NonNullable<Pending['proof']>
+
+/** On whom a flow has settled. */
+export type Settled = Pick<Pending, 'login_id' | 'selected' | 'proof'>
+
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
@@ -45,7 +55,7 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
-  settled: { login_id: LoginId | null; selected: boolean },
+  settled: Settled & { enrolled?: boolean },
 ): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx
@@ -53,6 +63,20 @@ export const updatePending = async (
     .set(settled)
     .where(eq(t.request_hash, request_hash))
     .returning({ hash: t.request_hash })
+  return rows.length > 0
+}
+
+/** True for exactly one caller: what was derived from the round (a challenge, a new secret) is used up. */
+export const consumeRound = async (
+  tx: Transaction,
+  { request_hash, round }: Pick<Pending, 'request_hash' | 'round'>,
+): Promise<boolean> => {
+  const { authorization_requests: t } = tx.tables
+  const rows = await tx
+    .update(t)
+    .set({ round: round + 1 })
+    .where(and(eq(t.request_hash, request_hash), eq(t.round, round)))
+    .returning({ round: t.round })
   return rows.length > 0
 }
 

@@ -3,6 +3,7 @@ import type { Context, PublishedKeys } from '#src/context.ts'
 import { locales } from '#src/http/locale.ts'
 import { signingAlgs } from '#src/protocol/oidc/claims.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
+import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /** Short enough that a key published a quarter of an hour before its use is in every cache by then (tokens/rotation.ts). */
 const MAX_AGE = 300
@@ -33,7 +34,7 @@ export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
       ...(config.internal_url && { backchannel_url: config.internal_url }),
       scopes: ['openid', 'profile', 'email'],
       id_token_algs: signingAlgs,
-      acr_values: ['1'],
+      acr_values: supportedAcrs(config),
       ui_locales: locales,
     }),
   )

@@ -127,6 +127,24 @@ export const setLastLogin = async (tx: Transaction, user_id: UserId, now: number
   await tx.update(users).set({ last_login: now }).where(eq(users.id, user_id))
 }
 
+/** Whether the login is still there, in this browser. */
+export const raiseLogin = async (
+  tx: Transaction,
+  {
+    login_id,
+    browser_hash,
+    ...proven
+  }: Pick<LoginRow, 'browser_hash' | 'acr' | 'amr'> & { login_id: LoginId },
+): Promise<boolean> => {
+  const { logins } = tx.tables
+  const rows = await tx
+    .update(logins)
+    .set(proven)
+    .where(and(eq(logins.id, login_id), eq(logins.browser_hash, browser_hash)))
+    .returning({ id: logins.id })
+  return rows.length > 0
+}
+
 /** The logins of one browser go on under its new cookie. */
 export const moveLogins = async (
   tx: Transaction,

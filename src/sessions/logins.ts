@@ -5,7 +5,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
 
-export { type Login, moveLogins } from './login-store.ts'
+export { type Login, moveLogins, raiseLogin } from './login-store.ts'
 
 interface NewLogin {
   browser_hash: SecretHash

@@ -6,14 +6,14 @@ import { cookieNames, setCookie } from '#src/http/cookies.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { LoginId, UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
-import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
-import { listLogins, moveLogins, startLogin } from '#src/sessions/logins.ts'
+import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
+import { listLogins, moveLogins, raiseLogin, startLogin } from '#src/sessions/logins.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** How somebody proved who they are: one factor is acr 1, two are acr 2; amr as in RFC 8176. */
+/** How somebody proved who they are: acr as in protocol/oidc/acr.ts, amr as in RFC 8176. */
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
 
-interface NewLogin {
+export interface NewLogin {
   login_id: LoginId
   login_hash: SecretHash
   /** Its Set-Cookie line. */
@@ -51,9 +51,29 @@ export const logIn = async (
     origin,
     expires_at: now + (settingsOf(organization).session_ttl ?? DAY),
   })
-  const latest = Math.max(...(await listLogins(context, tx, login_hash)).map(({ expires_at }) => expires_at))
-  const cookie = setCookie(context.config, cookieNames(context.config).login, value, (latest - now) / SECOND)
-  return { login_id, login_hash, cookie }
+  return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
+}
+
+/** A login that is there gets stronger by a further factor. Its cookie changes as at a login; `auth_time` tells of the first factor and stays. */
+export const stepUp = async (
+  context: Context,
+  tx: Transaction,
+  login: { login_id: LoginId; login_hash: SecretHash; acr: string; amr: string[] },
+): Promise<NewLogin | undefined> => {
+  const { login_id, acr, amr } = login
+  const value = newSecret()
+  const login_hash = hashSecret(value)
+  await moveLogins(tx, login.login_hash, login_hash)
+  if (!(await raiseLogin(tx, { login_id, browser_hash: login_hash, acr, amr }))) return undefined
+  return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
+}
+
+/** Lasts as long as the longest login under it. */
+const cookieFor = async (context: Context, tx: Transaction, value: Secret): Promise<string> => {
+  const logins = await listLogins(context, tx, hashSecret(value))
+  const latest = Math.max(...logins.map(({ expires_at }) => expires_at))
+  const seconds = (latest - context.clock.now()) / SECOND
+  return setCookie(context.config, cookieNames(context.config).login, value, seconds)
 }
 
 /** A login that no client asked for, which ends on /account. Those of clients are recorded by the code exchange. */

@@ -43,7 +43,7 @@ export type Proof = { user: UserRow; refusal?: never } | { user?: never; refusal
 const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /** `wait` in milliseconds. */
-const later = (code: 'throttled' | 'busy', wait: number): Refusal => {
+export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
   const seconds = Math.max(1, Math.ceil(wait / SECOND))
   const headers = { 'retry-after': String(seconds) }
   return { code, seconds, status: code === 'busy' ? 503 : 429, headers }
@@ -74,9 +74,9 @@ export const provePassword = async (context: Context, credentials: Credentials):
       user: await findUserForLogin(q, organization_id, credentials.identifier),
     }
   })
-  if (wait > 0) return { refusal: later('throttled', wait) }
+  if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const leave = enter(context.store, account.key, failures < ROW.after ? ABREAST : 1)
-  if (!leave) return { refusal: later('throttled', ROW.first_wait) }
+  if (!leave) return { refusal: waitFor('throttled', ROW.first_wait) }
   try {
     const isRight = await verifyPassword(context, user?.password_hash, password)
     if (!user || !isRight || !user.enabled) return await refuse(context, credentials, user, account, isRight)
@@ -84,7 +84,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
     return { user }
   } catch (error) {
     if (error instanceof AppError && error.code === 'temporarily_unavailable')
-      return { refusal: later('busy', BUSY) }
+      return { refusal: waitFor('busy', BUSY) }
     throw error
   } finally {
     leave()

@@ -168,7 +168,6 @@ describe('settings', () => {
         (value): [Json, string] => [{ allowed_domains: [value] }, 'allowed_domains.0'],
       ),
       [{ allowed_domains: 'example.com' }, 'allowed_domains'],
-      [{ mfa_required: true }, 'mfa_required'],
       [{ mfa_required: 'no' }, 'mfa_required'],
       [{ theme: 7 }, 'theme'],
       [{ logo: 'x' }, 'logo'],
@@ -185,9 +184,9 @@ describe('settings', () => {
       ])
     expect((await app.admin('GET', '/organizations/acme')).body).toEqual(body)
     for (const session_ttl of ['5m', '365d', '52w', '8760h'])
-      expect(await settings('acme', { session_ttl, mfa_required: false })).toEqual({
+      expect(await settings('acme', { session_ttl, mfa_required: true })).toEqual({
         session_ttl,
-        mfa_required: false,
+        mfa_required: true,
       })
   })
 

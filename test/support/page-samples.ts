@@ -1,4 +1,5 @@
 import type { Pages } from '#src/http/page-data.ts'
+import { setUpOf } from '#src/sign-in/totp.ts'
 
 export type Sample = {
   [Page in keyof Pages]: { page: Page; state: string; data: Pages[Page]; status?: number }
@@ -81,6 +82,28 @@ const fromProvider = {
 const linkAccount: Pages['link-account'] = { ...fromProvider, email: ada.email }
 const names = ['first_name', 'last_name'] as const
 
+const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', userVerification: 'required' }
+const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/account/security' }
+const set_up = setUpOf('JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', brand.name, ada.username)
+const secondFactor: Pages['second-factor'] = {
+  brand,
+  ...form,
+  action: '/oauth/second-factor',
+  user: ada,
+  method: 'totp',
+  others: [
+    { method: 'passkey', url: '/oauth/second-factor?request=request-8Qx&method=passkey' },
+    { method: 'recovery', url: '/oauth/second-factor?request=request-8Qx&method=recovery' },
+  ],
+}
+const recovery_codes = [
+  'k3vq-8zt2-m0ax',
+  '0f7c-w2qn-5rdh',
+  'yb6e-1kxs-93pa',
+  'm4tz-hj80-vc2g',
+  'd9r1-6nwq-exk5',
+]
+
 const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
 const account: Pages['account'] = {
   brand,
@@ -89,6 +112,7 @@ const account: Pages['account'] = {
   now: Date.parse('2026-11-20T12:00:00Z'),
   session_action: '/account/sessions',
   logout_action: '/account/logout',
+  may_change: true,
   change_password_url: '/account/password',
   sessions: [
     {
@@ -131,6 +155,34 @@ const account: Pages['account'] = {
   ],
 }
 
+const frame = {
+  brand,
+  csrf_token: form.csrf_token,
+  logout_action: '/account/logout',
+  may_change: true,
+  now: account.now,
+}
+const security: Pages['account-security'] = {
+  ...frame,
+  factors: [
+    {
+      id: 'fac_1',
+      type: 'passkey',
+      name: 'MacBook of Ada',
+      created_at: '2026-03-02T12:00:00Z',
+      last_active_at: '2026-11-20T11:00:00Z',
+    },
+    { id: 'fac_2', type: 'totp', name: 'Authenticator app', created_at: '2026-11-18T12:00:00Z' },
+  ],
+  may_remove: true,
+  codes_left: 8,
+  add_url: '/account/security/add',
+  remove_action: '/account/security/remove',
+  rename_action: '/account/security/rename',
+  codes_action: '/account/security/codes',
+  change_password_url: '/account/change-password',
+}
+
 /** Every page in every state that looks different. */
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
@@ -148,6 +200,76 @@ export const samples: Sample[] = [
     state: 'throttled',
     status: 429,
     data: { ...login, username: 'ada', error: { code: 'throttled', seconds: 16 }, request_id },
+  },
+  {
+    page: 'login',
+    state: 'passkey',
+    data: { ...login, passkey: { action: '/oauth/passkey', options: JSON.stringify(challenge) } },
+  },
+  { page: 'second-factor', state: 'totp', data: secondFactor },
+  {
+    page: 'second-factor',
+    state: 'refused',
+    status: 401,
+    data: { ...secondFactor, error: { code: 'totp' }, request_id },
+  },
+  {
+    page: 'second-factor',
+    state: 'passkey',
+    data: {
+      ...secondFactor,
+      method: 'passkey',
+      options: JSON.stringify(challenge),
+      others: [{ method: 'recovery', url: '/oauth/second-factor?request=request-8Qx&method=recovery' }],
+    },
+  },
+  {
+    page: 'second-factor',
+    state: 'recovery',
+    status: 429,
+    data: { ...secondFactor, method: 'recovery', others: [], error: { code: 'throttled', seconds: 4 } },
+  },
+  {
+    page: 'enrol',
+    state: 'required',
+    data: {
+      brand,
+      user: ada,
+      reason: 'required',
+      choices: [
+        { kind: 'passkey', url: '/oauth/enrol?request=request-8Qx&kind=passkey' },
+        { kind: 'totp', url: '/oauth/enrol?request=request-8Qx&kind=totp' },
+      ],
+      cancel_url: '/account/security',
+    },
+  },
+  { page: 'enrol-totp', state: 'usual', data: { ...enrolForm, ...set_up } },
+  {
+    page: 'enrol-totp',
+    state: 'refused',
+    status: 400,
+    data: { ...enrolForm, ...set_up, error: { code: 'code' }, request_id },
+  },
+  {
+    page: 'enrol-passkey',
+    state: 'usual',
+    data: { ...enrolForm, options: JSON.stringify({ ...challenge, rp: {}, user: {} }) },
+  },
+  {
+    page: 'enrol-passkey',
+    state: 'refused',
+    status: 400,
+    data: { ...enrolForm, options: '{}', error: { code: 'name' }, request_id },
+  },
+  {
+    page: 'recovery-codes',
+    state: 'usual',
+    data: {
+      brand,
+      user: ada,
+      codes: [...recovery_codes, ...recovery_codes],
+      continue_url: '/account/security',
+    },
   },
   {
     page: 'select-account',
@@ -346,4 +468,11 @@ export const samples: Sample[] = [
     },
   },
   { page: 'account', state: 'notice', data: { ...account, notice: 'password_changed', sessions: [] } },
+  { page: 'account-security', state: 'usual', data: { ...security, notice: 'factor_added' } },
+  {
+    page: 'account-security',
+    state: 'last',
+    data: { ...security, factors: security.factors.slice(1), may_remove: false },
+  },
+  { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]

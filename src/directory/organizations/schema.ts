@@ -33,9 +33,7 @@ export const Settings = z.strictObject(
   {
     theme: nullable(line(64, 1)),
     session_ttl: nullable(session_ttl),
-    mfa_required: nullable(
-      flag.refine(on => !on, 'Second factors are not available yet, so they cannot be required.'),
-    ),
+    mfa_required: nullable(flag),
     allowed_domains: nullable(set(domain, 100)),
     password_policy: nullable(
       z.strictObject(

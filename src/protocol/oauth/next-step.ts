@@ -12,7 +12,7 @@ export type EligibleLogin = {
   /** Whether the user may still log in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
-  /** The organization demands a second factor and the user has none. */
+  /** A factor is demanded that the user does not have, or the person asked to add one. */
   readonly enrol_due: boolean
   /** A second factor is still to be proven, for this login or for the acr that the request asks for. */
   readonly factor_due: boolean
@@ -52,9 +52,10 @@ export type NextStep<Login extends EligibleLogin> =
   | { readonly step: 'login'; readonly login: Login | undefined }
   | { readonly step: 'select_account'; readonly logins: readonly Login[] }
   | {
-      readonly step: 'change_password' | 'enrol' | 'second_factor' | 'consent' | 'issue'
+      readonly step: 'second_factor' | 'enrol' | 'change_password' | 'consent'
       readonly login: Login
     }
+  | { readonly step: 'issue'; readonly login: Login }
   | {
       readonly step: 'refuse'
       readonly error: 'login_required' | 'consent_required' | 'interaction_required'
@@ -71,8 +72,9 @@ const refusals = {
 } as const
 
 /**
- * The one rule for how an authorization goes on: login, select_account, change_password, enrol,
- * second_factor, consent, issue, in this order, each only while it is due.
+ * The one rule for how an authorization goes on: login, select_account, second_factor, enrol,
+ * change_password, consent, issue, in this order, each only while it is due. A stolen password (a temporary one, say)
+ * replaces nothing before the second factor is proven, and adds no factor.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
@@ -100,9 +102,9 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const login = chosen ?? latest(hinted)
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
-  if (login.must_change_password) return { step: 'change_password', login }
-  if (login.enrol_due) return { step: 'enrol', login }
   if (login.factor_due) return { step: 'second_factor', login }
+  if (login.enrol_due) return { step: 'enrol', login }
+  if (login.must_change_password) return { step: 'change_password', login }
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
 

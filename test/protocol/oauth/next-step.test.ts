@@ -67,6 +67,12 @@ const states: Record<string, Partial<Facts>> = {
   'enrolment and factor due': {
     logins: [login('a', { enrol_due: true, factor_due: true, has_consented: false })],
   },
+  'enrolment and password change due': {
+    logins: [login('a', { must_change_password: true, enrol_due: true, has_consented: false })],
+  },
+  'factor and password change due': {
+    logins: [login('a', { must_change_password: true, factor_due: true, has_consented: false })],
+  },
   'no consent yet': { logins: [unconsented] },
   'no consent yet, none required': { logins: [unconsented], consent_required: false },
   'private scheme': { logins: [a], always_ask: true },
@@ -110,8 +116,10 @@ password change due                    | change_password a | interaction_require
 enrolment due                          | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
 factor due                             | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 factor due, just logged in             | second_factor a   | interaction_required | second_factor a| second_factor a  | second_factor a   | second_factor a| second_factor a      | second_factor a        | second_factor a
-all due                                | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
-enrolment and factor due               | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
+all due                                | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
+enrolment and factor due               | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
+enrolment and password change due      | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
+factor and password change due         | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 no consent yet                         | consent a         | consent_required     | login          | consent a        | consent a         | login          | login                | consent a              | login
 no consent yet, none required          | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 private scheme                         | consent a         | consent_required     | login          | consent a        | consent a         | login          | login                | consent a              | login

@@ -1,0 +1,23 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import type { AccountFrame } from '#src/http/page-data.ts'
+import { brandOf } from '#src/oauth/step-pages.ts'
+import { accountToken, type Person } from './person.ts'
+
+/** What stands around every page of a person's own. */
+export const frameOf = (context: Context, call: Call, person: Person): AccountFrame => ({
+  brand: brandOf(person.organization),
+  request_id: call.request_id,
+  csrf_token: accountToken(context, person),
+  logout_action: '/account/logout',
+  may_change: person.permissions.has('profile:update'),
+})
+
+/** What the address says has just been done: one of the page's own words, and nothing else. */
+export const noticeOf = <Name extends string>(
+  { request }: Call,
+  names: readonly Name[],
+): Name | undefined => {
+  const asked = new URL(request.url).searchParams.get('notice')
+  return names.find(name => name === asked)
+}

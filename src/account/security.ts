@@ -1,0 +1,135 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factor-store.ts'
+import { recordFactors, removeFactor } from '#src/directory/users/factors.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { render } from '#src/http/pages.ts'
+import { iso, isPlain } from '#src/lib/text.ts'
+import { advance, seeOther } from '#src/oauth/advance.ts'
+import { accountRequest, flowOf } from '#src/oauth/flow.ts'
+import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import { frameOf, noticeOf } from './frame.ts'
+import { enter, openForm, type Person, permit } from './person.ts'
+
+const PAGE = '/account/security'
+const ADD = '/account/security/add'
+
+const notices = ['factor_added', 'factor_removed', 'factor_renamed'] as const
+
+/** The last factor stays where the organization demands one: another has to be there first. */
+const mayRemove = ({ organization }: Person, count: number): boolean =>
+  count > 1 || !settingsOf(organization).mfa_required
+
+/** What a person proves beside the password, or instead of it. */
+export const getSecurity =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call, PAGE)
+    if (person instanceof Response) return person
+    permit(person, 'profile:update')
+    const { user } = person
+    const { factors, codes_left } = await context.store.read(async q => ({
+      factors: await listFactors(q, user.id),
+      codes_left: await countRecoveryCodes(q, user.id),
+    }))
+    const notice = noticeOf(call, notices)
+    return render(
+      'account-security',
+      {
+        ...frameOf(context, call, person),
+        factors: factors.map(({ id, type, name, created_at, last_used_at }) => ({
+          id,
+          type,
+          name,
+          created_at: iso(created_at),
+          ...(last_used_at !== null && { last_active_at: iso(last_used_at) }),
+        })),
+        may_remove: mayRemove(person, factors.length),
+        codes_left,
+        now: context.clock.now(),
+        add_url: ADD,
+        remove_action: '/account/security/remove',
+        rename_action: '/account/security/rename',
+        codes_action: '/account/security/codes',
+        ...(user.password_hash !== null && { change_password_url: '/account/change-password' }),
+        ...(notice && { notice }),
+      },
+      { locale: localeOf(call) },
+    )
+  }
+
+/** A further factor is enrolled as at a login: what is there is proven first. */
+export const getAddFactor =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call, ADD)
+    if (person instanceof Response) return person
+    permit(person, 'profile:update')
+    const { user, organization, login_hash } = person
+    const own = { enrol: true, hinted_user_id: user.id, back: `${PAGE}?notice=factor_added` }
+    const flow = await flowOf(context, accountRequest(organization.id, own))
+    return advance(context, { call, login_hash }, flow, 'post')
+  }
+
+/** A form of the page, posted by somebody who proved themselves just now. */
+const change = async (context: Context, call: Call) => {
+  const { person, form } = await openForm(context, call, PAGE)
+  permit(person, 'profile:update')
+  const { id, email } = person.user
+  return { person, form, user: person.user, by: { actor: { id, email }, origin: call } }
+}
+
+export const postRemoveFactor =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form, user, by } = await change(context, call)
+    await context.store.write(async tx => {
+      const { length } = await listFactors(tx, user.id)
+      if (!mayRemove(person, length)) throw new PageError('bad_request', 400)
+      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by)
+    })
+    return seeOther(`${PAGE}?notice=factor_removed`)
+  }
+
+export const postRenameFactor =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { form, user, by } = await change(context, call)
+    const name = (form.get('name') ?? '').trim()
+    if (name === '' || name.length > 64 || !isPlain(name)) throw new PageError('bad_request', 400)
+    await context.store.write(async tx => {
+      const id = form.get('factor_id') ?? ''
+      const factor = (await listFactors(tx, user.id)).find(each => each.id === id)
+      if (!factor || factor.name === name) return
+      await renameFactor(tx, user.id, id, name)
+      const metadata = { fields: ['factors'], renamed: { factor_id: id, factor_type: factor.type } }
+      await recordFactors(context, tx, user, by, { type: 'user.updated', metadata })
+    })
+    return seeOther(`${PAGE}?notice=factor_renamed`)
+  }
+
+/** Ten new recovery codes; the earlier ones are worth nothing from now on. */
+export const postRecoveryCodes =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, user, by } = await change(context, call)
+    const codes = await context.store.write(async tx => {
+      if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
+      const metadata = { fields: ['recovery_codes'] }
+      await recordFactors(context, tx, user, by, { type: 'user.updated', metadata })
+      return issueRecoveryCodes(context, tx, user.id)
+    })
+    return render(
+      'recovery-codes',
+      {
+        brand: brandOf(person.organization),
+        request_id: call.request_id,
+        user: personOf(user),
+        codes,
+        continue_url: PAGE,
+      },
+      { locale: localeOf(call) },
+    )
+  }

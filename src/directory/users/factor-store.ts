@@ -1,0 +1,137 @@
+import { and, asc, eq, lt, sql } from 'drizzle-orm'
+import type { FactorId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import type { FactorType } from '#src/protocol/oidc/acr.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Factor = Tables['factors']['$inferSelect']
+
+const { placeholder } = sql
+
+const selectFactors = prepared((q, { factors }) =>
+  q
+    .select()
+    .from(factors)
+    .where(eq(factors.user_id, placeholder('user_id')))
+    .orderBy(asc(factors.id)),
+)
+
+/** The oldest first. */
+export const listFactors = (q: Queries, user_id: UserId): Promise<Factor[]> => selectFactors(q, { user_id })
+
+const selectTypes = prepared((q, { factors, logins }) =>
+  q
+    .select({ user_id: factors.user_id, type: factors.type })
+    .from(logins)
+    .innerJoin(factors, eq(factors.user_id, logins.user_id))
+    .where(eq(logins.browser_hash, placeholder('browser_hash'))),
+)
+
+/** What the users of this browser could prove. */
+export const listFactorTypes = (
+  q: Queries,
+  browser_hash: SecretHash,
+): Promise<{ user_id: UserId; type: FactorType }[]> => selectTypes(q, { browser_hash })
+
+const selectPasskey = prepared((q, { factors }) =>
+  q
+    .select()
+    .from(factors)
+    .where(eq(factors.credential_id, placeholder('credential_id'))),
+)
+
+export const findPasskey = async (q: Queries, credential_id: string): Promise<Factor | undefined> =>
+  (await selectPasskey(q, { credential_id }))[0]
+
+/** Rejects with a unique violation when the passkey is somebody's already. */
+export const insertFactor = async (tx: Transaction, factor: Factor): Promise<void> => {
+  await tx.insert(tx.tables.factors).values(factor)
+}
+
+/** Whether it was the user's. */
+export const renameFactor = async (
+  tx: Transaction,
+  user_id: UserId,
+  id: string,
+  name: string,
+): Promise<boolean> => {
+  const { factors } = tx.tables
+  const rows = await tx
+    .update(factors)
+    .set({ name })
+    .where(and(eq(factors.id, id as FactorId), eq(factors.user_id, user_id)))
+    .returning({ id: factors.id })
+  return rows.length > 0
+}
+
+/** What it was, for one caller only. */
+export const deleteFactor = async (
+  tx: Transaction,
+  user_id: UserId,
+  id: string,
+): Promise<Factor | undefined> => {
+  const { factors } = tx.tables
+  const [factor] = await tx
+    .delete(factors)
+    .where(and(eq(factors.id, id as FactorId), eq(factors.user_id, user_id)))
+    .returning()
+  return factor
+}
+
+/** True once for each time step, and for none before the latest that was used: one code is good for one login. */
+export const consumeStep = async (
+  tx: Transaction,
+  { id, step, now }: { id: FactorId; step: number; now: number },
+): Promise<boolean> => {
+  const { factors } = tx.tables
+  const rows = await tx
+    .update(factors)
+    .set({ last_step: step, last_used_at: now })
+    .where(and(eq(factors.id, id), lt(factors.last_step, step)))
+    .returning({ id: factors.id })
+  return rows.length > 0
+}
+
+/** Whether the passkey is still there. */
+export const touchPasskey = async (
+  tx: Transaction,
+  { id, sign_count, now }: { id: FactorId; sign_count: number; now: number },
+): Promise<boolean> => {
+  const { factors } = tx.tables
+  const rows = await tx
+    .update(factors)
+    .set({ sign_count, last_used_at: now })
+    .where(eq(factors.id, id))
+    .returning({ id: factors.id })
+  return rows.length > 0
+}
+
+export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
+  q.$count(q.tables.recovery_codes, eq(q.tables.recovery_codes.user_id, user_id))
+
+/** In the place of all earlier ones. */
+export const replaceRecoveryCodes = async (
+  tx: Transaction,
+  user_id: UserId,
+  hashes: readonly string[],
+): Promise<void> => {
+  const { recovery_codes } = tx.tables
+  await tx.delete(recovery_codes).where(eq(recovery_codes.user_id, user_id))
+  if (hashes.length > 0)
+    await tx.insert(recovery_codes).values(hashes.map(code_hash => ({ user_id, code_hash })))
+}
+
+/** True once. */
+export const consumeRecoveryCode = async (
+  tx: Transaction,
+  user_id: UserId,
+  code_hash: string,
+): Promise<boolean> => {
+  const { recovery_codes } = tx.tables
+  const rows = await tx
+    .delete(recovery_codes)
+    .where(and(eq(recovery_codes.user_id, user_id), eq(recovery_codes.code_hash, code_hash)))
+    .returning({ code_hash: recovery_codes.code_hash })
+  return rows.length > 0
+}

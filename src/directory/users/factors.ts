@@ -1,0 +1,112 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { newId, type UserId } from '#src/lib/ids.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './factor-store.ts'
+import type { By } from './service.ts'
+import type { UserRow } from './store.ts'
+
+type User = Pick<UserRow, 'id' | 'organization_id'>
+
+export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
+
+const bare = {
+  secret: null,
+  last_step: 0,
+  credential_id: null,
+  public_key: null,
+  sign_count: 0,
+  transports: [],
+  synced: false,
+  last_used_at: null,
+}
+
+/** Says what became of a user's factors: the first turns the second factor on, the last one's end turns it off. */
+export const recordFactors = (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  { actor, origin }: Pick<By, 'actor' | 'origin'>,
+  change: {
+    type: 'user.mfa_enabled' | 'user.mfa_disabled' | 'user.updated'
+    metadata: Record<string, unknown>
+  },
+): Promise<void> =>
+  record(context, tx, {
+    ...change,
+    actor,
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    subject_id: user.id,
+  })
+
+const fields = ['factors']
+
+/** Whether it is the user's first. */
+export const addFactor = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  factor: NewFactor,
+  by: Pick<By, 'actor' | 'origin'>,
+): Promise<boolean> => {
+  const now = context.clock.now()
+  const id = newId('fac', now)
+  const isFirst = (await listFactors(tx, user.id)).length === 0
+  await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
+  const metadata = { factor_id: id, factor_type: factor.type }
+  await recordFactors(
+    context,
+    tx,
+    user,
+    by,
+    isFirst
+      ? { type: 'user.mfa_enabled', metadata }
+      : { type: 'user.updated', metadata: { fields, added: metadata } },
+  )
+  return isFirst
+}
+
+/** The factor that went; undefined when the user has none of this id. Recovery codes go with the last one. */
+export const removeFactor = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  id: string,
+  by: Pick<By, 'actor' | 'origin'>,
+): Promise<Factor | undefined> => {
+  const factor = await deleteFactor(tx, user.id, id)
+  if (!factor) return undefined
+  const isLast = (await listFactors(tx, user.id)).length === 0
+  if (isLast) await replaceRecoveryCodes(tx, user.id, [])
+  const metadata = { factor_id: factor.id, factor_type: factor.type }
+  await recordFactors(
+    context,
+    tx,
+    user,
+    by,
+    isLast
+      ? { type: 'user.mfa_disabled', metadata }
+      : { type: 'user.updated', metadata: { fields, removed: metadata } },
+  )
+  return factor
+}
+
+/** All of them at once, with one `user.mfa_disabled`; how many there were. */
+export const removeFactors = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  by: Pick<By, 'actor' | 'origin'>,
+): Promise<number> => {
+  const factors = await listFactors(tx, user.id)
+  for (const { id } of factors) await deleteFactor(tx, user.id as UserId, id)
+  await replaceRecoveryCodes(tx, user.id, [])
+  if (factors.length > 0) {
+    const metadata = { factor_ids: factors.map(({ id }) => id) }
+    await recordFactors(context, tx, user, by, { type: 'user.mfa_disabled', metadata })
+  }
+  return factors.length
+}

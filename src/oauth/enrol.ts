@@ -1,0 +1,88 @@
+import type { Context } from '#src/context.ts'
+import { countRecoveryCodes, findPasskey } from '#src/directory/users/factor-store.ts'
+import { addFactor, type NewFactor } from '#src/directory/users/factors.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { isPlain } from '#src/lib/text.ts'
+import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
+import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
+import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
+import { advance, decide } from './advance.ts'
+import type { Candidate } from './candidates.ts'
+import { enrolPage, secretFor } from './factor-pages.ts'
+import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { goOn, settleWith } from './proven.ts'
+import { personOf, show } from './step-pages.ts'
+import { consumeRound } from './store.ts'
+
+/** A new factor: `name`, and the first `code` of an app or the `credential` of a new passkey. It counts as proven in this login. */
+export const postEnrol =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    if (next.step !== 'enrol' || next.login.id !== login_id) throw new PageError('expired', 400)
+    const { login } = next
+    const using = form.has('credential') ? 'passkey' : 'totp'
+    const again = (code: 'code' | 'passkey' | 'name') => {
+      const data = { error: { code } }
+      return enrolPage(context, visitor, flow, login, { data, status: 400 }, using)
+    }
+    const name = (form.get('name') ?? '').trim()
+    if (name === '' || name.length > 64 || !isPlain(name)) return again('name')
+    if (levelWith(using) < login.level) throw new PageError('bad_request', 400)
+    const factor = await newFactor(context, flow, login, form)
+    if (!factor) return again(using === 'totp' ? 'code' : 'passkey')
+
+    let codes: string[] | undefined
+    return goOn(
+      context,
+      visitor,
+      flow,
+      async tx => {
+        const user = await findUser(tx, login.organization_id, login.user_id)
+        if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
+          throw new PageError('expired', 400)
+        const { credential_id } = factor
+        if (credential_id && (await findPasskey(tx, credential_id))) return { answer: () => again('passkey') }
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        const by = { actor: { id: user.id, email: user.email }, origin: call }
+        await addFactor(context, tx, user, { ...factor, name }, by)
+        if ((await countRecoveryCodes(tx, user.id)) === 0)
+          codes = await issueRecoveryCodes(context, tx, user.id)
+        const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
+        const amr = factor.type === 'totp' ? ['otp', 'mfa'] : [factor.synced ? 'swk' : 'hwk', 'mfa']
+        const outcome = await settleWith(context, tx, visitor, flow, login, { acr, amr })
+        return { ...outcome, settled: { ...outcome.settled, enrolled: true } }
+      },
+      async (then, settled) => {
+        if (!codes) return advance(context, then, settled, 'post')
+        const continue_url = `/oauth/enrol?request=${flow.handle}`
+        return show(
+          'recovery-codes',
+          then,
+          settled,
+          { user: personOf(login), codes, continue_url },
+          undefined,
+        )
+      },
+    )
+  }
+
+const newFactor = async (
+  context: Context,
+  flow: StoredFlow,
+  login: Candidate,
+  form: ReadonlyMap<string, string>,
+): Promise<Omit<NewFactor, 'name'> | undefined> => {
+  const credential = form.get('credential')
+  if (credential !== undefined)
+    return verifyRegistration(context, credential, challengeOf(context, 'enrol', roundOf(flow)))
+  const secret = secretFor(context, flow, login)
+  const step = stepOf(secret, form.get('code') ?? '', context.clock.now())
+  if (step === undefined) return undefined
+  return { type: 'totp', secret: sealSecret(context, login.user_id, secret), last_step: step }
+}

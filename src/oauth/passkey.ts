@@ -1,0 +1,80 @@
+import { nobody, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { findPasskey, touchPasskey } from '#src/directory/users/factor-store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { FactorId } from '#src/lib/ids.ts'
+import {
+  challengeOf,
+  handleOf,
+  type ProvenPasskey,
+  parseAssertion,
+  verifyAssertion,
+} from '#src/sign-in/passkeys.ts'
+import { waitFor } from '#src/sign-in/password.ts'
+import { checkThrottle, countFailure, passwordsFrom } from '#src/sign-in/throttle.ts'
+import { openStep, roundOf, type StoredFlow } from './flow.ts'
+import { proceedAs } from './proven.ts'
+import { loginPage } from './step-pages.ts'
+import { consumeRound } from './store.ts'
+
+/** A passkey alone: `credential` is its answer as JSON. It names the user; the organization is looked at once it is proven. */
+export const postPasskey =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow, form } = await openStep(context, call, 'login')
+    const keys = [passwordsFrom(call.ip_address)]
+    const wait = await context.store.read(q => checkThrottle(context, q, keys))
+    if (wait > 0) {
+      const { status, headers, seconds } = waitFor('throttled', wait)
+      const data = { error: { code: 'throttled', seconds } } as const
+      return loginPage(context, visitor, flow, undefined, { data, status, headers })
+    }
+    const { user, refused, proven } = await prove(context, flow, form.get('credential'))
+    if (refused !== undefined) {
+      await context.store.write(async tx => {
+        const [attempt_count] = await countFailure(context, tx, keys)
+        await record(context, tx, {
+          type: 'user.login_failed',
+          actor: nobody,
+          target_id: user?.id ?? '',
+          target_type: 'user',
+          organization_id: flow.organization.id,
+          origin: call,
+          metadata: { username_attempted: user?.username ?? '', failure_reason: refused, attempt_count },
+          subject_id: user?.id ?? null,
+        })
+      })
+      const data = { error: { code: 'passkey' } } as const
+      return loginPage(context, visitor, flow, undefined, { data, status: 401 })
+    }
+    return proceedAs(context, visitor, flow, {
+      user,
+      acr: 'phr',
+      amr: proven.amr,
+      first: async tx => {
+        const { id, sign_count } = proven
+        const is_there = await touchPasskey(tx, { id, sign_count, now: context.clock.now() })
+        if (!is_there || !(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+      },
+    })
+  }
+
+type Proved =
+  | { user: UserRow; proven: ProvenPasskey & { id: FactorId }; refused?: never }
+  | { user?: UserRow; proven?: never; refused: string }
+
+/** Who signed, or why that is nobody here. A user of another organization is not named in this one's audit log. */
+const prove = async (context: Context, flow: StoredFlow, json: string | undefined): Promise<Proved> => {
+  const assertion = parseAssertion(json)
+  const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
+  if (!passkey) return { refused: 'unknown_passkey' }
+  const challenge = challengeOf(context, 'login', roundOf(flow))
+  const proof = await verifyAssertion(context, assertion, passkey, challenge, { alone: true })
+  const user = await context.store.read(q => findUser(q, flow.organization.id, passkey.user_id))
+  if (!user) return { refused: 'unknown_passkey' }
+  if (!proof || handleOf(assertion) !== user.id) return { refused: 'wrong_passkey', user }
+  if (!user.enabled) return { refused: 'user_disabled', user }
+  return { user, proven: { id: passkey.id, ...proof } }
+}

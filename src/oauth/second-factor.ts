@@ -1,0 +1,61 @@
+import type { Context } from '#src/context.ts'
+import { findPasskey } from '#src/directory/users/factor-store.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import { levelOf } from '#src/protocol/oidc/acr.ts'
+import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
+import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
+import { decide } from './advance.ts'
+import { secondFactorPage } from './factor-pages.ts'
+import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { goOn, settleWith } from './proven.ts'
+import { consumeRound } from './store.ts'
+
+/** The second factor: `code`, `recovery_code` or `credential` (a passkey's answer as JSON). */
+export const postSecondFactor =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
+    const { login } = next
+    const presented = await presentedBy(context, flow, form)
+    const using = 'passkey' in presented ? 'passkey' : 'code' in presented ? 'totp' : 'recovery'
+    return goOn(context, visitor, flow, async tx => {
+      const user = await findUser(tx, login.organization_id, login.user_id)
+      if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
+        throw new PageError('expired', 400)
+      const proof = await proveFactor(context, tx, user, presented, call)
+      if (proof.refusal) {
+        const { status, headers, seconds, ...refusal } = proof.refusal
+        const code = refusal.code === 'throttled' ? 'throttled' : using
+        const again = { data: { error: { code, seconds } }, status, headers } as const
+        return { answer: () => secondFactorPage(context, visitor, flow, login, again, using) }
+      }
+      if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
+      if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+      return settleWith(context, tx, visitor, flow, login, proof)
+    })
+  }
+
+/** Signatures are verified before the write: they take a while. */
+const presentedBy = async (
+  context: Context,
+  flow: StoredFlow,
+  form: ReadonlyMap<string, string>,
+): Promise<Presented> => {
+  const recovery_code = form.get('recovery_code')
+  if (recovery_code !== undefined) return { recovery_code }
+  const code = form.get('code')
+  if (code !== undefined) return { code }
+  const assertion = parseAssertion(form.get('credential'))
+  const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
+  if (!passkey) return { passkey: undefined, proven: undefined }
+  const challenge = challengeOf(context, 'second_factor', roundOf(flow))
+  return {
+    passkey,
+    proven: await verifyAssertion(context, assertion, passkey, challenge, { alone: false }),
+  }
+}

@@ -1,0 +1,175 @@
+import { createHmac } from 'node:crypto'
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import type { Config } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import type { Factor } from '#src/directory/users/factor-store.ts'
+import type { NewFactor } from '#src/directory/users/factors.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { acrValues } from '#src/protocol/oidc/acr.ts'
+
+const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
+
+/** Browsers know passkeys on https and on localhost, under a name and not under an address. */
+export const offersPasskeys = ({ url }: Pick<Config, 'url'>): boolean => {
+  const host = hostOf({ url })
+  return host === 'localhost' || (url.startsWith('https:') && isIP(host.replace(/^\[|\]$/g, '')) === 0)
+}
+
+/** The classes of login that this server can give. */
+export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
+  acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
+
+/**
+ * What a passkey has to sign: made for one purpose and one `subject` (a flow and its round), and worth nothing once the round
+ * is over. Only who holds the flow's handle is ever told.
+ */
+export const challengeOf = (
+  { master }: Pick<Context, 'master'>,
+  purpose: 'login' | 'second_factor' | 'enrol',
+  subject: string,
+): string =>
+  createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
+
+const TIMEOUT = 300_000
+
+/** https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson; without `passkeys` any of this site will do. */
+export const requestOptions = (config: Config, challenge: string, passkeys?: readonly Factor[]): string =>
+  JSON.stringify({
+    challenge,
+    rpId: hostOf(config),
+    timeout: TIMEOUT,
+    userVerification: passkeys ? 'preferred' : 'required',
+    ...(passkeys && { allowCredentials: passkeys.map(descriptor) }),
+  })
+
+const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'public-key', id, transports })
+
+// EdDSA, ES256, RS256: https://www.iana.org/assignments/cose
+const ALGORITHMS = [-8, -7, -257]
+
+/** https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson */
+export const creationOptions = (
+  config: Config,
+  challenge: string,
+  organization: string,
+  user: Pick<UserRow, 'id' | 'username' | 'first_name' | 'last_name'>,
+  passkeys: readonly Factor[],
+): string =>
+  JSON.stringify({
+    challenge,
+    rp: { id: hostOf(config), name: organization },
+    user: {
+      id: Buffer.from(user.id).toString('base64url'),
+      name: user.username,
+      displayName: `${user.first_name} ${user.last_name}`.trim() || user.username,
+    },
+    pubKeyCredParams: ALGORITHMS.map(alg => ({ type: 'public-key', alg })),
+    timeout: TIMEOUT,
+    attestation: 'none',
+    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    excludeCredentials: passkeys.map(descriptor),
+  })
+
+const text = z.string().max(32_768)
+const common = {
+  id: text,
+  rawId: text,
+  type: z.literal('public-key'),
+  clientExtensionResults: z.record(z.string(), z.unknown()).transform(() => ({})),
+}
+const Registration = z.object({
+  ...common,
+  response: z.object({
+    clientDataJSON: text,
+    attestationObject: text,
+    transports: z.array(z.string().max(32)).max(10).default([]),
+  }),
+})
+const Assertion = z.object({
+  ...common,
+  response: z.object({
+    clientDataJSON: text,
+    authenticatorData: text,
+    signature: text,
+    userHandle: text.nullish().transform(handle => handle ?? undefined),
+  }),
+})
+type Assertion = z.output<typeof Assertion>
+
+const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined => {
+  try {
+    return schema.safeParse(JSON.parse(json ?? '')).data
+  } catch {
+    return undefined
+  }
+}
+
+// Loaded when first used: certificates and CBOR take longer to load than the rest of the server.
+const library = () => import('@simplewebauthn/server')
+
+const expectation = ({ config }: Pick<Context, 'config'>, challenge: string) => ({
+  expectedChallenge: challenge,
+  expectedOrigin: config.url,
+  expectedRPID: hostOf(config),
+})
+
+/** The new passkey that a browser made for this challenge; undefined for anything else. */
+export const verifyRegistration = async (
+  context: Pick<Context, 'config'>,
+  json: string | undefined,
+  challenge: string,
+): Promise<Omit<NewFactor, 'name'> | undefined> => {
+  const response = parse(Registration, json)
+  if (!response) return undefined
+  const { verifyRegistrationResponse } = await library()
+  const { registrationInfo } = await verifyRegistrationResponse({
+    ...expectation(context, challenge),
+    response: response as Parameters<typeof verifyRegistrationResponse>[0]['response'],
+    requireUserVerification: false,
+    supportedAlgorithmIDs: ALGORITHMS,
+  }).catch(() => ({ registrationInfo: undefined }))
+  if (!registrationInfo) return undefined
+  const { credential, credentialDeviceType } = registrationInfo
+  return {
+    type: 'passkey',
+    credential_id: credential.id,
+    public_key: Buffer.from(credential.publicKey),
+    sign_count: credential.counter,
+    transports: response.response.transports,
+    synced: credentialDeviceType === 'multiDevice',
+  }
+}
+
+export const parseAssertion = (json: string | undefined): Assertion | undefined => parse(Assertion, json)
+
+/** The user whom a discoverable passkey names. */
+export const handleOf = ({ response }: Assertion): string | undefined =>
+  response.userHandle && Buffer.from(response.userHandle, 'base64url').toString()
+
+export interface ProvenPasskey {
+  sign_count: number
+  amr: string[]
+}
+
+/** What a right signature of this passkey over the challenge proves; undefined for any other. */
+export const verifyAssertion = async (
+  context: Pick<Context, 'config'>,
+  assertion: Assertion,
+  passkey: Factor,
+  challenge: string,
+  { alone }: { alone: boolean },
+): Promise<ProvenPasskey | undefined> => {
+  const { credential_id, public_key, sign_count } = passkey
+  if (!credential_id || !public_key) return undefined
+  const { verifyAuthenticationResponse } = await library()
+  const result = await verifyAuthenticationResponse({
+    ...expectation(context, challenge),
+    response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
+    credential: { id: credential_id, publicKey: new Uint8Array(public_key), counter: sign_count },
+    // Alone it stands for two factors: the device, and the finger or PIN that unlocked it.
+    requireUserVerification: alone,
+  }).catch(() => undefined)
+  if (!result?.verified) return undefined
+  return { sign_count: result.authenticationInfo.newCounter, amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'] }
+}

@@ -1,0 +1,52 @@
+import { createHmac, randomInt } from 'node:crypto'
+import type { Context } from '#src/context.ts'
+import { consumeRecoveryCode, replaceRecoveryCodes } from '#src/directory/users/factor-store.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import type { Transaction } from '#src/storage/store.ts'
+
+const COUNT = 10
+const GROUPS = 3
+const LETTERS = 4
+/** Without i, l, o and u, which are mistaken for others: https://www.crockford.com/base32.html */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/** 60 random bits: `k3vq-8zt2-m0ax`. */
+const newCode = (): string =>
+  Array.from({ length: GROUPS }, () =>
+    Array.from({ length: LETTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join(''),
+  ).join('-')
+
+/** A code as it is compared, however it was typed; undefined for what cannot be one. */
+const normalize = (typed: string): string | undefined => {
+  const text = typed.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1')
+  return text.length === GROUPS * LETTERS && [...text].every(letter => ALPHABET.includes(letter))
+    ? text
+    : undefined
+}
+
+/** Keyed: 60 bits could be found out from a plain digest in a copy of the database. */
+const hashOf = ({ master }: Pick<Context, 'master'>, user_id: UserId, code: string): string =>
+  createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
+
+/** Ten new codes in the place of all earlier ones. They are shown now, and never again. */
+export const issueRecoveryCodes = async (
+  context: Pick<Context, 'master'>,
+  tx: Transaction,
+  user_id: UserId,
+): Promise<string[]> => {
+  const codes = Array.from({ length: COUNT }, newCode)
+  const hashes = codes.map(code => hashOf(context, user_id, code.replaceAll('-', '')))
+  await replaceRecoveryCodes(tx, user_id, hashes)
+  return codes
+}
+
+/** True once for each code. */
+export const redeemRecoveryCode = async (
+  context: Pick<Context, 'master'>,
+  tx: Transaction,
+  user_id: UserId,
+  typed: string,
+): Promise<boolean> => {
+  const code = normalize(typed)
+  return code !== undefined && consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))
+}

@@ -1,0 +1,125 @@
+import { nobody, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { type Factor, listFactors, touchPasskey } from '#src/directory/users/factor-store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import type { ProvenPasskey } from './passkeys.ts'
+import { type Refusal, waitFor } from './password.ts'
+import { redeemRecoveryCode } from './recovery-codes.ts'
+import { findThrottle, removeThrottle, upsertThrottle } from './store.ts'
+import {
+  checkThrottle,
+  countFailure,
+  type Limit,
+  networkOf,
+  passwordsFrom,
+  type ThrottleKey,
+} from './throttle.ts'
+import { redeemTotp } from './totp.ts'
+
+/** What was typed or signed. */
+export type Presented =
+  | { code: string }
+  | { recovery_code: string }
+  /** With what its signature proves; undefined when it is not right. */
+  | { passkey: Factor | undefined; proven: ProvenPasskey | undefined }
+
+export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: Refusal }
+
+const KNOWN_FOR = 30 * DAY
+/** Six digits are soon guessed: a hundred guesses a day are all that anybody gets (NIST SP 800-63B section 3.2.2). */
+const GUESSES = {
+  kind: 'row',
+  after: 5,
+  first_wait: SECOND,
+  longest_wait: 15 * MINUTE,
+  forget_after: KNOWN_FOR,
+} satisfies Limit
+
+const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
+
+const knownKey = ({ id }: Pick<UserRow, 'id'>, { ip_address }: Origin): string =>
+  `known-factor:${id}:${networkOf(ip_address)}`
+
+/** Where the person proved a factor before, failures are counted apart, as with passwords. */
+const guessesOf = async (
+  context: Context,
+  tx: Transaction,
+  user: Pick<UserRow, 'id'>,
+  origin: Origin,
+): Promise<ThrottleKey> => {
+  const known = await findThrottle(tx, knownKey(user, origin))
+  const key = known && known.expires_at > context.clock.now() ? known.key : `factor:${user.id}`
+  return { key, limit: GUESSES }
+}
+
+/**
+ * Looks at a second factor and uses it up, all in one write: attempts side by side come one after the other, and each code
+ * is good for one of them. A refusal is counted and recorded, so it is returned and not thrown.
+ */
+export const proveFactor = async (
+  context: Context,
+  tx: Transaction,
+  user: UserRow,
+  presented: Presented,
+  origin: Origin,
+): Promise<FactorProof> => {
+  const guesses = await guessesOf(context, tx, user, origin)
+  const keys = [guesses, passwordsFrom(origin.ip_address)]
+  const wait = await checkThrottle(context, tx, keys)
+  if (wait > 0) return { refusal: waitFor('throttled', wait) }
+  const proof = await redeem(context, tx, user, presented)
+  if (proof) {
+    const now = context.clock.now()
+    await removeThrottle(tx, `factor:${user.id}`)
+    await upsertThrottle(tx, {
+      key: knownKey(user, origin),
+      failures: 0,
+      window_started_at: now,
+      blocked_until: 0,
+      expires_at: now + KNOWN_FOR,
+    })
+    return proof
+  }
+  const [attempt_count] = await countFailure(context, tx, keys)
+  await record(context, tx, {
+    type: 'user.login_failed',
+    actor: nobody,
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    metadata: { username_attempted: user.username, failure_reason: reasonOf(presented), attempt_count },
+    subject_id: user.id,
+  })
+  return { refusal: WRONG }
+}
+
+const reasonOf = (presented: Presented): string =>
+  'code' in presented ? 'wrong_code' : 'recovery_code' in presented ? 'wrong_recovery_code' : 'wrong_passkey'
+
+/** RFC 8176 has no word of its own for recovery codes, which are one-time passwords like the others. */
+const ONE_TIME = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
+
+const redeem = async (
+  context: Context,
+  tx: Transaction,
+  { id }: UserRow,
+  presented: Presented,
+): Promise<{ acr: string; amr: string[] } | undefined> => {
+  if ('recovery_code' in presented)
+    return (await redeemRecoveryCode(context, tx, id, presented.recovery_code)) ? ONE_TIME : undefined
+  if ('code' in presented) {
+    for (const factor of await listFactors(tx, id))
+      if (await redeemTotp(context, tx, factor, presented.code)) return ONE_TIME
+    return undefined
+  }
+  const { passkey, proven } = presented
+  if (!proven || passkey?.user_id !== id) return undefined
+  const { sign_count, amr } = proven
+  const is_there = await touchPasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
+  return is_there ? { acr: acrOf(levelWith('passkey')), amr } : undefined
+}

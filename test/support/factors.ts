@@ -1,0 +1,69 @@
+import { generateSync } from 'otplib'
+import type { Json, TestApp } from './app.ts'
+import { newPasskey } from './authenticator.ts'
+import { type Browser, type Page, unescapeHtml } from './browser.ts'
+import { signIn } from './people.ts'
+
+/** The code that an app with this key shows now, or so many milliseconds from now. */
+export const codeOf = (app: Pick<TestApp, 'clock'>, key: string, shift = 0): string =>
+  generateSync({ secret: key.replaceAll(' ', ''), epoch: Math.floor((app.clock.now() + shift) / 1000) })
+
+/** The key that an enrolment page shows. */
+export const keyOf = (page: Page): string => {
+  const key = /<code>([A-Z2-7 ]+)<\/code>/.exec(page.html)?.[1]
+  if (!key) throw new Error(`no key on ${page.url}: ${page.status} ${page.heading}`)
+  return key
+}
+
+/** What a page hands to the browser's credentials API. */
+export const optionsOf = (page: Page): Json => {
+  const options = /data-options="([^"]*)"/.exec(page.html)?.[1]
+  if (!options) throw new Error(`no passkey form on ${page.url}: ${page.status} ${page.heading}`)
+  return JSON.parse(unescapeHtml(options))
+}
+
+/** The recovery codes that a page shows. */
+export const recoveryCodesOf = (page: Page): string[] =>
+  [...page.html.matchAll(/<code class="recovery-code">([^<]+)<\/code>/g)].map(([, code = '']) => code)
+
+/** A link of the page whose address has this in it. */
+export const linkWith = (page: Page, part: string): string => {
+  const href = [...page.html.matchAll(/href="([^"]+)"/g)].find(([, address = '']) => address.includes(part))
+  if (!href?.[1]) throw new Error(`no link with ${part} on ${page.url}: ${page.heading}`)
+  return unescapeHtml(href[1])
+}
+
+/** From the choice of what to enrol to the page after it, with an app. */
+export const enrolTotp = async (app: TestApp, browser: Browser, choice: Page) => {
+  const page = choice.heading.includes('authenticator')
+    ? choice
+    : await browser.get(linkWith(choice, 'kind=totp'))
+  const key = keyOf(page)
+  const done = await browser.follow(await browser.submit(page, { code: codeOf(app, key) }, '/oauth/enrol'))
+  return { key, page: done }
+}
+
+/** The same with a passkey. */
+export const enrolPasskey = async (browser: Browser, choice: Page, passkey = newPasskey()) => {
+  const page = await browser.get(linkWith(choice, 'kind=passkey'))
+  const credential = passkey.create(optionsOf(page))
+  const done = await browser.follow(await browser.submit(page, { credential }, '/oauth/enrol'))
+  return { passkey, page: done }
+}
+
+/** Sends the login page's passkey form. */
+export const signInWith = async (
+  browser: Browser,
+  page: Page,
+  passkey: ReturnType<typeof newPasskey>,
+  quirks?: Parameters<typeof passkey.get>[1],
+): Promise<Page> => {
+  const credential = passkey.get(optionsOf(page), quirks)
+  return browser.follow(await browser.submit(page, { credential }, '/oauth/passkey'))
+}
+
+/** The page of the own account that offers further factors; from there on as at a login. */
+export const openEnrolment = async (browser: Browser, username: string): Promise<Page> => {
+  const page = await browser.get('/account/security/add')
+  return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page
+}
