@@ -479,7 +479,8 @@ export const specification: Tables = {
       'session.created',
     ),
     ...by(`${events}members of groups, secrets of clients`, 'client.secret_regenerated'),
-    ...by(NOTHING, 'user.mfa_enabled / mfa_disabled', 'admin.settings_changed'),
+    ...by(NOTHING, 'user.mfa_enabled / mfa_disabled'),
+    ...by('operations/settings: settings are read, changed in part', 'admin.settings_changed'),
   ],
   'Admin API errors': [
     ...by(answered, '201, 200, 204'),
