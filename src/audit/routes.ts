@@ -5,9 +5,9 @@ import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { AuditEvent, EventList, ListEvents } from './schema.ts'
-import { countEvents, type EventRow, eventKeyset, findEvent, listEvents } from './store.ts'
+import { countAllEvents, countEvents, type EventRow, eventKeyset, findEvent, listEvents } from './store.ts'
 
-const eventAnswer = ({ seq, subject_id, timestamp, ...event }: EventRow) => ({
+const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
   ...event,
   timestamp: iso(timestamp),
 })
@@ -21,7 +21,10 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
     query,
     scope: within(caller) ?? '',
     fetch: (after, limit) => context.store.read(q => listEvents(q, filter, { order, after, limit })),
-    total: () => context.store.read(q => countEvents(q, filter, filtered)),
+    total: () =>
+      filtered
+        ? countEvents(context.store, filter)
+        : context.store.read(q => countAllEvents(q, filter.organization_id)),
     keyset: eventKeyset,
     item: eventAnswer,
   })

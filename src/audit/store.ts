@@ -18,7 +18,8 @@ import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { removeSome } from '#src/storage/batches.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type EventRow = Tables['events']['$inferSelect']
@@ -58,7 +59,7 @@ const visible = async (q: Queries): Promise<SQL | undefined> => {
 
 type Equal = 'type' | 'actor_id' | 'target_id' | 'ip_address' | 'organization_id'
 
-/** Each begins an index that goes on with the time. The first that fits wins where counting finds no better. */
+/** Each begins an index that goes on with the time. */
 const indexes: Equal[][] = [
   ['target_id'],
   ['actor_id'],
@@ -68,8 +69,8 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** So many rows may be looked through for a page without its cost being seen. */
-const FEW_EVENTS = 1000
+/** How many events back an index is looked at, to tell how rare they are. */
+const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
   and(
@@ -85,16 +86,17 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** How many events fit these names, up to `most`. */
-const countSome = (q: Queries, filter: EventFilter, names: Equal[], most: number): Promise<number> => {
+/** When the thousandth event before the latest one was written: the longer ago, the rarer they are. */
+const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
-  return q.$count(
-    q
-      .select({ seq: events.seq })
-      .from(events)
-      .where(and(equal(q, filter, names), between(q, filter)))
-      .limit(most),
-  )
+  const [event] = await q
+    .select({ timestamp: events.timestamp })
+    .from(events)
+    .where(and(equal(q, filter, index), between(q, filter)))
+    .orderBy(desc(events.timestamp), desc(events.seq))
+    .limit(1)
+    .offset(SAMPLE)
+  return event?.timestamp ?? Number.NEGATIVE_INFINITY
 }
 
 /** Which index to walk: the one whose part of the filter is the rarest. */
@@ -102,12 +104,12 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
   const usable = indexes.filter(index => index.every(name => names.includes(name)))
   const exact = usable.find(index => index.length === names.length)
-  if (exact || usable.length === 0) return exact ?? []
+  if (exact) return exact
   let best: Equal[] = []
-  let fewest = FEW_EVENTS + 2
+  let longest = Number.POSITIVE_INFINITY
   for (const index of usable) {
-    const count = await countSome(q, filter, index, FEW_EVENTS + 1)
-    if (count < fewest) [best, fewest] = [index, count]
+    const timestamp = await sample(q, filter, index)
+    if (timestamp < longest) [best, longest] = [index, timestamp]
   }
   return best
 }
@@ -145,10 +147,31 @@ export const listEvents = async (
     .limit(page.limit)
 }
 
-/** Without a filter kept by triggers; with one exact to 10,000, then 10,001. */
-export const countEvents = async (q: Queries, filter: EventFilter, filtered: boolean): Promise<number> => {
-  const { counters, events } = q.tables
-  if (filtered)
+/** Without a filter: kept by triggers. */
+export const countAllEvents = async (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+): Promise<number> => {
+  const { counters } = q.tables
+  const own = organization_id && eq(counters.organization_id, organization_id)
+  const [row] = await q
+    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)`.mapWith(Number) })
+    .from(counters)
+    .where(and(eq(counters.kind, 'events'), own))
+  return row?.total ?? 0
+}
+
+/** Filters that more events fit than are counted: so it stays until some are removed. */
+const beyondCount = cached('events', async () => new Set<string>())
+const REMEMBERED = 1000
+
+/** Exact to 10,000, then 10,001. */
+export const countEvents = async (store: Store, filter: EventFilter): Promise<number> => {
+  const many = await beyondCount(store, '')
+  const key = JSON.stringify(filter)
+  if (many.has(key)) return COUNT_LIMIT + 1
+  const total = await store.read(async q => {
+    const { events } = q.tables
     return q.$count(
       q
         .select({ seq: events.seq })
@@ -156,12 +179,9 @@ export const countEvents = async (q: Queries, filter: EventFilter, filtered: boo
         .where(await matching(q, filter))
         .limit(COUNT_LIMIT + 1),
     )
-  const own = filter.organization_id && eq(counters.organization_id, filter.organization_id)
-  const [row] = await q
-    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)`.mapWith(Number) })
-    .from(counters)
-    .where(and(eq(counters.kind, 'events'), own))
-  return row?.total ?? 0
+  })
+  if (total > COUNT_LIMIT && many.size < REMEMBERED) many.add(key)
+  return total
 }
 
 export const findEvent = async (
@@ -185,6 +205,7 @@ export const findEvent = async (
 
 export const removeOldEvents = (tx: Transaction, before: number, limit: number): Promise<number> => {
   const { events } = tx.tables
+  tx.changed('events')
   return removeSome(tx, events, events.seq, lt(events.timestamp, before), limit)
 }
 

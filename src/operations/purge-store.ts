@@ -23,11 +23,7 @@ const USERS = 20
  */
 export const removeOrganizationRows = async (tx: Transaction, id: OrganizationId): Promise<number> => {
   const { events, sessions, users } = tx.tables
-  const some = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(eq(users.organization_id, id))
-    .limit(USERS)
+  const some = await tx.select({ id: users.id }).from(users).where(eq(users.organization_id, id)).limit(USERS)
   let removed = 0
   for (const user of some) {
     const remains = await removeRemains(tx, user.id)
@@ -38,6 +34,7 @@ export const removeOrganizationRows = async (tx: Transaction, id: OrganizationId
     if (removed >= BATCH) return removed
   }
   if (some.length > 0) return removed
+  tx.changed('events')
   removed += await removeSome(tx, sessions, sessions.id, eq(sessions.organization_id, id), BATCH)
   return removed + (await removeSome(tx, events, events.seq, eq(events.organization_id, id), BATCH))
 }

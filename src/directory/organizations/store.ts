@@ -98,7 +98,7 @@ export const removeOrganization = async (tx: Transaction, id: OrganizationId, no
       .insert(purges)
       .values({ ...client, kind: 'client', created_at: now })
       .onConflictDoNothing()
-  for (const topic of ['organizations', 'roles', 'clients', 'users', 'identity_providers'] as const)
+  for (const topic of ['organizations', 'roles', 'clients', 'users', 'events', 'identity_providers'] as const)
     tx.changed(topic)
 }
 

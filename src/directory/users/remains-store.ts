@@ -19,6 +19,7 @@ export const removeRemains = async (tx: Transaction, id: UserId): Promise<number
     [events, events.seq, and(eq(events.actor_id, id), ne(events.target_id, id))],
     [events, events.seq, and(eq(events.target_id, id), ne(events.type, 'user.deleted'))],
   ] as const
+  tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remains) {
     if (removed < BATCH) removed += await removeSome(tx, table, key, where, BATCH - removed)
