@@ -45,7 +45,9 @@ export const enrolTotp = async (app: TestApp, browser: Browser, choice: Page) =>
 
 /** The same with a passkey. */
 export const enrolPasskey = async (browser: Browser, choice: Page, passkey = newPasskey()) => {
-  const page = await browser.get(linkWith(choice, 'kind=passkey'))
+  const page = choice.html.includes('data-passkey="create"')
+    ? choice
+    : await browser.get(linkWith(choice, 'kind=passkey'))
   const credential = passkey.create(optionsOf(page))
   const done = await browser.follow(await browser.submit(page, { credential }, '/oauth/enrol'))
   return { passkey, page: done }

@@ -48,7 +48,7 @@ export const owed = (login: {
   readonly required: boolean
 }): Owed => {
   const { acr, factors, wanted, required } = login
-  const level = levelOf(acr)
+  const level = Math.max(1, levelOf(acr))
   const reachable = Math.max(1, ...factors.map(levelWith))
   const needed = Math.max(wanted, required || factors.length > 0 ? 2 : 1)
   const factor_due = level < Math.min(needed, reachable)
