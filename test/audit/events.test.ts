@@ -9,6 +9,7 @@ import {
   type EventRow,
   eventKeyset,
   listEvents,
+  removeOldEvents,
 } from '#src/audit/store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import { DAY } from '#src/lib/duration.ts'
