@@ -29,12 +29,14 @@ export interface Assertion {
   /** By name; values in the order given, empty ones left out. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
-  /** From then on it is refused anyway: so long its id has to be remembered. */
+  /** From then on it is refused whatever the provider's tolerance: so long its id has to be remembered. */
   readonly expires_at: number
 }
 
 /** No assertion is good for longer: what was used has to be remembered as long. */
 const LONGEST = 24 * 3600 * 1000
+/** A provider's tolerance may be raised up to this after an assertion was used. */
+const MOST_TOLERANT = 10 * 60 * 1000
 
 /**
  * Judges a response by the Web Browser SSO profile, section 4.1.4 of
@@ -52,16 +54,14 @@ export const readResponse = (encoded: string, expected: Expected, now: number): 
   const clock = { now, tolerance: expected.clock_tolerance }
   notBefore(assertion, 'IssueInstant', clock)
   const subject = find(assertion, 'saml:Subject')
-  const ends = [
-    checkConditions(find(assertion, 'saml:Conditions'), expected, clock),
-    checkConfirmation(findAll(subject, 'saml:SubjectConfirmation'), expected, clock),
-  ]
+  const ends_at = checkConditions(find(assertion, 'saml:Conditions'), expected, clock)
+  checkConfirmation(findAll(subject, 'saml:SubjectConfirmation'), expected, clock)
   return {
     id,
     name_id: nameIdOf(find(subject, 'saml:NameID')),
     attributes: attributesOf(assertion),
     authn_instant: checkAuthentication(findAll(assertion, 'saml:AuthnStatement'), expected, clock),
-    expires_at: Math.min(...ends) + expected.clock_tolerance,
+    expires_at: ends_at + MOST_TOLERANT,
   }
 }
 
@@ -100,8 +100,8 @@ const checkConditions = (conditions: Element | undefined, { audience }: Expected
   return notOnOrAfter(conditions, clock)
 }
 
-/** One bearer confirmation has to hold, with all that the profile demands of it. Answers when it ends. */
-const checkConfirmation = (confirmations: Element[], expected: Expected, clock: Now): number => {
+/** One bearer confirmation has to hold, with all that the profile demands of it. */
+const checkConfirmation = (confirmations: Element[], expected: Expected, clock: Now): void => {
   let refusal = new SamlError('no_subject', 'no bearer confirmation')
   for (const confirmation of confirmations) {
     if (attributeOf(confirmation, 'Method') !== BEARER) continue
@@ -110,7 +110,8 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
       if (attributeOf(data, 'Recipient') !== expected.acs_url) throw new SamlError('wrong_recipient')
       checkRequest(attributeOf(data, 'InResponseTo'), expected.request)
       notBefore(data, 'NotBefore', clock)
-      return notOnOrAfter(data, clock)
+      notOnOrAfter(data, clock)
+      return
     } catch (error) {
       if (!(error instanceof SamlError)) throw error
       refusal = error

@@ -2,8 +2,10 @@ import { SamlError } from './error.ts'
 
 /** Far above what any identity provider sends, far below what makes a parser or a canonicaliser slow. */
 const MAX_DEPTH = 40
-const MAX_ELEMENTS = 5_000
+/** Elements and attributes. */
+const MAX_NODES = 6_000
 const MAX_ATTRIBUTES = 40
+const MAX_PREFIXES = 50
 
 const S = '[ \\t\\r\\n]'
 const NC_NAME = '[A-Za-z_][A-Za-z0-9_.-]*'
@@ -38,7 +40,7 @@ export const scan = (document: string): string => {
   if (illegal.test(xml)) throw bad('a character that XML does not have')
   const bindings = new Map(outermost)
   const open: { name: string; scope: Scope }[] = []
-  let elements = 0
+  let nodes = 0
   let at = 0
   const take = (token: RegExp): RegExpExecArray | undefined => {
     token.lastIndex = at
@@ -54,26 +56,28 @@ export const scan = (document: string): string => {
     const isOutside = open.length === 0
     if (isOutside && !isBlank(text)) throw bad('text outside the root element')
     if (next < 0) break
-    if (isOutside && elements > 0) throw bad('markup after the root element')
+    if (isOutside && nodes > 0) throw bad('markup after the root element')
     if (xml[at + 1] === '/') {
       if (take(endTag)?.[1] !== open.pop()?.name) throw bad('an end tag that ends nothing')
       continue
     }
     const name = take(startTag)?.[1]
     if (name === undefined) throw bad('markup other than elements')
-    if (++elements > MAX_ELEMENTS || open.length >= MAX_DEPTH) throw bad('too many elements')
+    if (open.length >= MAX_DEPTH) throw bad('elements in elements in elements')
     const attributes: [string, string][] = []
     for (let found = take(attribute); found; found = take(attribute)) {
       attributes.push([found[1] ?? '', checkText(found[2] ?? found[3] ?? '')])
       if (attributes.length > MAX_ATTRIBUTES) throw bad('too many attributes')
     }
+    nodes += 1 + attributes.length
+    if (nodes > MAX_NODES) throw bad('too many elements')
     const end = take(startTagEnd)
     if (!end) throw bad('a start tag that does not end')
     const scope = scopeOf(attributes, open.at(-1)?.scope ?? outermost, bindings)
     checkNames(name, attributes, scope)
     if (end[1] === '') open.push({ name, scope })
   }
-  if (open.length > 0 || elements === 0) throw bad('no complete root element')
+  if (open.length > 0 || nodes === 0) throw bad('no complete root element')
   return xml.slice(xml.indexOf('<'), xml.lastIndexOf('>') + 1)
 }
 
@@ -88,6 +92,7 @@ const scopeOf = (attributes: [string, string][], outer: Scope, bindings: Map<str
     if (!absolute.test(value) && !(value === '' && prefix === '')) throw bad('a relative namespace')
     if (prefix !== '' && (bindings.get(prefix) ?? value) !== value) throw bad('a prefix with two meanings')
     bindings.set(prefix, value)
+    if (bindings.size > MAX_PREFIXES) throw bad('too many namespaces')
     scope ??= new Map(outer)
     scope.set(prefix, value)
   }

@@ -12,6 +12,7 @@ import {
   renderAssertion,
   renderResponse,
   type Said,
+  signElement,
 } from '#test/fixtures/saml/identity-provider.ts'
 import { accepted, statements } from '#test/fixtures/saml/statements.ts'
 import { expecting, ourPair, refusal } from './expecting.ts'
@@ -47,8 +48,26 @@ test('what an assertion says is read in full', () => {
       ['urn:oid:2.5.4.4', [' L ']],
     ]),
     authn_instant: party.now,
-    expires_at: party.now + 5 * 60_000 + expected.clock_tolerance,
+    expires_at: party.now + 15 * 60_000,
   })
+})
+
+test('S-31 an assertion is remembered as long as any of its confirmations could bring it in', () => {
+  const later = formatTime(party.now + 60 * 60_000)
+  const words = said({ confirmed_until: formatTime(party.now + 60_000), valid_until: later })
+  const bare = idp.respond(words, 'none')
+  const confirmation = /<saml:SubjectConfirmation[\s\S]*<\/saml:SubjectConfirmation>/.exec(bare)?.[0] ?? ''
+  const second = confirmation.replace(/NotOnOrAfter="[^"]*"/, `NotOnOrAfter="${later}"`)
+  const xml = signElement(
+    bare.replace(confirmation, confirmation + second),
+    words.response_id,
+    idp.key,
+    idp.certificate,
+  )
+  const then = party.now + 30 * 60_000
+  const first = readResponse(encode(xml), expected, party.now)
+  expect(readResponse(encode(xml), expected, then).id).toBe(first.id)
+  expect(first.expires_at).toBeGreaterThan(Date.parse(later) + expected.clock_tolerance)
 })
 
 test('S-19 what stands outside of the signed assertion is not read', () => {
