@@ -19,6 +19,7 @@ import {
 import { proceedAs } from '#src/oauth/proven.ts'
 import { consumePending } from '#src/oauth/store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
 import { mustReauthenticate } from './departure.ts'
 import { endJourney, storeArrival } from './journey.ts'
 import { type Arrival, admit, linkAccount, recordLink } from './link.ts'
@@ -160,6 +161,7 @@ export const linkAs = (
     user,
     ...factors,
     first: async tx => {
+      await confirmProof(tx, user)
       const linked = arrival.provider.id
       if (await linkAccount(context, tx, arrival, user))
         await recordLink(context, tx, user, { linked }, visitor.call)

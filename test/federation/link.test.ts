@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
+import { setPassword } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/newcomer.ts'
 import { removals } from '#src/operations/sweep-store.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
@@ -227,6 +228,23 @@ describe('an address that a user has already', () => {
     expect(await refusal()).toMatchObject([['user.updated', user.id, { fields: ['external_accounts'] }]])
     const again = await goThrough(fresh(), upstream, entry(alias), { sub, email, ...said })
     expect(await whoIs(again)).toBe(user.id)
+  })
+
+  test('is not linked by a password that is reset while it is being verified', async () => {
+    const { sub, email } = somebody()
+    const user = await addUser(app, sub)
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('asking'), { sub, email })
+    const verify = spyOn(Bun.password, 'verify').mockImplementationOnce(async () => {
+      const now = app.clock.now() + 1
+      const reset = { password_hash: 'of another', password_temporary: false, password_changed_at: now }
+      await app.context.store.write(tx => setPassword(tx, user.id, { ...reset, updated_at: now }))
+      return true
+    })
+    const page = await browser.submit(asked, { password: PASSWORD })
+    verify.mockRestore()
+    expect([page.status, page.location]).toEqual([400, undefined])
+    expect(await accountsOf(user.id)).toEqual([])
   })
 
   test('M-09 of another organization is nobody’s here: no link, and a user of this organization', async () => {
