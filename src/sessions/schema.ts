@@ -19,8 +19,10 @@ export const SessionAnswer = z.object({
 })
 export type SessionAnswer = z.output<typeof SessionAnswer>
 
+// An empty filter is a slip, and must not pass for none.
 const reference = z
   .string()
+  .min(1, 'An id.')
   .max(256, 'At most 256 characters.')
   .refine(isPlain, 'Control characters are not allowed.')
 

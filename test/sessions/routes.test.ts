@@ -117,7 +117,13 @@ describe('DELETE /sessions/{session_id}', () => {
 describe('DELETE /sessions', () => {
   test('needs at least one filter', async () => {
     const tokens = await grantTokens(app, shop, alice)
-    for (const query of ['', '?limit=5', '?user_id=x&everything=true']) {
+    for (const query of [
+      '',
+      '?limit=5',
+      '?user_id=x&everything=true',
+      '?user_id=',
+      '?client_id=&organization_id=',
+    ]) {
       const { status, body } = await app.admin('DELETE', `/sessions${query}`)
       expect([query, status, body.error]).toEqual([query, 422, 'validation_failed'])
     }
