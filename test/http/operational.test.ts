@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { pino } from 'pino'
 import { type Json, startApp } from '#test/support/app.ts'
-import { addClient, authorizeUrl } from '#test/support/people.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
 
 const lines: Json[] = []
 const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(line)) })
@@ -77,6 +78,34 @@ describe('a body over its family’s limit', async () => {
     expect(answer.status).toBe(401)
   })
 })
+
+describe('O-71 HEAD', () => {
+  const codes = () => app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
+
+  test('has no effect: no code is issued where a GET would issue one', async () => {
+    await addUser(app, 'alice')
+    const browser = openBrowser(app)
+    await logInTo(browser, 'shop', 'alice')
+    const before = await codes()
+    const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const ask = (method: string) => app.call(authorizeUrl('shop'), { method, headers: { cookie } })
+    const answer = await ask('HEAD')
+    expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, POST', ''])
+    expect(answer.headers.get('location')).toBeNull()
+    expect(await codes()).toEqual(before)
+    expect((await ask('GET')).headers.get('location')).toContain('code=')
+  })
+})
+
+test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
+  'O-67 under %s paths are found by themselves, and never by the query',
+  async origin => {
+    const ask = async (path: string) => (await app.fetch(new Request(origin + path))).status
+    expect(await ask('/healthz')).toBe(200)
+    expect(await ask('/x?y=/healthz')).toBe(404)
+    expect(await ask('/.well-known/openid-configuration')).toBe(200)
+  },
+)
 
 describe('the log', () => {
   test('has one line for each request: id, method, path, status, time; no query, no more', async () => {
