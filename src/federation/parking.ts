@@ -5,15 +5,22 @@ import { MINUTE } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { consumeParked, insertParked } from '#src/oauth/store.ts'
+import { bound } from './journey.ts'
 
 const PARKED_FOR = 5 * MINUTE
 
 /**
  * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/parked`, where its Lax cookie comes
- * along (decisions.md section 3, "Cross-site POSTs").
+ * along (decisions.md section 3, "Cross-site POSTs"). What answers the journey of `state` is kept once, however often it is
+ * posted: nobody fills the store by way of one journey.
  */
-export const park = async (context: Context, { path }: Call, body: string): Promise<Response> => {
-  const handle = newSecret()
+export const park = async (
+  context: Context,
+  { path }: Call,
+  body: string,
+  state?: string,
+): Promise<Response> => {
+  const handle = state === undefined ? newSecret() : bound(context, 'parked', state)
   const expires_at = context.clock.now() + PARKED_FOR
   await context.store.write(tx =>
     insertParked(tx, { handle_hash: hashSecret(handle), kind: path, body, expires_at }),

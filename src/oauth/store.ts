@@ -126,12 +126,13 @@ export const grantConsent = async (
     })
 }
 
-/** What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. */
+/** What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. The last one of a handle counts. */
 export const insertParked = async (
   tx: Transaction,
   parked: Tables['parked_requests']['$inferSelect'],
 ): Promise<void> => {
-  await tx.insert(tx.tables.parked_requests).values(parked)
+  const { parked_requests: t } = tx.tables
+  await tx.insert(t).values(parked).onConflictDoUpdate({ target: t.handle_hash, set: parked })
 }
 
 /** The body, once. */

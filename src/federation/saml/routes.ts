@@ -79,14 +79,14 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
     await refuse(error)
     throw error
   })
-  const { encoded, isAnswer } = await openForm(context, provider, body)
+  const { encoded, state, isAnswer } = await openForm(context, provider, body)
   if (!isAnswer && !provider.settings.allow_idp_initiated)
     throw await refuse(new ArrivalError('unknown_state'))
   if (!isAnswer)
     await judge(context, provider, encoded, undefined).catch(async error => {
       throw await refuse(error)
     })
-  return park(context, call, body)
+  return park(context, call, body, isAnswer ? state : undefined)
 }
 
 const arrive = async (

@@ -55,7 +55,8 @@ const arrive = (context: Context, call: Call, provider: SocialProvider, query: s
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
   await checkArrivals(context, call)
   const body = await readForm(call.request)
-  if (!(await isAway(context, { state: stateOf(new URLSearchParams(body)), provider })))
+  const state = stateOf(new URLSearchParams(body))
+  if (!(await isAway(context, { state, provider })))
     throw await refuseArrival(context, call, provider, new ArrivalError('unknown_state'))
-  return park(context, call, body)
+  return park(context, call, body, state)
 }

@@ -91,6 +91,16 @@ test('O-32 the POST is parked and answered 303 to our own GET; no cookie is set 
   expect((await trip.browser.get(location)).status).toBe(400)
 })
 
+test('O-57 what is posted for one journey again and again is kept once, and the last of it counts', async () => {
+  const parked = () => app.context.store.read(q => q.$count(q.tables.parked_requests))
+  const trip = await setOut(app, 'corp', entry)
+  const before = await parked()
+  for (const filler of ['a', 'b', 'c'])
+    await post(app, 'corp', { SAMLResponse: filler.repeat(1000), RelayState: trip.relay_state })
+  expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
+  expect(await parked()).toBe(before)
+})
+
 describe('S-29 the request that is answered', () => {
   test('S-29 is used: the same answer a second time', async () => {
     const trip = await setOut(app, 'corp', entry)
