@@ -11,7 +11,7 @@ import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
 
 /** One batch each: how many rows went; none, and nothing is left. */
 const removals = {
-  user: (tx: Transaction, id: string) => removeRemains(tx, id as UserId),
+  user: (tx: Transaction, id: string) => removeRemains(tx, [id as UserId]),
   organization: (tx: Transaction, id: string) => removeOrganizationRows(tx, id as OrganizationId),
   role: (tx: Transaction, id: string) => removeHolders(tx, id as RoleId, BATCH),
   group: (tx: Transaction, id: string) => removeMembers(tx, id as GroupId, BATCH),

@@ -1,23 +1,24 @@
-import { and, eq, ne } from 'drizzle-orm'
+import { and, inArray, ne } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import { BATCH, removeSome } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Removes what refers to a deleted user: `BATCH` rows at most, and says how many. Refresh tokens go with their session.
+ * Removes what refers to deleted users: `BATCH` rows at most, and says how many. Refresh tokens go with their session.
  * Of the events only `user.deleted` stays.
  */
-export const removeRemains = async (tx: Transaction, id: UserId): Promise<number> => {
+export const removeRemains = async (tx: Transaction, ids: UserId[]): Promise<number> => {
   const { authorization_codes, consents, events, links, logins, sessions } = tx.tables
+  const { actor_id, seq, subject_id, target_id, type } = events
   const remains = [
-    [sessions, sessions.id, eq(sessions.user_id, id)],
-    [logins, logins.id, eq(logins.user_id, id)],
-    [authorization_codes, authorization_codes.code_hash, eq(authorization_codes.user_id, id)],
-    [consents, consents.client_id, eq(consents.user_id, id)],
-    [links, links.link_hash, eq(links.user_id, id)],
-    [events, events.seq, eq(events.subject_id, id)],
-    [events, events.seq, and(eq(events.actor_id, id), ne(events.target_id, id))],
-    [events, events.seq, and(eq(events.target_id, id), ne(events.type, 'user.deleted'))],
+    [sessions, sessions.id, inArray(sessions.user_id, ids)],
+    [logins, logins.id, inArray(logins.user_id, ids)],
+    [authorization_codes, authorization_codes.code_hash, inArray(authorization_codes.user_id, ids)],
+    [consents, consents.client_id, inArray(consents.user_id, ids)],
+    [links, links.link_hash, inArray(links.user_id, ids)],
+    [events, seq, inArray(subject_id, ids)],
+    [events, seq, and(inArray(actor_id, ids), ne(actor_id, target_id))],
+    [events, seq, and(inArray(target_id, ids), ne(type, 'user.deleted'))],
   ] as const
   tx.changed('events')
   let removed = 0
@@ -29,6 +30,6 @@ export const removeRemains = async (tx: Transaction, id: UserId): Promise<number
 
 /** Removes a first batch, and notes the user down for the purge when there may be more. */
 export const removeOrPurge = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
-  if ((await removeRemains(tx, id)) === BATCH)
+  if ((await removeRemains(tx, [id])) === BATCH)
     await tx.insert(tx.tables.purges).values({ id, kind: 'user', created_at: now })
 }

@@ -25,7 +25,7 @@ import { type CreateUser, type ResetPassword, type UpdateUser, userAnswer, writa
 import {
   findUser,
   insertUser,
-  removeUser,
+  removeUsers,
   replaceRoles,
   roleNames,
   rolesNamed,
@@ -250,7 +250,7 @@ export const resetPassword = async (
 export const deleteUser = (context: Context, id: string, by: By): Promise<void> =>
   context.store.write(async tx => {
     const user = await getUserToChange(tx, by, id)
-    await removeUser(tx, user.id)
+    await removeUsers(tx, [user.id])
     await removeOrPurge(tx, user.id, context.clock.now())
     const { actor, origin } = by
     await record(context, tx, {

@@ -187,8 +187,8 @@ export const setPassword = async (
   await tx.update(tx.tables.users).set(password).where(eq(tx.tables.users.id, user_id))
 }
 
-/** Takes the user's roles and memberships along. */
-export const removeUser = async (tx: Transaction, user_id: UserId): Promise<void> => {
-  await tx.delete(tx.tables.users).where(eq(tx.tables.users.id, user_id))
+/** Takes roles and memberships along. */
+export const removeUsers = async (tx: Transaction, ids: UserId[]): Promise<void> => {
+  await tx.delete(tx.tables.users).where(inArray(tx.tables.users.id, ids))
   tx.changed('users')
 }
