@@ -5,7 +5,7 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
-import { checkThrottle, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
+import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
 
 /** A secret, code or token that is not known here: what someone sends who is guessing. */
 export class WrongGuess extends OAuthError {}
@@ -24,14 +24,14 @@ const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient)
 
 /** Runs what a stranger could guess at: counts wrong guesses by address, and refuses all from one that made too many (429). */
 export const guarded = async <T>(context: Context, call: Call, attempt: () => Promise<T>): Promise<T> => {
-  const keys = [secretsFrom(call.ip_address)]
-  const wait = await context.store.read(q => checkThrottle(context, q, keys))
+  const key = secretsFrom(call.ip_address)
+  const wait = (await blockedUntil(context.store, key.key)) - context.clock.now()
   if (wait > 0)
     throw retryLater('rate_limited', 'Too many wrong secrets, codes or tokens came from this address.', wait)
   try {
     return await attempt()
   } catch (error) {
-    if (error instanceof WrongGuess) await context.store.write(tx => countFailure(context, tx, keys))
+    if (error instanceof WrongGuess) await context.store.write(tx => countFailure(context, tx, [key]))
     throw error
   }
 }

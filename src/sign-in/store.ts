@@ -17,6 +17,7 @@ export const findThrottle = async (q: Queries, key: string): Promise<Throttle | 
 
 export const upsertThrottle = async (tx: Transaction, { key, ...row }: Throttle): Promise<void> => {
   const { throttles } = tx.tables
+  tx.changed('throttles')
   await tx
     .insert(throttles)
     .values({ key, ...row })
@@ -25,6 +26,7 @@ export const upsertThrottle = async (tx: Transaction, { key, ...row }: Throttle)
 
 export const removeThrottle = async (tx: Transaction, key: string): Promise<void> => {
   const { throttles } = tx.tables
+  tx.changed('throttles')
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 

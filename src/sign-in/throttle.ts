@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { Context } from '#src/context.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findThrottle, type Throttle, upsertThrottle } from './store.ts'
 
@@ -77,6 +78,12 @@ export const checkThrottle = async (
   const rows = await Promise.all(keys.map(({ key }) => findThrottle(q, key)))
   return Math.max(0, ...rows.map(row => (row ? row.blocked_until - now : 0)))
 }
+
+/** When a key is free again (ms; 0: it is), from memory: each call of the token endpoint asks. */
+export const blockedUntil = cached(
+  'throttles',
+  async (q, key) => (await findThrottle(q, key))?.blocked_until ?? 0,
+)
 
 /** Counts one failure against each key, and answers how many each has by now, in the order of `keys`. */
 export const countFailure = async (

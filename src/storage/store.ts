@@ -14,6 +14,7 @@ export type Queries = Pick<
 /** What caches hold: a write names the topics that it touches, and caches of them are dropped after its commit. */
 export type Topic =
   | 'organizations'
+  | 'throttles'
   /** Removed, or hidden; not: written. */
   | 'events'
   | 'users'
