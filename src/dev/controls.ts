@@ -31,7 +31,7 @@ export interface DevState {
   faults: ReturnType<typeof openFaults>
   recorder: Recorder
   /** The data right after the seed. */
-  snapshot: Snapshot
+  snapshot: () => Promise<Snapshot>
   /** For whom tokens are minted unless the call says otherwise. */
   client_id: string
 }
@@ -145,13 +145,14 @@ export const controls: Record<string, Control> = {
   'POST /dev/reset': async (state, call) => {
     const { organization } = parse(Reset, await readJson(call.request))
     const { store } = state.context
+    const snapshot = await state.snapshot()
     if (organization !== undefined) {
-      const known = state.snapshot.get('organizations')?.find(({ slug }) => slug === organization)
+      const known = snapshot.get('organizations')?.find(({ slug }) => slug === organization)
       const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
-      await store.write(tx => restoreOrganization(tx, state.snapshot, id))
+      await store.write(tx => restoreOrganization(tx, snapshot, id))
       return empty(204)
     }
-    await store.write(tx => restoreAll(tx, state.snapshot))
+    await store.write(tx => restoreAll(tx, snapshot))
     state.clock.reset()
     state.faults.clear()
     state.recorder.clear()

@@ -12,7 +12,7 @@ import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { openFaults } from './faults.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
-import { takeSnapshot } from './store.ts'
+import { type Snapshot, takeSnapshot } from './store.ts'
 
 type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 
@@ -30,17 +30,25 @@ export interface DevelopmentOptions {
  * The server of production with the controls of development before it: what is below /dev/ is answered here, everything
  * else goes on to `next`, unless a fault was asked for, and is written down.
  */
-export const development = async (
+export const development = (
   context: Context,
   next: Fetch,
   { clock, token, client_id, remote }: DevelopmentOptions,
-): Promise<Fetch> => {
+): Fetch => {
+  // 8 ms that nobody waits for: taken a moment after the start, or before the first request that could change anything.
+  let taken: Promise<Snapshot> | undefined
+  const snapshot = () => {
+    taken ??= context.store.read(takeSnapshot)
+    return taken
+  }
+  // A server that is gone by then needs none.
+  setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,
     clock,
     faults: openFaults(),
     recorder: openRecorder(context),
-    snapshot: await context.store.read(takeSnapshot),
+    snapshot,
     client_id,
   }
   const warnOfHost = hostWarning(context)
@@ -48,8 +56,9 @@ export const development = async (
   const upstream = fakeOpenIdOf(context.config.url)
   const guard = controlGuard(token, remote)
 
-  return (request, server) => {
+  return async (request, server) => {
     const { pathname } = new URL(request.url)
+    if (!pathname.startsWith('/.well-known/')) await snapshot()
     if (pathname === PICK) {
       openCall(context.config, request, server)
       return picked({ request })
@@ -60,6 +69,8 @@ export const development = async (
     return observed(state, request, server, next)
   }
 }
+
+const SNAPSHOT_MS = 200
 
 type Guard = (call: Call) => void
 

@@ -52,7 +52,6 @@ export const Fault = z
     { message: 'Exactly one of status or error, hang, reset, malformed; or a delay alone.' },
   )
 export type Fault = z.output<typeof Fault>
-export type FaultInput = z.input<typeof Fault>
 
 interface Asked {
   request: Request

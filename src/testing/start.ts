@@ -78,7 +78,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
 
   // The issuer of port 0 is known only once the socket is: requests that come before wait for the app.
-  const answer = Promise.withResolvers<Awaited<ReturnType<typeof development>>>()
+  const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const listener = listen(config, {
     hostname: config.host,
     port: config.port,
@@ -104,15 +104,14 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const control_token = newSecret()
   const organization = client?.organization ?? 'default'
   const client_id = client?.client_id ?? 'dev-service'
-  answer.resolve(
-    await development(app.context, app.fetch, {
-      clock,
-      token: control_token,
-      client_id,
-      remote: options.remote_controls ?? false,
-    }),
-  )
-  listener.reload({ fetch: await answer.promise })
+  const fetch = development(app.context, app.fetch, {
+    clock,
+    token: control_token,
+    client_id,
+    remote: options.remote_controls ?? false,
+  })
+  answer.resolve(fetch)
+  listener.reload({ fetch })
   const stopHousekeeping = startHousekeeping(app.context)
 
   const file: DevFile = {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { connect } from './connection.ts'
+import { printDevelopment } from './dev.ts'
 import { measureFlood } from './flood.ts'
 import { FLOOR, measureFloor } from './floor.ts'
 import { EXECUTABLE, gatehouseTarget } from './gatehouse.ts'
@@ -133,6 +134,8 @@ const printRest = async (ours: Target | undefined): Promise<void> => {
     console.log(
       `SDK, verify ${alg}: ${number(sdk, 1)} µs, bare jose ${number(jose, 1)}, overhead ${number(overhead, 1)} (limit ${against(overhead, 10)})`,
     )
+  progress('development')
+  await printDevelopment(START_ROUNDS)
 }
 
 if (options.large) await runLarge(Number(options.users), Number(options.events), slices)

@@ -6,6 +6,7 @@ import { badTokenNames, type MintInput } from '#src/dev/mint.ts'
 import type { IssuedRecord, ReceivedRequest as ServersRequest } from '#src/dev/recorder.ts'
 import type { User as ServersUser } from '#src/directory/users/schema.ts'
 import type { SeedInput } from '#src/operations/seed/schema.ts'
+import { BAD_TOKENS } from '#src/resource-server/bad-tokens.ts'
 import type {
   AuditEvent,
   BadTokenName,
@@ -60,5 +61,6 @@ const short: Record<Exclude<Fault['endpoint'], `/${string}`>, true> = {
 test('the published names are those of the server', () => {
   expect(checks).not.toContain(false as never)
   expect(Object.keys(names)).toEqual([...badTokenNames])
+  expect(Object.keys(BAD_TOKENS)).toEqual([...badTokenNames])
   expect(Object.keys(short)).toEqual(Object.keys(endpoints))
 })
