@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { startLogin } from '#src/sessions/logins.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { addClient, addOrganization, addUser, authorizeUrl } from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme', { settings: { password_policy: { max_age_days: 30 } } })
+const user = await addUser(app, 'alice', { organization_id: acme.id })
+await addClient(app, 'shop', { organization_id: acme.id })
+
+/** What a browser is answered in which the person was proven in this way. */
+const after = async (amr: string[]) => {
+  const cookie = newSecret()
+  await app.context.store.write(tx =>
+    startLogin(app.context, tx, {
+      browser_hash: hashSecret(cookie),
+      user_id: user.id,
+      organization_id: acme.id,
+      acr: '1',
+      amr,
+      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      expires_at: app.context.clock.now() + DAY,
+    }),
+  )
+  const browser = openBrowser(app)
+  browser.cookies.set('gatehouse_login_8080', cookie)
+  return browser.get(authorizeUrl('shop'))
+}
+
+test('an old password has to be changed by whoever came in with it, not by whom a provider has proven', async () => {
+  expect(answerOf(await after(['pwd'])).code).toBeString()
+  app.clock.advance(30 * DAY + 1)
+  expect((await after(['pwd'])).heading).toBe('Choose a new password')
+  expect(answerOf(await after(['fed'])).code).toBeString()
+})
