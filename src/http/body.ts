@@ -24,13 +24,20 @@ const readBytes = async (request: Request, limit: number): Promise<Uint8Array> =
   return Buffer.concat(chunks)
 }
 
+/** Whoever sent it went away, which is no failure of ours. */
+const cutShort = (cause: unknown): never => {
+  throw cause instanceof AppError
+    ? cause
+    : new AppError('invalid_request', 'The request body ended early.', { cause })
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const mediaType = (request: Request): string =>
   (request.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 const readText = async (request: Request, limit: number, type: string): Promise<string> => {
-  const bytes = await readBytes(request, limit)
+  const bytes = await readBytes(request, limit).catch(cutShort)
   if (mediaType(request) !== type)
     throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
   try {

@@ -1,0 +1,19 @@
+import { expect, test } from 'bun:test'
+import { readForm, readJson } from '#src/http/body.ts'
+
+test.each([
+  ['application/x-www-form-urlencoded', readForm],
+  ['application/json', readJson],
+])('O-57 %s that ends early is the failure of who sent it', async (type, read) => {
+  for (const headers of [{}, { 'content-length': '100' }]) {
+    const body = new ReadableStream({
+      pull: controller => controller.error(new DOMException('The connection was closed.', 'AbortError')),
+    })
+    const request = new Request('http://localhost', {
+      method: 'POST',
+      body,
+      headers: { ...headers, 'content-type': type },
+    })
+    await expect(Promise.resolve(read(request))).rejects.toMatchObject({ code: 'invalid_request' })
+  }
+})
