@@ -269,6 +269,15 @@ test('a PUT changes what it names, by id or alias; the secret too, and nothing l
   expect(await app.events()).toEqual([])
 })
 
+test('O-70 the secret is not had by turning the provider to another server', async () => {
+  const body = await create(app, PATH, oidc)
+  const elsewhere = { ...body, issuer: 'https://elsewhere.example' }
+  expect(refused(await app.admin('PUT', `${PATH}/corp`, elsewhere))).toEqual(['client_secret'])
+  expect((await app.admin('GET', `${PATH}/corp`)).body).toEqual(body)
+  const again = await app.admin('PUT', `${PATH}/corp`, { ...elsewhere, client_secret: SECRET })
+  expect([again.status, again.body.issuer]).toEqual([200, elsewhere.issuer])
+})
+
 test('a taken alias is 409, also of another organization and in a change', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, { ...oidc, organization_id: id })

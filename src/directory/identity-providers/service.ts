@@ -131,6 +131,20 @@ const mayGive = async (by: By, q: Queries, organization_id: OrganizationId, give
   return { ids, problems: problems.map(problem => ({ ...problem, field: 'default_roles' })) }
 }
 
+/** Nobody can read the secret; nobody gets it either by turning the provider to a server of their own. */
+const secretProblems = (provider: IdentityProvider, fields: string[], given: Given): Detail[] =>
+  provider.client_secret &&
+  given.client_secret === undefined &&
+  ['issuer', 'token_endpoint'].some(name => fields.includes(name))
+    ? [
+        {
+          field: 'client_secret',
+          code: 'required',
+          message: 'The secret goes to another server from now on: it must be given again.',
+        },
+      ]
+    : []
+
 const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
 export const createProvider = async (
@@ -204,6 +218,7 @@ export const updateProvider = async (
     const { settings, problems: unfit } = settle(provider.type, sent, { ...provider.settings })
     refuse([...readOnlyProblems(fields, writable), ...roles.problems, ...problems, ...unfit])
     refuse(addressProblems(context, settings ?? {}))
+    refuse(secretProblems(provider, fields, given))
     if (fields.length === 0) return provider
     const own = [
       'alias',
