@@ -308,6 +308,24 @@ describe('among 25,000 users', () => {
     },
   )
 
+  test.each(['zoe', 'globex', 'ab', 'z', 'example', 'zz'])(
+    'a page of 101 in a search for %p, in every order',
+    async search => {
+      const users = fitting({ search })
+      for (const sort of sorts)
+        for (const order of orders) {
+          const shown = await listUsers(store, { search }, { sort, order, after: undefined, limit: 101 })
+          expect([sort, order, shown.map(({ seq }) => seq)]).toEqual([
+            sort,
+            order,
+            inOrder(users, sort, order)
+              .slice(0, 101)
+              .map(({ seq }) => seq),
+          ])
+        }
+    },
+  )
+
   test('no statement scans a table of users or sorts more than what it has found', async () => {
     const db = new Database(store.path, { readonly: true })
     const plans = [...statements]

@@ -2,7 +2,7 @@
  * Lists with a search among their filters. The index of searches is in the order of creation. For the other sorts few
  * matches are fetched and sorted, and many are met by walking the list as long as they lie close enough together.
  */
-import { and, asc, desc, eq, gt, gte, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
@@ -138,7 +138,7 @@ const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JS
 const meet = async (store: Store, search: Search, page: Page): Promise<number[] | undefined> => {
   const met: number[] = []
   for (const range of rangesOf(search.facets)) {
-    const isShort = (await totalOf(store, { facets: range })) <= WALK
+    const isWhole = (await totalOf(store, { facets: range })) <= WALK
     const rows = await store.read(async q => {
       const { users } = q.tables
       const seen: number[] = []
@@ -152,7 +152,7 @@ const meet = async (store: Store, search: Search, page: Page): Promise<number[] 
           .where(and(eq(users.seq, rows.seq), containsTerm(q, termOf(search))))
           .limit(page.limit)
         seen.push(...fitting.map(({ seq }) => seq))
-        if (seen.length < page.limit && !isShort) return undefined
+        if (seen.length < page.limit && !isWhole) return undefined
       }
       return seen
     })
@@ -162,7 +162,10 @@ const meet = async (store: Store, search: Search, page: Page): Promise<number[] 
   return met
 }
 
-const numbered = (numbers: number[]): Numbers[] => numbers.map(seq => sql`(SELECT ${seq} AS seq)`)
+const numbered = (q: Queries, numbers: number[]): Numbers => {
+  const { users } = q.tables
+  return q.select({ seq: users.seq }).from(users).where(inArray(users.seq, numbers))
+}
 
 /** Those whose user name or address begins with the term: sorted by it they lie together, wherever that is. */
 const beginning = (
@@ -194,7 +197,7 @@ const find = async (store: Store, search: Search, page: Page): Promise<(q: Queri
   if (page.sort === 'created_at' && !isShort(term)) return q => [inOrderOfCreation(q, search, page)]
   if (all <= COUNT_LIMIT) return q => [collect(q, search, page)]
   const met = await meet(store, search, page)
-  if (met) return () => numbered(met)
+  if (met) return q => [numbered(q, met)]
   if (isShort(term)) return walk
   // An address is indexed as given and sorted in its canonical form: they begin alike up to the domain.
   const name =
@@ -213,10 +216,7 @@ export const listUsers = async (store: Store, filter: UserFilter, page: Page): P
     search === undefined
       ? (q: Queries) => readList(q, plan.facets, page)
       : await find(store, { ...plan, search }, page)
-  return store.read(async q => {
-    const numbers = lists(q)
-    return numbers.length > 0 ? fetchUsers(q, page, numbers) : []
-  })
+  return store.read(q => fetchUsers(q, page, lists(q)))
 }
 
 /** Exact to 10,000, then 10,001. */
