@@ -391,6 +391,14 @@ test('secrets come from the environment where the file says so', async () => {
   expect(await app.tokenOf('one', 'from-the-environment')).toBeString()
 })
 
+test('the file in the README is a good one', async () => {
+  const readme = await Bun.file('README.md').text()
+  const [, text = ''] = /```yaml\n(organizations:[\s\S]*?)```/.exec(readme) ?? []
+  const app = await startApp()
+  const seed = parseSeed(text, 'seed.yaml', { ORDERS_SECRET: 'a-secret' })
+  expect(await applySeed(app.context, seed)).toHaveLength(5)
+})
+
 test('the published schema names every section and its fields', () => {
   const schema: Json = seedJsonSchema()
   expect(Object.keys(schema.properties)).toEqual([
