@@ -53,7 +53,8 @@ if (passkeys?.parseRequestOptionsFromJSON)
 for (const form of document.forms) {
   form.addEventListener('submit', event => {
     if (form.ariaBusy === 'true') event.preventDefault()
-    form.ariaBusy = 'true'
+    // A download leaves the page as it is, to be asked for again.
+    form.ariaBusy = String(!('again' in form.dataset))
   })
 }
 

@@ -14,7 +14,7 @@ import { PageError } from '#src/http/page-boundary.ts'
 import type { Account } from '#src/http/page-data.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
-import { openForm, type Person, permit } from './person.ts'
+import { openForm, type Person, PROVE, permit } from './person.ts'
 
 interface Linked {
   account: ExternalAccount
@@ -59,7 +59,7 @@ export const identitiesOf = async (context: Context, person: Person): Promise<Ac
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
+    const { person, form } = await openForm(context, call, PROVE)
     permit(person, 'profile:update')
     const provider = await findProvider(context.store, form.get('provider') ?? '')
     const { user, organization } = person
@@ -75,7 +75,7 @@ export const postLink =
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
+    const { person, form } = await openForm(context, call, PROVE)
     permit(person, 'profile:update')
     const { user } = person
     await context.store.write(async tx => {

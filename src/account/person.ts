@@ -15,7 +15,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { advance, decide } from '#src/oauth/advance.ts'
+import { advance, decide, seeOther } from '#src/oauth/advance.ts'
 import type { Subject } from '#src/oauth/candidates.ts'
 import { accountRequest, flowOf, visitorOf } from '#src/oauth/flow.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
@@ -32,6 +32,16 @@ export interface Person {
 
 /** What may change who gets in asks for a proof that is no older, in seconds. */
 const FRESH = 5 * 60
+
+/** Where a fresh proof is given by whoever was on a page that is shown without. */
+export const PROVE = '/account/prove'
+
+export const getProve =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call, '/account')
+    return person instanceof Response ? person : seeOther('/account')
+  }
 
 /**
  * Who is looking: the latest login of this browser, or of the organization that `?organization=` names by its slug. With

@@ -2,9 +2,13 @@ import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { pageBoundary } from '#src/http/page-boundary.ts'
+import { getApplications, postDisconnect } from './applications.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'
+import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
 import { getAccount, getSignedOut, postLogout, postSessions } from './overview.ts'
+import { getProve, PROVE } from './person.ts'
+import { getProfile, postProfile } from './profile.ts'
 import {
   getAddFactor,
   getSecurity,
@@ -28,6 +32,15 @@ export const accountRoutes = (context: Context) => {
     .get('/account/signed-out', page(getSignedOut()))
     .get('/account/change-password', page(getChangePassword(context)))
     .post('/account/change-password', page(postChangePassword(context)), raw)
+    .get(PROVE, page(getProve(context)))
+    .get('/account/profile', page(getProfile(context)))
+    .post('/account/profile', page(postProfile(context)), raw)
+    .get('/account/applications', page(getApplications(context)))
+    .post('/account/applications/disconnect', page(postDisconnect(context)), raw)
+    .get('/account/data', page(getData(context)))
+    .post('/account/data/download', page(postDownload(context)), raw)
+    .post('/account/data/delete', page(postDelete(context)), raw)
+    .get('/account/deleted', page(getDeleted()))
     .get('/account/security', page(getSecurity(context)))
     .get('/account/security/add', page(getAddFactor(context)))
     .post('/account/security/remove', page(postRemoveFactor(context)), raw)

@@ -1,4 +1,5 @@
-import { and, eq, gt } from 'drizzle-orm'
+import { and, desc, eq, gt, or } from 'drizzle-orm'
+import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -34,4 +35,47 @@ export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolea
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))
+}
+
+/** What the user let clients do, the latest first; clients that are gone are left out. */
+export const listGrants = (q: Queries, user_id: UserId) => {
+  const { clients, consents } = q.tables
+  return q
+    .select({
+      client_id: consents.client_id,
+      client_name: clients.name,
+      scopes: consents.scopes,
+      created_at: consents.created_at,
+    })
+    .from(consents)
+    .innerJoin(clients, eq(clients.client_id, consents.client_id))
+    .where(eq(consents.user_id, user_id))
+    .orderBy(desc(consents.updated_at), consents.client_id)
+}
+
+export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: string): Promise<void> => {
+  const { consents } = tx.tables
+  await tx.delete(consents).where(and(eq(consents.user_id, user_id), eq(consents.client_id, client_id)))
+}
+
+const MOST_EVENTS = 10_000
+
+/** What was recorded of the user's doings, and of what was done to them, the latest first. */
+export const listOwnEvents = (q: Queries, user_id: UserId) => {
+  const { events } = q.tables
+  return q
+    .select({
+      id: events.id,
+      type: events.type,
+      target_id: events.target_id,
+      target_type: events.target_type,
+      ip_address: events.ip_address,
+      user_agent: events.user_agent,
+      timestamp: events.timestamp,
+      metadata: events.metadata,
+    })
+    .from(events)
+    .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id)))
+    .orderBy(desc(events.seq))
+    .limit(MOST_EVENTS)
 }

@@ -204,6 +204,8 @@ export interface LoggedOut extends Common {
   login_url?: string
 }
 
+export type Deleted = Common
+
 export interface ErrorPage extends Common {
   code: Code<'error.', '.title'>
   seconds?: number
@@ -239,6 +241,34 @@ export interface AccountSecurity extends AccountFrame {
   codes_action: string
   change_password_url?: string
   notice?: Code<'account-security.notice.'>
+}
+
+/** Posts `first_name`, `last_name` and `email`. */
+export interface AccountProfile extends AccountFrame {
+  action: string
+  username: string
+  values: Record<'first_name' | 'last_name' | 'email', string>
+  errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
+  notice?: Code<'account-profile.notice.'>
+}
+
+/** Posts `client_id`. */
+export interface AccountApplications extends AccountFrame {
+  /** `created_at`: since when it is allowed what it asked for; absent where it need not ask. */
+  applications: { client_id: string; client_name: string; scopes: string[]; created_at?: string }[]
+  now: number
+  disconnect_action: string
+  notice?: Code<'account-applications.notice.'>
+}
+
+/** Deletion posts `username`. */
+export interface AccountData extends AccountFrame {
+  username: string
+  download_action: string
+  delete_action: string
+  /** Absent where the organization does not allow it. */
+  deletion?: Code<'account-data.deletion.'>
+  error?: FormError<Code<'account-data.error.'>>
 }
 
 /** Session rows as the store has them. Signing one out posts `session_id` to `session_action`; signing out, to `logout_action`. */
@@ -294,7 +324,11 @@ export interface Pages {
   'signed-in': SignedIn
   'logout-confirm': LogoutConfirm
   'logged-out': LoggedOut
+  deleted: Deleted
   error: ErrorPage
   account: Account
   'account-security': AccountSecurity
+  'account-profile': AccountProfile
+  'account-applications': AccountApplications
+  'account-data': AccountData
 }

@@ -169,6 +169,7 @@ describe('settings', () => {
       ),
       [{ allowed_domains: 'example.com' }, 'allowed_domains'],
       [{ mfa_required: 'no' }, 'mfa_required'],
+      [{ self_deletion: 1 }, 'self_deletion'],
       [{ theme: 7 }, 'theme'],
       [{ logo: 'x' }, 'logo'],
       [{ password_policy: [] }, 'password_policy'],
@@ -208,6 +209,7 @@ describe('settings', () => {
       theme: undefined,
       session_ttl: undefined,
       mfa_required: false,
+      self_deletion: false,
       allowed_domains: [],
       password_policy,
     })

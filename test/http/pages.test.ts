@@ -43,9 +43,18 @@ const hiddenOf = async (html: string) =>
 /** The same data with every text a person or an administrator could have chosen replaced. */
 const poison = (value: unknown, text: string, key = ''): unknown => {
   if (
-    ['code', 'rule', 'reason', 'notice', 'kind', 'type', 'method', 'last_active_at', 'created_at'].includes(
-      key,
-    )
+    [
+      'code',
+      'rule',
+      'reason',
+      'notice',
+      'kind',
+      'type',
+      'method',
+      'last_active_at',
+      'created_at',
+      'deletion',
+    ].includes(key)
   )
     return value
   if (key === 'errors') return value
@@ -127,7 +136,9 @@ describe('every page', () => {
         'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
         ...(isolated && { 'cross-origin-opener-policy': 'same-origin' }),
       })
-      expect(has_form).toBe(!['signed-in', 'logged-out', 'error', 'enrol', 'recovery-codes'].includes(page))
+      expect(has_form).toBe(
+        !['signed-in', 'logged-out', 'error', 'enrol', 'recovery-codes', 'deleted'].includes(page),
+      )
     })
   }
 

@@ -183,6 +183,38 @@ const security: Pages['account-security'] = {
   change_password_url: '/account/change-password',
 }
 
+const profile: Pages['account-profile'] = {
+  ...frame,
+  action: '/account/profile',
+  username: ada.username,
+  values: { first_name: 'Ada', last_name: 'Lovelace', email: ada.email },
+}
+const applications: Pages['account-applications'] = {
+  ...frame,
+  applications: [
+    {
+      client_id: 'orbit-notes',
+      client_name: 'Orbit Notes',
+      scopes: ['openid', 'profile', 'email', 'offline_access'],
+      created_at: '2026-06-02T12:00:00Z',
+    },
+    {
+      client_id: 'fleet',
+      client_name: 'Fleet Console',
+      scopes: ['openid', 'users:read', 'fleet.dispatch'],
+      created_at: '2026-11-19T12:00:00Z',
+    },
+    { client_id: 'payroll', client_name: 'Payroll', scopes: [] },
+  ],
+  disconnect_action: '/account/applications/disconnect',
+}
+const data: Pages['account-data'] = {
+  ...frame,
+  username: ada.username,
+  download_action: '/account/data/download',
+  delete_action: '/account/data/delete',
+}
+
 /** Every page in every state that looks different. */
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
@@ -468,6 +500,32 @@ export const samples: Sample[] = [
     },
   },
   { page: 'account', state: 'notice', data: { ...account, notice: 'password_changed', sessions: [] } },
+  {
+    page: 'account-profile',
+    state: 'usual',
+    data: { ...profile, notice: 'saved' },
+  },
+  {
+    page: 'account-profile',
+    state: 'refused',
+    status: 400,
+    data: { ...profile, errors: { email: 'domain', first_name: 'too_long' }, request_id },
+  },
+  { page: 'account-applications', state: 'usual', data: applications },
+  {
+    page: 'account-applications',
+    state: 'none',
+    data: { ...applications, applications: [], notice: 'disconnected' },
+  },
+  { page: 'account-data', state: 'usual', data: { ...data, deletion: 'possible' } },
+  {
+    page: 'account-data',
+    state: 'refused',
+    status: 400,
+    data: { ...data, deletion: 'possible', error: { code: 'username' } },
+  },
+  { page: 'account-data', state: 'administrator', data: { ...data, deletion: 'administrator' } },
+  { page: 'deleted', state: 'usual', data: { brand } },
   { page: 'account-security', state: 'usual', data: { ...security, notice: 'factor_added' } },
   {
     page: 'account-security',

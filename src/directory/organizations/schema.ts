@@ -34,6 +34,8 @@ export const Settings = z.strictObject(
     theme: nullable(line(64, 1)),
     session_ttl: nullable(session_ttl),
     mfa_required: nullable(flag),
+    /** Whether users may delete themselves on their own pages. */
+    self_deletion: nullable(flag),
     allowed_domains: nullable(set(domain, 100)),
     password_policy: nullable(
       z.strictObject(

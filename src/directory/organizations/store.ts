@@ -39,11 +39,19 @@ export const findOrganizationBySlug = cached('organizations', readOrganizationBy
 
 /** The settings with the defaults of the specification filled in: `session_ttl` in ms, domains as they are compared. */
 export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
-  const { theme, session_ttl, mfa_required, allowed_domains, password_policy: policy } = settings as Settings
+  const {
+    theme,
+    session_ttl,
+    mfa_required,
+    self_deletion,
+    allowed_domains,
+    password_policy: policy,
+  } = settings as Settings
   return {
     theme: theme ?? undefined,
     session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
     mfa_required: mfa_required ?? false,
+    self_deletion: self_deletion ?? false,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
     password_policy: {
       min_length: policy?.min_length ?? 8,

@@ -1,0 +1,64 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { render } from '#src/http/pages.ts'
+import { iso } from '#src/lib/text.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { localeOf } from '#src/oauth/step-pages.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
+import { listUserSessions } from '#src/sessions/store.ts'
+import { frameOf, noticeOf } from './frame.ts'
+import { enter, openForm, permit } from './person.ts'
+import { listGrants, removeGrant } from './store.ts'
+
+const PAGE = '/account/applications'
+
+/** The applications that the person let use their account, or is signed in to. */
+export const getApplications =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call)
+    if (person instanceof Response) return person
+    permit(person, 'profile:read')
+    const { user } = person
+    const now = context.clock.now()
+    const [grants, sessions] = await context.store.read(q =>
+      Promise.all([listGrants(q, user.id), listUserSessions(q, user.id, now)]),
+    )
+    const granted = new Set(grants.map(({ client_id }) => client_id))
+    const others = new Map(
+      sessions
+        .filter(({ client_id }) => !granted.has(client_id))
+        .map(({ client_id, client_name }) => [client_id, { client_id, client_name, scopes: [] }]),
+    )
+    const notice = noticeOf(call, ['disconnected'])
+    return render(
+      'account-applications',
+      {
+        ...frameOf(context, call, person),
+        applications: [
+          ...grants.map(({ created_at, ...grant }) => ({ ...grant, created_at: iso(created_at) })),
+          ...others.values(),
+        ],
+        now,
+        disconnect_action: '/account/applications/disconnect',
+        ...(notice && { notice }),
+      },
+      { locale: localeOf(call) },
+    )
+  }
+
+/** Takes back what the person allowed, and signs them out of the application. It has to ask again. */
+export const postDisconnect =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    permit(person, 'profile:update')
+    const { id, email } = person.user
+    const client_id = form.get('client_id') ?? ''
+    await context.store.write(async tx => {
+      await removeGrant(tx, id, client_id)
+      const by = { actor: { id, email }, origin: call, reason: 'consent_withdrawn' }
+      await revokeSessions(context, tx, { user_id: id, client_id }, by)
+    })
+    return seeOther(`${PAGE}?notice=disconnected`)
+  }

@@ -1,0 +1,131 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { listFactors } from '#src/directory/users/factor-store.ts'
+import { userAnswer } from '#src/directory/users/schema.ts'
+import { deleteUser } from '#src/directory/users/service.ts'
+import { roleNames } from '#src/directory/users/store.ts'
+import { listAccounts } from '#src/federation/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { AccountData } from '#src/http/page-data.ts'
+import { render } from '#src/http/pages.ts'
+import { foldIdentifier } from '#src/lib/email.ts'
+import { exceeding } from '#src/lib/permission.ts'
+import { iso } from '#src/lib/text.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { localeOf } from '#src/oauth/step-pages.ts'
+import { listUserSessions } from '#src/sessions/store.ts'
+import { frameOf } from './frame.ts'
+import { enter, openForm, type Person, permit } from './person.ts'
+import { listGrants, listOwnEvents } from './store.ts'
+
+const PAGE = '/account/data'
+
+/** Where the organization allows it; an administrator is deleted by another one, so that some are left. */
+const deletionOf = ({ organization, permissions }: Person): AccountData['deletion'] => {
+  if (!settingsOf(organization).self_deletion) return undefined
+  return exceeding(new Set(), permissions).length > 0 ? 'administrator' : 'possible'
+}
+
+const page = (context: Context, call: Call, person: Person, error?: 'username'): Response => {
+  const deletion = deletionOf(person)
+  return render(
+    'account-data',
+    {
+      ...frameOf(context, call, person),
+      username: person.user.username,
+      download_action: '/account/data/download',
+      delete_action: '/account/data/delete',
+      ...(deletion && { deletion }),
+      ...(error && { error: { code: error } }),
+    },
+    { locale: localeOf(call), status: error ? 400 : 200 },
+  )
+}
+
+export const getData =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call, PAGE)
+    if (person instanceof Response) return person
+    permit(person, 'profile:read')
+    return page(context, call, person)
+  }
+
+/** All that is stored about the person, but for what would let somebody in. */
+export const postDownload =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person } = await openForm(context, call, PAGE)
+    permit(person, 'profile:read')
+    const { user, organization } = person
+    const data = await context.store.read(async q => ({
+      user: userAnswer({ ...user, roles: await roleNames(q, user.id) }),
+      organization: { id: organization.id, name: organization.display_name },
+      factors: (await listFactors(q, user.id)).map(({ id, type, name, created_at, last_used_at }) => ({
+        id,
+        type,
+        name,
+        created_at: iso(created_at),
+        last_used_at: last_used_at === null ? null : iso(last_used_at),
+      })),
+      external_accounts: (await listAccounts(q, user.id)).map(({ account, provider }) => ({
+        provider: provider.name,
+        subject: account.subject,
+        label: account.label,
+        created_at: iso(account.created_at),
+      })),
+      applications: (await listGrants(q, user.id)).map(({ created_at, ...grant }) => ({
+        ...grant,
+        created_at: iso(created_at),
+      })),
+      sessions: (await listUserSessions(q, user.id, context.clock.now())).map(session => ({
+        id: session.id,
+        client_id: session.client_id,
+        scope: session.scope,
+        ip_address: session.ip_address,
+        user_agent: session.user_agent,
+        location: session.location,
+        started_at: iso(session.started_at),
+        last_active_at: iso(session.last_active_at),
+        expires_at: iso(session.expires_at),
+      })),
+      events: (await listOwnEvents(q, user.id)).map(({ timestamp, ...event }) => ({
+        ...event,
+        timestamp: iso(timestamp),
+      })),
+    }))
+    return new Response(JSON.stringify({ made_at: iso(context.clock.now()), ...data }, null, 2), {
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        'content-disposition': `attachment; filename="${user.username}.json"`,
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      },
+    })
+  }
+
+/** For good: the person types their user name, so that no slip of a finger does it. */
+export const postDelete =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call, PAGE)
+    permit(person, 'profile:update')
+    if (deletionOf(person) !== 'possible') throw new PageError('not_allowed', 403)
+    const { id, email, username_fold } = person.user
+    if (foldIdentifier(form.get('username') ?? '') !== username_fold)
+      return page(context, call, person, 'username')
+    await deleteUser(context, id, { actor: { id, email }, origin: call })
+    const { config } = context
+    return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookieNames(config).login)])
+  }
+
+export const getDeleted =
+  () =>
+  async (call: Call): Promise<Response> =>
+    render(
+      'deleted',
+      { brand: { name: 'Gatehouse' }, request_id: call.request_id },
+      { locale: localeOf(call) },
+    )

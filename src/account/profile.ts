@@ -1,0 +1,93 @@
+import type { Context } from '#src/context.ts'
+import { UpdateUser } from '#src/directory/users/schema.ts'
+import { updateUser } from '#src/directory/users/service.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import type { AccountProfile } from '#src/http/page-data.ts'
+import { render } from '#src/http/pages.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { localeOf } from '#src/oauth/step-pages.ts'
+import { frameOf, noticeOf } from './frame.ts'
+import { enter, openForm, type Person, permit } from './person.ts'
+
+const PAGE = '/account/profile'
+
+const fields = ['first_name', 'last_name', 'email'] as const
+type Values = Pick<UserRow, (typeof fields)[number]>
+type Errors = NonNullable<AccountProfile['errors']>
+
+const page = (
+  context: Context,
+  call: Call,
+  person: Person,
+  refused?: { values: Values; errors: Errors },
+): Response => {
+  const { user } = person
+  const notice = refused ? undefined : noticeOf(call, ['saved'])
+  return render(
+    'account-profile',
+    {
+      ...frameOf(context, call, person),
+      action: PAGE,
+      username: user.username,
+      values: { first_name: user.first_name, last_name: user.last_name, email: user.email },
+      ...refused,
+      ...(notice && { notice }),
+    },
+    { locale: localeOf(call), status: refused ? 400 : 200 },
+  )
+}
+
+/** Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for. */
+export const getProfile =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const person = await enter(context, call, PAGE)
+    if (person instanceof Response) return person
+    permit(person, 'profile:update')
+    return page(context, call, person)
+  }
+
+export const postProfile =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call, PAGE)
+    permit(person, 'profile:update')
+    const { user } = person
+    const value = (name: string) => (form.get(name) ?? '').trim()
+    const values = {
+      first_name: value('first_name'),
+      last_name: value('last_name'),
+      email: value('email'),
+    }
+    const errors = errorsOf(values)
+    if (Object.keys(errors).length > 0) return page(context, call, person, { values, errors })
+    const is_same = canonicalEmail(values.email) === canonicalEmail(user.email)
+    const change = is_same ? values : { ...values, email_verified: false }
+    try {
+      const by = { actor: { id: user.id, email: user.email }, origin: call }
+      await updateUser(context, user.id, change, by)
+    } catch (error) {
+      const code = refusalOf(error)
+      if (!code) throw error
+      return page(context, call, person, { values, errors: { email: code } })
+    }
+    return seeOther(`${PAGE}?notice=saved`)
+  }
+
+const errorsOf = (values: Values): Errors => {
+  const refused = UpdateUser.safeParse(values).error?.issues.map(({ path }) => path[0]) ?? []
+  const errors: Errors = {}
+  for (const name of fields)
+    if (refused.includes(name)) errors[name] = name === 'email' ? 'email' : 'too_long'
+  return errors
+}
+
+/** What only the stored rows can tell, about the address. */
+const refusalOf = (error: unknown): 'taken' | 'domain' | undefined => {
+  if (!(error instanceof AppError)) return undefined
+  if (error.code === 'conflict') return 'taken'
+  return error.details?.some(({ code }) => code === 'domain_not_allowed') ? 'domain' : undefined
+}
