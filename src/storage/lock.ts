@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
@@ -9,7 +10,9 @@ import { isBusy, StorageError } from './errors.ts'
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
-  const db = new Database(join(data_dir, 'gatehouse.lock'), { create: true })
+  const path = join(data_dir, 'gatehouse.lock')
+  closeSync(openSync(path, 'a', 0o600))
+  const db = new Database(path)
   try {
     db.run('BEGIN EXCLUSIVE')
   } catch (error) {
