@@ -66,13 +66,15 @@ export const admits = (organization: Organization, email: string): boolean => {
 
 /**
  * Whether the provider's word alone makes somebody this user: its administrator trusts the addresses that it calls verified, and
- * the user has no more rights than the role `user`. Nor if another provider brought the user with an address that nobody
- * verified: whoever did may wait in that account for the owner of the address.
+ * the user has no more rights than the role `user`. Nor with an address that nobody verified, if somebody has logged in or
+ * another provider brought the user: people change their address themselves, and whoever did may wait in that account for
+ * the owner of the address.
  */
 const mayName = async (q: Queries, { provider, profile }: Arrival, user: UserRow): Promise<boolean> => {
   if (!provider.trust_email || !profile.email_verified) return false
   if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
-  return user.email_verified || (await listAccounts(q, user.id)).length === 0
+  if (user.email_verified) return true
+  return user.last_login === null && (await listAccounts(q, user.id)).length === 0
 }
 
 /** Links the provider's account to the user. A second arrival at the same moment has done so already: nothing more happens. */

@@ -276,6 +276,18 @@ describe('an address that a user has already', () => {
     expect(owner.heading).toBe('Is this you?')
   })
 
+  test('S-35 that somebody gave themselves is no trap for its owner either', async () => {
+    const { sub, email } = somebody()
+    const user = await addUser(app, `trap-of-${sub}`)
+    const browser = fresh()
+    const profile = await signIn(browser, await browser.get('/account/profile'), user.username)
+    await browser.submit(profile, { email }, '/account/profile')
+    expect((await app.admin('GET', `/users/${user.id}`)).body).toMatchObject({ email, email_verified: false })
+    const owner = await goThrough(fresh(), upstream, entry('trusted'), { sub, email })
+    expect(owner.heading).toBe('Is this you?')
+    expect(await accountsOf(user.id)).toEqual([])
+  })
+
   test('a linked user who was disabled since, or whose provider was deleted', async () => {
     const { sub, email } = somebody()
     const id = await whoIs(await goThrough(fresh(), upstream, entry('asking'), { sub, email }))
