@@ -1,9 +1,12 @@
 import { z } from 'zod'
+import { nobody } from '#src/audit/record.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { theServer } from '#src/directory/access.ts'
 import { integer, line, oneOf } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { listFactors } from '#src/directory/users/factor-store.ts'
+import { addFactor } from '#src/directory/users/factors.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { deleteUser } from '#src/directory/users/service.ts'
 import { findUserForLogin, roleNamesOf } from '#src/directory/users/store.ts'
@@ -16,6 +19,7 @@ import { iso } from '#src/lib/text.ts'
 import { applySeed } from '#src/operations/seed/apply.ts'
 import { readSeed, SeedError } from '#src/operations/seed/read.ts'
 import { signingAlgs } from '#src/protocol/oidc/claims.ts'
+import { currentCode, offerSecret, sealSecret } from '#src/sign-in/totp.ts'
 import { activateKey, keyStates, pinKey, publishKey, retireKey } from '#src/tokens/by-hand.ts'
 import { revokeKey } from '#src/tokens/rotation.ts'
 import type { DevClock } from './clock.ts'
@@ -35,6 +39,8 @@ export interface DevState {
   /** For whom tokens are minted unless the call says otherwise. */
   client_id: string
 }
+
+const Named = z.strictObject({ user: line(256, 1), organization: line(64, 1).default('default') })
 
 const Reset = z.strictObject({
   /** Slug; without it the whole server, with clock, faults and records. */
@@ -92,6 +98,16 @@ const scopeOf = async (state: DevState, call: Call): Promise<OrganizationId | un
   return slug === null ? undefined : organizationOf(state, slug)
 }
 
+/** By user name or e-mail address. */
+const userOf = async (state: DevState, { user: name, organization }: z.output<typeof Named>) => {
+  const home = await organizationOf(state, organization)
+  const user = await state.context.store.read(q => findUserForLogin(q, home, name))
+  if (!user) throw notFound('The user')
+  return user
+}
+
+const noOne = { actor: nobody, origin: theServer.origin }
+
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
 /** Part of a seed, worked off at once; a file's words for what is wrong. */
@@ -134,12 +150,28 @@ export const controls: Record<string, Control> = {
     return seed(state, { users: Array.isArray(body) ? body : [body] })
   },
   'DELETE /dev/users': async (state, call) => {
-    const query = queryOf(call)
-    const home = await organizationOf(state, query.get('organization') ?? 'default')
-    const user = await state.context.store.read(q => findUserForLogin(q, home, query.get('user') ?? ''))
-    if (!user) throw notFound('The user')
-    await deleteUser(state.context, user.id, { actor: { id: null, email: null }, origin: theServer.origin })
+    const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
+    await deleteUser(state.context, user.id, noOne)
     return empty(204)
+  },
+
+  /** A second factor for a user, and the codes that the user's apps show now. */
+  'POST /dev/mfa': async (state, call) => {
+    const user = await userOf(state, parse(Named, await readJson(call.request)))
+    const { context } = state
+    const secret = offerSecret(context, user.id)
+    const factor = {
+      type: 'totp',
+      name: 'Development',
+      secret: sealSecret(context, user.id, secret),
+    } as const
+    await context.store.write(tx => addFactor(context, tx, user, factor, noOne))
+    return json({ secret }, 201)
+  },
+  'GET /dev/mfa': async (state, call) => {
+    const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
+    const factors = await state.context.store.read(q => listFactors(q, user.id))
+    return json({ codes: factors.flatMap(factor => currentCode(state.context, factor) ?? []) })
   },
 
   'POST /dev/reset': async (state, call) => {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { generateURI, ScureBase32Plugin, verifySync } from 'otplib'
+import { generateSync, generateURI, ScureBase32Plugin, verifySync } from 'otplib'
 import { encode } from 'uqr'
 import type { Context } from '#src/context.ts'
 import { consumeStep, type Factor } from '#src/directory/users/factor-store.ts'
@@ -36,6 +36,18 @@ export const stepOf = (secret: string, typed: string, now: number): number | und
   const result = verifySync({ secret, token, epoch: Math.floor(now / SECOND), epochTolerance: PERIOD })
   return result.valid && 'timeStep' in result ? result.timeStep : undefined
 }
+
+/** What the app shows now: for development, which has no phone at hand. */
+export const currentCode = (
+  { master, clock }: Keys & Pick<Context, 'clock'>,
+  { user_id, secret }: Pick<Factor, 'user_id' | 'secret'>,
+): string | undefined =>
+  secret
+    ? generateSync({
+        secret: master.open(secret, labelOf(user_id)).toString(),
+        epoch: Math.floor(clock.now() / SECOND),
+      })
+    : undefined
 
 /** Whether the code is one of this app's, and was not used before. */
 export const redeemTotp = async (

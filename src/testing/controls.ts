@@ -36,6 +36,15 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
       put: (...users) => run('POST', 'users', users),
       remove: (user, options) => run('DELETE', `users${query({ user, ...options })}`),
     },
+    mfa: {
+      enrol: async (user, options) =>
+        (await ask<{ secret: string }>('POST', 'mfa', { user, ...options })).secret,
+      code: async (user, options) => {
+        const [code] = (await ask<{ codes: string[] }>('GET', `mfa${query({ user, ...options })}`)).codes
+        if (code === undefined) throw new Error(`${user} has no app that shows codes`)
+        return code
+      },
+    },
     seed: seed => run('POST', 'seed', seed),
     reset: options => run('POST', 'reset', options ?? {}),
     clock: {

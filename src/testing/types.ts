@@ -222,6 +222,12 @@ export interface Controls {
     put(...users: SeedUser[]): Promise<void>
     remove(user: string, options?: OfOrganization): Promise<void>
   }
+  mfa: {
+    /** Gives the user an app that shows codes; the secret in base32. */
+    enrol(user: string, options?: OfOrganization): Promise<string>
+    /** What the user's app shows now. */
+    code(user: string, options?: OfOrganization): Promise<string>
+  }
   /** Makes and changes anything that a seed can say. */
   seed(seed: Seed): Promise<void>
   /** Back to the seed: the whole server, or one organization (slug) while others go on. Keys survive. */

@@ -337,6 +337,19 @@ describe('dev 6: users and seeds over HTTP', () => {
     expect((await server.events.list()).at(-1)?.type).toBe('user.deleted')
   })
 
+  test('dev 14: a second factor and its codes', async () => {
+    await using server = await startGatehouse()
+    expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+    await server.clock.freeze()
+    const secret = await server.mfa.enrol('alice')
+    const code = await server.mfa.code('alice')
+    const { generateSync } = await import('otplib')
+    const epoch = Math.floor((await server.clock.now()).getTime() / 1000)
+    expect(code).toBe(generateSync({ secret, epoch }))
+    await server.reset()
+    expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+  })
+
   test('a refusal names each mistake', async () => {
     await using server = await startGatehouse()
     const seed = { users: [{ username: 'carol', email: 'carol@example.com', roles: ['ghost'] }] }
