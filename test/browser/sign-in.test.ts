@@ -60,7 +60,7 @@ const open = (page: Page, more: Record<string, string> = {}) =>
 const signIn = async (page: Page, username: string, password = PASSWORD): Promise<void> => {
   await page.getByLabel('Username or email').fill(username)
   await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
 
 const atClient = async (page: Page): Promise<URLSearchParams> => {

@@ -65,7 +65,7 @@ const walk = async (
   await page.goto(url.href)
   await page.getByLabel('Username or email').fill('alice')
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('button', { name: 'Allow' }).click()
   await page.waitForURL(address => address.href.startsWith(REDIRECT))
   const goOn = async (next: URL): Promise<URL> => {
