@@ -346,10 +346,35 @@ CREATE TABLE `used_assertions` (
 ) STRICT;
 CREATE INDEX `used_assertions_expires` ON `used_assertions` (`expires_at`);
 
+CREATE TABLE `devices` (
+  `user_id` text NOT NULL,
+  `device_hash` text NOT NULL,
+  `last_seen_at` integer NOT NULL,
+  PRIMARY KEY(`user_id`, `device_hash`),
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE `mails` (
+  `number` integer PRIMARY KEY NOT NULL,
+  `kind` text NOT NULL,
+  `organization_id` text NOT NULL,
+  `user_id` text,
+  `data` text NOT NULL,
+  `locale` text NOT NULL,
+  `attempts` integer DEFAULT 0 NOT NULL,
+  `created_at` integer NOT NULL,
+  `next_attempt_at` integer NOT NULL,
+  `expires_at` integer NOT NULL,
+  FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
+) STRICT;
+CREATE INDEX `mails_next` ON `mails` (`next_attempt_at`);
+CREATE INDEX `mails_user` ON `mails` (`user_id`);
+
 CREATE TABLE `links` (
   `link_hash` text PRIMARY KEY NOT NULL,
   `kind` text NOT NULL,
   `user_id` text,
+  `email` text,
   `organization_id` text NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL

@@ -15,6 +15,7 @@ import type {
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { SigningAlg } from '#src/protocol/oidc/claims.ts'
 import type { Kit } from './kit.ts'
+import type { MailKind } from './mail-kinds.ts'
 
 /**
  * The whole data model, once for both engines. Columns have the wire names of the specification. Rows belong to an
@@ -505,13 +506,47 @@ export const tables = (kit: Kit) => {
     t => [index('used_assertions_expires').on(t.expires_at)],
   )
 
-  /** Single-use links: first-admin set-up (no user yet) and sign-in links made on the machine. */
+  /** Browsers in which a user has logged in: by a cookie of their own, so that a login from a new one can be told. */
+  const devices = table(
+    'devices',
+    {
+      user_id: user_id().references(() => users.id, cascade),
+      device_hash: text('device_hash').$type<SecretHash>().notNull(),
+      last_seen_at: ms('last_seen_at').notNull(),
+    },
+    t => [primaryKey({ columns: [t.user_id, t.device_hash] })],
+  )
+
+  /**
+   * Mail on its way out. A row says what a mail is about; address, text and links are made when it is sent, so that no secret
+   * waits here. `user_id` is null while nobody has looked whether there is such a user.
+   */
+  const mails = table(
+    'mails',
+    {
+      number: kit.serial('number'),
+      kind: text('kind').$type<MailKind>().notNull(),
+      organization_id: organization_id(),
+      user_id: id<UserId>('user_id').references(() => users.id, cascade),
+      data: json('data').$type<Record<string, string>>().notNull(),
+      locale: text('locale').notNull(),
+      attempts: int('attempts').notNull().default(0),
+      created_at: created_at(),
+      next_attempt_at: ms('next_attempt_at').notNull(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [index('mails_next').on(t.next_attempt_at), index('mails_user').on(t.user_id)],
+  )
+
+  /** Single-use links: first-admin set-up (no user yet), sign-in links made by an admin, and those that go out by mail. */
   const links = table(
     'links',
     {
       link_hash: text('link_hash').$type<SecretHash>().primaryKey(),
-      kind: text('kind').$type<'set_up' | 'sign_in'>().notNull(),
+      kind: text('kind').$type<'set_up' | 'sign_in' | 'reset_password' | 'verify_email'>().notNull(),
       user_id: id<UserId>('user_id'),
+      /** The address that a link is to verify. */
+      email: text('email'),
       organization_id: organization_id(),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
@@ -604,6 +639,8 @@ export const tables = (kit: Kit) => {
     factors,
     recovery_codes,
     used_assertions,
+    devices,
+    mails,
     links,
     throttles,
     events,

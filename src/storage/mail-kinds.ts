@@ -1,0 +1,10 @@
+/** What a mail is about: the words of each are in templates/locales under `mail.<kind>`. */
+export type MailKind =
+  | 'reset_password'
+  | 'verify_email'
+  | 'password_changed'
+  | 'email_changed'
+  | 'factor_added'
+  | 'factor_removed'
+  | 'recovery_code_used'
+  | 'new_device'
