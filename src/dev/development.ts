@@ -9,6 +9,7 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import type { DevClock } from './clock.ts'
 import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
+import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
 import { openFaults } from './faults.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
@@ -54,6 +55,7 @@ export const development = (
   const warnOfHost = hostWarning(context)
   const picked = pageBoundary(context, pick(context))
   const upstream = fakeOpenIdOf(context.config.url)
+  const samlUpstream = fakeSamlOf(context)
   const guard = controlGuard(token, remote)
 
   return async (request, server) => {
@@ -64,6 +66,7 @@ export const development = (
       return picked({ request })
     }
     if (pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(request)
+    if (pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(request)
     if (pathname.startsWith('/dev/')) return control(state, openCall(context.config, request, server), guard)
     warnOfHost(request)
     return observed(state, request, server, next)

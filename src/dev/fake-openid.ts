@@ -28,10 +28,10 @@ interface Grant {
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-const escapeHtml = (text: string): string =>
+export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
-const html = (body: string): Response =>
+export const html = (body: string): Response =>
   new Response(
     `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Fake provider</title><style>body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
@@ -40,7 +40,7 @@ button{font:inherit;padding:.4rem 1rem}</style>${body}`,
     { headers: { 'content-type': 'text/html; charset=utf-8' } },
   )
 
-const hidden = (fields: Iterable<[string, string]>): string =>
+export const hidden = (fields: Iterable<[string, string]>): string =>
   [...fields]
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
     .join('')
@@ -56,6 +56,11 @@ const signInPage = (action: string, request: URLSearchParams): Response => {
 <p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
 }
 
+/** A form that posts itself; without JavaScript its button does. */
+export const postingPage = (action: string, fields: Iterable<[string, string]>): Response =>
+  html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
+<script>document.forms[0].submit()</script>`)
+
 /** Back to the client: in the query, or as a form that posts itself. */
 const answer = (request: URLSearchParams, result: Record<string, string>): Response => {
   const redirect_uri = request.get('redirect_uri') ?? ''
@@ -65,8 +70,7 @@ const answer = (request: URLSearchParams, result: Record<string, string>): Respo
     for (const [name, value] of fields) location.searchParams.append(name, value)
     return new Response(null, { status: 303, headers: { location: location.href } })
   }
-  return html(`<form method="post" action="${escapeHtml(redirect_uri)}">${hidden(fields)}<button>Continue</button></form>
-<script>document.forms[0].submit()</script>`)
+  return postingPage(redirect_uri, fields)
 }
 
 const userOf = (form: URLSearchParams): Claims => {

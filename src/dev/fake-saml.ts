@@ -1,0 +1,293 @@
+import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
+import { SignedXml } from 'xml-crypto'
+import type { Context } from '#src/context.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import { BEARER, namespaces, REDIRECT_BINDING, RSA_SHA256, SUCCESS } from '#src/protocol/saml/names.ts'
+import { formatTime } from '#src/protocol/saml/time.ts'
+import { attributeOf, escapeXml, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
+import { escapeHtml, hidden, html, postingPage } from './fake-openid.ts'
+
+/** Everything that a response says: tests spoil it. Undefined leaves an attribute out; times are text, so that odd ones can be said. */
+export interface Said {
+  response_id: string
+  response_version: string
+  response_issuer: string | undefined
+  destination: string | undefined
+  response_in_response_to: string | undefined
+  issue_instant: string
+  status: string
+  extensions: string
+  assertion_id: string
+  issuer: string
+  name_id: string
+  name_format: string
+  method: string
+  recipient: string | undefined
+  in_response_to: string | undefined
+  confirmed_from: string | undefined
+  confirmed_until: string | undefined
+  valid_from: string | undefined
+  valid_until: string | undefined
+  /** One list of audiences for each restriction. */
+  audiences: string[][]
+  authn_instant: string
+  session_until: string | undefined
+  attributes: Record<string, string[]>
+  assertion: 'plain' | 'none'
+  /** Namespaces declared on the root element beside the usual ones. */
+  declarations: string
+}
+
+export interface Party {
+  issuer: string
+  audience: string
+  acs_url: string
+  request_id: string | undefined
+  now: number
+}
+
+/** What a provider says at an ordinary login. */
+export const ordinary = (party: Party): Said => ({
+  response_id: `_response-${randomBytes(8).toString('hex')}`,
+  response_version: '2.0',
+  response_issuer: party.issuer,
+  destination: party.acs_url,
+  response_in_response_to: party.request_id,
+  issue_instant: formatTime(party.now),
+  status: `<samlp:StatusCode Value="${SUCCESS}"/>`,
+  extensions: '',
+  assertion_id: `_assertion-${randomBytes(8).toString('hex')}`,
+  issuer: party.issuer,
+  name_id: 'ada-4711',
+  name_format: 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent',
+  method: BEARER,
+  recipient: party.acs_url,
+  in_response_to: party.request_id,
+  confirmed_from: undefined,
+  confirmed_until: formatTime(party.now + 5 * MINUTE),
+  valid_from: formatTime(party.now - MINUTE),
+  valid_until: formatTime(party.now + 5 * MINUTE),
+  audiences: [[party.audience]],
+  authn_instant: formatTime(party.now),
+  session_until: undefined,
+  attributes: { mail: ['ada@example.com'], givenName: ['Ada'], sn: ['Lovelace'] },
+  assertion: 'plain',
+  declarations: '',
+})
+
+const attr = (name: string, value: string | undefined): string =>
+  value === undefined ? '' : ` ${name}="${escapeXml(value)}"`
+
+export const renderAssertion = (said: Said): string =>
+  `<saml:Assertion xmlns:saml="${namespaces.saml}" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"` +
+  ` ID="${said.assertion_id}" Version="2.0" IssueInstant="${said.issue_instant}">` +
+  `<saml:Issuer>${escapeXml(said.issuer)}</saml:Issuer>` +
+  `<saml:Subject><saml:NameID Format="${said.name_format}">${escapeXml(said.name_id)}</saml:NameID>` +
+  `<saml:SubjectConfirmation Method="${said.method}"><saml:SubjectConfirmationData` +
+  attr('NotBefore', said.confirmed_from) +
+  attr('NotOnOrAfter', said.confirmed_until) +
+  attr('Recipient', said.recipient) +
+  attr('InResponseTo', said.in_response_to) +
+  `/></saml:SubjectConfirmation></saml:Subject>` +
+  `<saml:Conditions${attr('NotBefore', said.valid_from)}${attr('NotOnOrAfter', said.valid_until)}>` +
+  said.audiences
+    .map(list => list.map(audience => `<saml:Audience>${escapeXml(audience)}</saml:Audience>`).join(''))
+    .map(list => `<saml:AudienceRestriction>${list}</saml:AudienceRestriction>`)
+    .join('') +
+  `</saml:Conditions>` +
+  `<saml:AuthnStatement AuthnInstant="${said.authn_instant}"${attr('SessionNotOnOrAfter', said.session_until)}>` +
+  `<saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport` +
+  `</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>` +
+  Object.entries(said.attributes)
+    .map(
+      ([name, values]) =>
+        `<saml:Attribute Name="${escapeXml(name)}">${values
+          .map(value => `<saml:AttributeValue xsi:type="xs:string">${escapeXml(value)}</saml:AttributeValue>`)
+          .join('')}</saml:Attribute>`,
+    )
+    .join('') +
+  `</saml:AttributeStatement></saml:Assertion>`
+
+export const renderResponse = (said: Said, assertion: string): string =>
+  `<samlp:Response xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"${said.declarations} ID="${said.response_id}"` +
+  ` Version="${said.response_version}" IssueInstant="${said.issue_instant}"${attr('Destination', said.destination)}` +
+  `${attr('InResponseTo', said.response_in_response_to)}>` +
+  (said.response_issuer === undefined
+    ? ''
+    : `<saml:Issuer>${escapeXml(said.response_issuer)}</saml:Issuer>`) +
+  said.extensions +
+  `<samlp:Status>${said.status}</samlp:Status>${assertion}</samlp:Response>`
+
+export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
+export const ENVELOPED = `${namespaces.ds}enveloped-signature`
+export const EXCLUSIVE = namespaces.ec
+
+export interface Signing {
+  signatureAlgorithm?: string
+  digestAlgorithm?: string
+  transforms?: string[]
+  canonicalizationAlgorithm?: string
+  inclusiveNamespacesPrefixList?: string[]
+}
+
+const x509Data = (certificate: string): string =>
+  `<ds:X509Data><ds:X509Certificate>${certificate.replace(/-----[^-]+-----|\s/g, '')}</ds:X509Certificate></ds:X509Data>`
+
+/** Signs the element with that ID; the signature follows its issuer, as the schema has it. */
+export const signElement = (
+  xml: string,
+  id: string,
+  key: KeyObject,
+  certificate: string,
+  how: Signing = {},
+): string => {
+  const signed = new SignedXml({
+    privateKey: key,
+    publicCert: certificate,
+    signatureAlgorithm: how.signatureAlgorithm ?? RSA_SHA256,
+    canonicalizationAlgorithm: (how.canonicalizationAlgorithm ?? EXCLUSIVE) as typeof EXCLUSIVE,
+    getKeyInfoContent: () => x509Data(certificate),
+  })
+  signed.addReference({
+    xpath: `//*[@ID='${id}']`,
+    transforms: how.transforms ?? [ENVELOPED, EXCLUSIVE],
+    digestAlgorithm: how.digestAlgorithm ?? SHA256,
+    inclusiveNamespacesPrefixList: how.inclusiveNamespacesPrefixList ?? [],
+  })
+  signed.computeSignature(xml, {
+    prefix: 'ds',
+    location: { reference: `//*[@ID='${id}']/*[local-name()='Issuer']`, action: 'after' },
+  })
+  return signed.getSignedXml()
+}
+
+const algorithm = {
+  name: 'RSASSA-PKCS1-v1_5',
+  hash: 'SHA-256',
+  publicExponent: new Uint8Array([1, 0, 1]),
+  modulusLength: 2048,
+}
+
+/** Good at whatever time the server's clock is set to. The library is loaded for this alone. */
+const makeKey = async (): Promise<{ key: KeyObject; certificate: string }> => {
+  await import('reflect-metadata')
+  const { X509CertificateGenerator } = await import('@peculiar/x509')
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: 'CN=Fake provider',
+    notBefore: new Date('2000-01-01'),
+    notAfter: new Date('2100-01-01'),
+    signingAlgorithm: algorithm,
+    keys,
+  })
+  const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey))
+  return {
+    key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }),
+    certificate: certificate.toString('pem'),
+  }
+}
+
+/** https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3 */
+const renderMetadata = (entity_id: string, sso_url: string, certificate: string): string =>
+  `<md:EntityDescriptor xmlns:md="${namespaces.md}" xmlns:ds="${namespaces.ds}" entityID="${escapeXml(entity_id)}">` +
+  `<md:IDPSSODescriptor protocolSupportEnumeration="${namespaces.samlp}">` +
+  `<md:KeyDescriptor use="signing"><ds:KeyInfo>${x509Data(certificate)}</ds:KeyInfo></md:KeyDescriptor>` +
+  `<md:SingleSignOnService Binding="${REDIRECT_BINDING}" Location="${escapeXml(sso_url)}"/>` +
+  `</md:IDPSSODescriptor></md:EntityDescriptor>`
+
+type Asked = Pick<Party, 'acs_url' | 'audience' | 'request_id'>
+
+/** In characters: a thousand times as much may come out of it. */
+const LARGEST_REQUEST = 8 * 1024
+
+/** The request of the redirect binding; its signature is not looked at. Undefined for anything else. */
+const readRequest = (encoded: string): Asked | undefined => {
+  if (encoded.length > LARGEST_REQUEST) return undefined
+  try {
+    const { root } = parseXml(Buffer.from(Bun.inflateSync(Buffer.from(encoded, 'base64'))).toString())
+    const acs_url = attributeOf(root, 'AssertionConsumerServiceURL') ?? ''
+    if (nameOf(root) !== 'samlp:AuthnRequest' || !/^https?:/.test(acs_url)) return undefined
+    return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }
+  } catch {
+    return undefined
+  }
+}
+
+const only = (form: URLSearchParams, ...names: string[]): [string, string][] =>
+  [...form].filter(([name]) => names.includes(name))
+
+const signInPage = (action: string, request: Iterable<[string, string]>): Response =>
+  html(`<h1>Fake SAML provider</h1><p>Be whoever you like.</p>
+<form method="post" action="${escapeHtml(action)}">${hidden(request)}
+<p><label>Subject <input name="name_id" value="robin" required></label></p>
+<p><label>Given name <input name="givenName" value="Robin"></label></p>
+<p><label>Family name <input name="sn" value="Upstream"></label></p>
+<p><label>Email <input name="mail" value="robin@upstream.example"></label></p>
+<p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
+
+const DENIED =
+  '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder">' +
+  '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:AuthnFailed"/></samlp:StatusCode>'
+
+/** Who the form says that somebody is, with an attribute for each field that was filled in. */
+const personOf = (form: URLSearchParams): Pick<Said, 'name_id' | 'attributes'> => ({
+  name_id: form.get('name_id') ?? '',
+  attributes: Object.fromEntries(
+    ['givenName', 'sn', 'mail'].flatMap(name => {
+      const value = form.get(name)
+      return value ? [[name, [value]]] : []
+    }),
+  ),
+})
+
+/** Where a development server has it; its metadata lies below, at /metadata. */
+export const FAKE_SAML = '/dev/saml'
+
+/**
+ * A SAML identity provider for development: whoever uses its page is who they say. Any service provider will do; its key lives
+ * in memory and is made when it is first needed. Its time is the server's: a clock that was moved would believe no other.
+ */
+export const fakeSamlOf = ({
+  config,
+  clock,
+}: Pick<Context, 'config' | 'clock'>): ((request: Request) => Promise<Response>) => {
+  const issuer = `${config.url}${FAKE_SAML}/metadata`
+  const sso_url = `${config.url}${FAKE_SAML}/sso`
+  let made: ReturnType<typeof makeKey> | undefined
+  const ownKey = () => {
+    made ??= makeKey()
+    return made
+  }
+
+  const respond = async (asked: Asked, form: URLSearchParams): Promise<string> => {
+    const { key, certificate } = await ownKey()
+    const said: Said = { ...ordinary({ ...asked, issuer, now: clock.now() }), ...personOf(form) }
+    if (form.get('decision') === 'deny')
+      return signElement(renderResponse({ ...said, status: DENIED }, ''), said.response_id, key, certificate)
+    return renderResponse(said, signElement(renderAssertion(said), said.assertion_id, key, certificate))
+  }
+
+  const signOn = async (request: Request): Promise<Response> => {
+    const isForm = request.method === 'POST'
+    const given = isForm ? new URLSearchParams(await request.text()) : new URL(request.url).searchParams
+    const asked = readRequest(given.get('SAMLRequest') ?? '')
+    if (!asked) return new Response('No request by the redirect binding', { status: 400 })
+    if (!isForm) return signInPage(sso_url, only(given, 'SAMLRequest', 'RelayState'))
+    const response = Buffer.from(await respond(asked, given)).toString('base64')
+    return postingPage(asked.acs_url, [['SAMLResponse', response], ...only(given, 'RelayState')])
+  }
+
+  return async request => {
+    switch (new URL(request.url).pathname) {
+      case `${FAKE_SAML}/metadata`: {
+        const { certificate } = await ownKey()
+        const headers = { 'content-type': 'application/samlmetadata+xml' }
+        return new Response(renderMetadata(issuer, sso_url, certificate), { headers })
+      }
+      case `${FAKE_SAML}/sso`:
+        return signOn(request)
+      default:
+        return new Response('Not found', { status: 404 })
+    }
+  }
+}

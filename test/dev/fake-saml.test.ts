@@ -1,0 +1,149 @@
+import { expect, test } from 'bun:test'
+import { randomBytes, X509Certificate } from 'node:crypto'
+import type { Server } from 'bun'
+import { devClock } from '#src/dev/clock.ts'
+import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
+import { development } from '#src/dev/development.ts'
+import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
+import { readMetadata } from '#src/protocol/saml/metadata.ts'
+import { start } from '#src/testing/start.ts'
+import { BASE, startApp, type TestApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, authorizeUrl, REDIRECT, VERIFIER } from '#test/support/people.ts'
+import { basic } from '#test/support/tokens.ts'
+
+const METADATA = `${BASE}/dev/saml/metadata`
+const SSO = `${BASE}/dev/saml/sso`
+
+const production = await startApp({ outbound_allow: ['localhost'] })
+const answer = development(production.context, production.fetch, {
+  clock: devClock(),
+  token: 'control-token',
+  client_id: 'web',
+  remote: false,
+})
+const loopback = {
+  requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),
+} as unknown as Server<unknown>
+/** The same server with what development puts before it. */
+const app: TestApp = {
+  ...production,
+  call: async (path, { ip: _, ...init } = {}) =>
+    answer(new Request(new URL(path, BASE), { redirect: 'manual', ...init }), loopback),
+}
+
+const metadata_xml = await (await app.call(METADATA)).text()
+await create(app, '/identity-providers', { type: 'saml', alias: 'fake', name: 'Fake', metadata_xml })
+const { client_secret } = await addClient(app, 'web')
+const entry = authorizeUrl('web').replace('/oauth/authorize', '/saml/fake/login')
+
+/** Through an application to the provider's page, which is filled in; then on with its answer, as the button does. */
+const logIn = async (fields: Record<string, string>): Promise<{ posting: Page; end: Page }> => {
+  await app.events()
+  const browser = openBrowser(app)
+  const page = await browser.get((await browser.get(entry)).location ?? '')
+  expect([page.status, page.heading]).toEqual([200, 'Fake SAML provider'])
+  const posting = await browser.submit(page, fields)
+  return { posting, end: await browser.follow(await browser.submit(posting, {})) }
+}
+
+const ada = { name_id: 'ada', givenName: 'Ada', sn: 'Love<lace', mail: 'ada@upstream.example' }
+
+test('says of itself what its service providers need', () => {
+  const { entity_id, sso_url, certificates } = readMetadata(metadata_xml)
+  expect([entity_id, sso_url, certificates.length]).toEqual([METADATA, SSO, 1])
+  expect(new X509Certificate(certificates[0] ?? '').publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048)
+})
+
+test('a person says who they are, and the application gets a code', async () => {
+  const { posting, end } = await logIn({ ...ada, decision: 'approve' })
+  expect(formOf(posting).action).toBe(`${BASE}/saml/fake/acs`)
+  expect(posting.html).toContain('<button>Continue</button>')
+  const { code = '', state } = answerOf(end)
+  expect(state).toBe('xyz')
+  const [created, ...others] = await app.events()
+  expect([created?.type, others]).toEqual(['user.created', []])
+
+  const body = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
+  const tokens = await app.call('/oauth/token', {
+    method: 'POST',
+    body: new URLSearchParams(body),
+    headers: basic('web', client_secret),
+  })
+  expect(tokens.status).toBe(200)
+  const { body: user } = await app.admin('GET', `/users/${created?.target_id}`)
+  expect(user).toMatchObject({ first_name: 'Ada', last_name: 'Love<lace', email: 'ada@upstream.example' })
+})
+
+test('the same person is the same user, at whatever time the server believes it is', async () => {
+  const first = { ...ada, name_id: 'grace', mail: 'grace@upstream.example', decision: 'approve' }
+  await logIn(first)
+  app.clock.advance(400 * 86_400_000)
+  const { end } = await logIn(first)
+  expect(answerOf(end).code).toBeString()
+  expect(await app.events()).toEqual([])
+})
+
+test('a person says no', async () => {
+  const { end } = await logIn({ ...ada, decision: 'deny' })
+  expect([end.status, end.location]).toEqual([400, undefined])
+  const events = await app.events()
+  expect(events.map(({ type, metadata }) => [type, metadata.failure_reason])).toEqual([
+    ['user.login_failed', 'saml_status'],
+  ])
+})
+
+test('what is no request is refused, and a page runs nothing of it', async () => {
+  const asked = (acs_url: string, id = '_1') =>
+    redirectUrl(
+      { id, issued_at: app.clock.now(), issuer: 'sp', acs_url, destination: SSO, force: false },
+      '"><script>',
+      undefined,
+    )
+  const acs_url = 'https://sp.example/acs'
+  const right = await app.call(asked(acs_url))
+  expect([right.status, await right.text()]).toEqual([200, expect.not.stringContaining('<script>')])
+  const large = asked(acs_url, `_${randomBytes(10_000).toString('hex')}`)
+  for (const url of [large, asked('javascript:alert(1)'), SSO, `${SSO}?SAMLRequest=AAAA`])
+    expect((await app.call(url)).status).toBe(400)
+  expect((await app.call('/dev/saml/other')).status).toBe(404)
+})
+
+test('the server of production has none', async () => {
+  for (const url of [METADATA, SSO]) expect((await production.call(url)).status).toBe(404)
+})
+
+test('a development server reads its own metadata by its address', async () => {
+  const server = await start()
+  try {
+    const form = {
+      grant_type: 'client_credentials',
+      client_id: server.config.admin_client_id,
+      client_secret: DEV_ADMIN_SECRET,
+    }
+    const token = await fetch(`${server.url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+    })
+    const { access_token } = (await token.json()) as { access_token: string }
+    const made = await fetch(`${server.url}/api/v1/admin/identity-providers`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        type: 'saml',
+        alias: 'fake',
+        name: 'Fake provider',
+        metadata_url: `${server.url}/dev/saml/metadata`,
+      }),
+    })
+    expect([made.status, await made.json()]).toEqual([
+      201,
+      expect.objectContaining({ sso_url: `${server.url}/dev/saml/sso` }),
+    ])
+    const page = await fetch(`${server.url}/saml/fake/login`)
+    expect(await page.text()).toContain('<h1>Fake SAML provider</h1>')
+  } finally {
+    await server.stop()
+  }
+})
