@@ -310,7 +310,7 @@ test('dev 6: --dev-host opens the controls to other machines, --host does not', 
     await using server = await startDev([option, '0.0.0.0'])
     const { port, control_token } = server.ready
     const headers = { authorization: `Bearer ${control_token}` }
-    return Promise.all(
+    return await Promise.all(
       ['127.0.0.1', address ?? '127.0.0.1'].map(
         async host => (await fetch(`http://${host}:${port}/dev/clock`, { headers })).status,
       ),
