@@ -404,7 +404,8 @@ CREATE TABLE `events` (
   `user_agent` text NOT NULL,
   `timestamp` integer NOT NULL,
   `metadata` text NOT NULL,
-  `subject_id` text
+  `subject_id` text,
+  `mac` text NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX `events_id` ON `events` (`id`);
 CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);

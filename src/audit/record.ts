@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import type { MasterKey } from '#src/lib/master-key.ts'
 import { counter } from '#src/lib/metrics.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
@@ -40,15 +41,36 @@ const insert = prepared((q, { events }) =>
     timestamp: sql.placeholder('timestamp'),
     metadata: sql.placeholder('metadata'),
     subject_id: sql.placeholder('subject_id'),
+    mac: sql.placeholder('mac'),
   }),
 )
 
 const counted = counter('gatehouse_events_total', 'Audit events by type.', 'type')
 const tokens = counter('gatehouse_tokens_total', 'Tokens issued, by grant.', 'grant')
 
+/** What an event says, in the order of its columns, as they are stored: metadata as the text of its JSON. */
+export type EventText = [
+  id: string,
+  type: string,
+  actor_id: string | null,
+  actor_email: string | null,
+  target_id: string,
+  target_type: string,
+  organization_id: string,
+  ip_address: string,
+  user_agent: string,
+  timestamp: number,
+  metadata: string,
+  subject_id: string | null,
+]
+
+/** HMAC-SHA-256, base64url: nobody who can write the file but does not know the key can change an event unseen. */
+export const macOf = (master: MasterKey, event: EventText): string =>
+  new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
+
 /** Writes an event in the transaction of what it records: neither exists without the other. */
 export const record = async (
-  context: Pick<Context, 'clock'>,
+  context: Pick<Context, 'clock' | 'master'>,
   tx: Transaction,
   event: NewEvent,
 ): Promise<void> => {
@@ -56,7 +78,7 @@ export const record = async (
   counted(event.type)
   if (event.type === 'token.issued') tokens(String(event.metadata?.grant_type))
   else if (event.type === 'token.refreshed') tokens('refresh_token')
-  await insert(tx, {
+  const row = {
     id: newId('evt', now),
     type: event.type,
     actor_id: event.actor.id,
@@ -73,5 +95,7 @@ export const record = async (
       event.subject_id === event.actor.id || event.subject_id === event.target_id
         ? null
         : (event.subject_id ?? null),
-  })
+  }
+  const said = { ...row, metadata: JSON.stringify(row.metadata) }
+  await insert(tx, { ...row, mac: macOf(context.master, Object.values(said) as EventText) })
 }

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { checkKeys } from '#src/operations/check.ts'
+import { checkEvents, checkKeys } from '#src/operations/check.ts'
 import { inspect } from '#src/storage/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
@@ -21,6 +21,11 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const keys = await checkKeys(instance)
       findings.push(...keys.findings)
       if (keys.findings.length === 0) console.log(`keys      ${keys.count} open and match`)
+      stage('reading the audit log')
+      const events = await checkEvents(instance)
+      findings.push(...events.findings)
+      if (events.findings.length === 0) console.log(`events    ${events.count} are what was recorded`)
+      console.log('not seen  events removed whole; texts of other rows, which have no mark of their own')
     } finally {
       await instance.store.close()
     }

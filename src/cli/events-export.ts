@@ -16,7 +16,7 @@ export const eventsExport = async (options: { config?: string; since?: string })
   try {
     for (let after = 0; ; ) {
       const rows = await store.read(q => eventsAfter(q, after, BATCH))
-      for (const { seq, subject_id, timestamp, ...event } of rows) {
+      for (const { seq, subject_id, mac, timestamp, ...event } of rows) {
         after = seq
         if (timestamp >= since) output.write(`${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`)
       }

@@ -585,6 +585,8 @@ export const tables = (kit: Kit) => {
       timestamp: ms('timestamp').notNull(),
       metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
       subject_id: id<UserId>('subject_id'),
+      /** Over all but `seq`, see audit/record.ts: `gatehouse check` finds what was changed behind the server's back. */
+      mac: text('mac').notNull(),
     },
     t => [
       uniqueIndex('events_id').on(t.id),

@@ -161,8 +161,8 @@ const addEvents = (db: Database, events: number): void => {
     )
     .all()
   const insert = db.prepare(
-    `INSERT INTO events (id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO events (id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id, mac)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')`,
   )
   const common = ['user.login', 'session.created', 'token.issued', 'token.refreshed', 'token.refreshed']
   for (let i = 0; i < events; i++) {

@@ -107,4 +107,5 @@ export const eventRow = (organization_id: OrganizationId) => ({
   user_agent: '',
   timestamp: 1,
   metadata: { n: 1 },
+  mac: '',
 })
