@@ -80,10 +80,12 @@ describe('dev 7: mint', () => {
 
   test('what is wrong with a call is said', async () => {
     await using server = await startGatehouse()
-    expect(server.mint({ organization: 'nowhere' })).rejects.toThrow(
+    await expect(server.mint({ organization: 'nowhere' })).rejects.toThrow(
       /organization: The slug of an organization/,
     )
-    expect(server.mint({ bad: 'worse' as BadToken })).rejects.toThrow(/bad: One of: expired, not-yet-valid/)
+    await expect(server.mint({ bad: 'worse' as BadToken })).rejects.toThrow(
+      /bad: One of: expired, not-yet-valid/,
+    )
   })
 })
 
@@ -92,7 +94,7 @@ test.each(Object.entries(BAD_TOKENS))('dev 8: the bad token %s is refused as %s'
   const verifier = createVerifier({ issuer: server.url, audience: 'dev-service' })
   await verifier.verify((await server.mint({ user: 'alice' })).token)
   const { token } = await server.mint({ user: 'alice', bad: bad as BadToken })
-  expect(verifier.verify(token)).rejects.toMatchObject({ code })
+  await expect(verifier.verify(token)).rejects.toMatchObject({ code })
 })
 
 describe('dev 9: clock', () => {
@@ -150,9 +152,9 @@ describe('dev 10: faults', () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'discovery', malformed: true })
     const discovery = await fetch(`${server.url}/.well-known/openid-configuration`)
-    expect(discovery.json()).rejects.toThrow()
+    await expect(discovery.json()).rejects.toThrow()
     await server.faults.add({ endpoint: 'jwks', reset: true })
-    expect(fetch(`${server.url}/.well-known/jwks.json`)).rejects.toThrow()
+    await expect(fetch(`${server.url}/.well-known/jwks.json`)).rejects.toThrow()
     await server.faults.clear()
     await server.faults.add({ endpoint: '/.well-known/*', delay: 20, times: 1 })
     expect((await fetch(`${server.url}/.well-known/jwks.json`)).status).toBe(200)
@@ -162,13 +164,15 @@ describe('dev 10: faults', () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'jwks', hang: true })
     const asked = fetch(`${server.url}/.well-known/jwks.json`, { signal: AbortSignal.timeout(50) })
-    expect(asked).rejects.toThrow(/timed out/)
+    await expect(asked).rejects.toThrow(/timed out/)
   })
 
   test('a fault is one thing', async () => {
     await using server = await startGatehouse()
-    expect(server.faults.add({ endpoint: 'token', hang: true, reset: true })).rejects.toThrow(/Exactly one/)
-    expect(server.faults.add({ endpoint: 'nowhere' as 'jwks', status: 500 })).rejects.toThrow(
+    await expect(server.faults.add({ endpoint: 'token', hang: true, reset: true })).rejects.toThrow(
+      /Exactly one/,
+    )
+    await expect(server.faults.add({ endpoint: 'nowhere' as 'jwks', status: 500 })).rejects.toThrow(
       /or one of: authorize/,
     )
   })
@@ -179,7 +183,7 @@ describe('dev 11: keys', () => {
     await using server = await startGatehouse()
     const [first] = (await server.keys.list()).filter(({ alg }) => alg === 'ES256')
     const states = (keys: Json[]) => keys.filter(({ alg }) => alg === 'ES256').map(({ state }) => state)
-    expect(server.keys.retire(first?.kid ?? '')).rejects.toThrow(/signs at present/)
+    await expect(server.keys.retire(first?.kid ?? '')).rejects.toThrow(/signs at present/)
     const published = await server.keys.publish('ES256')
     expect(states(published)).toEqual(['signing', 'next'])
     const next = published.find(({ state }) => state === 'next')?.kid ?? ''
@@ -204,7 +208,7 @@ describe('dev 11: keys', () => {
     const { token } = await server.mint()
     expect(JSON.parse(atob(token.split('.')[0] ?? '')).kid).toBe('pinned')
     expect(await jwksOf(server.url)).toContain('pinned')
-    expect(server.keys.pin({ kty: 'oct', k: 'x' })).rejects.toThrow(/private RSA or EC key/)
+    await expect(server.keys.pin({ kty: 'oct', k: 'x' })).rejects.toThrow(/private RSA or EC key/)
     expect(JSON.stringify(await (await fetch(`${server.url}/.well-known/jwks.json`)).json())).not.toContain(
       '"d"',
     )
@@ -304,7 +308,7 @@ describe('dev 12: reset', () => {
     expect((await clientToken(server.url, 'one')).status).toBe(200)
     expect((await server.mint({ user: 'tester', organization: 'worker-1' })).claims.roles).toEqual(['user'])
     expect((await fetch(`${server.url}/oauth/userinfo`, bearer(kept.token))).status).toBe(200)
-    expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
+    await expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
   })
 
   test('an organization that came later is gone', async () => {
@@ -314,7 +318,7 @@ describe('dev 12: reset', () => {
       users: [{ username: 'guest', email: 'guest@example.com', organization: 'later' }],
     })
     await server.reset({ organization: 'later' })
-    expect(server.users.list({ organization: 'later' })).rejects.toThrow(/does not exist/)
+    await expect(server.users.list({ organization: 'later' })).rejects.toThrow(/does not exist/)
   })
 })
 
@@ -339,7 +343,7 @@ describe('dev 6: users and seeds over HTTP', () => {
 
   test('dev 14: a second factor and its codes', async () => {
     await using server = await startGatehouse()
-    expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+    await expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
     await server.clock.freeze()
     const secret = await server.mfa.enrol('alice')
     const code = await server.mfa.code('alice')
@@ -347,13 +351,13 @@ describe('dev 6: users and seeds over HTTP', () => {
     const epoch = Math.floor((await server.clock.now()).getTime() / 1000)
     expect(code).toBe(generateSync({ secret, epoch }))
     await server.reset()
-    expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+    await expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
   })
 
   test('a refusal names each mistake', async () => {
     await using server = await startGatehouse()
     const seed = { users: [{ username: 'carol', email: 'carol@example.com', roles: ['ghost'] }] }
-    expect(server.seed(seed)).rejects.toThrow(/users\[0\]\.roles: The organization has no role ghost/)
+    await expect(server.seed(seed)).rejects.toThrow(/users\[0\]\.roles: The organization has no role ghost/)
   })
 })
 

@@ -118,7 +118,9 @@ describe('dev 2: gatehouse token', () => {
     expect(await run('-o', 'header')).toMatch(/^Authorization: Bearer ey/)
     expect(JSON.parse(await run('-o', 'json'))).toMatchObject({ token_type: 'Bearer', expires_in: 3600 })
     const verifier = createVerifier({ issuer: server.ready.url, audience: 'dev-service' })
-    expect(verifier.verify(await run('--bad', 'expired'))).rejects.toMatchObject({ code: 'token_expired' })
+    await expect(verifier.verify(await run('--bad', 'expired'))).rejects.toMatchObject({
+      code: 'token_expired',
+    })
   })
 
   test('of a data directory of development whose server is gone', async () => {
@@ -222,7 +224,7 @@ describe('dev 3: gatehouse exec', () => {
     ])
     const [url = '', readyz = ''] = stdout.trim().split('\n')
     expect(JSON.parse(readyz)).toEqual({ status: 'ready' })
-    expect(fetch(url)).rejects.toThrow()
+    await expect(fetch(url)).rejects.toThrow()
   })
 
   test('another client, a seed of its own; a command killed or unknown', async () => {

@@ -59,5 +59,5 @@ test('what the server says when it does not start is what the caller reads', asy
     executable: `${root}dist/gatehouse`,
     seed: { users: [{ username: 'x', email: 'y' }] },
   })
-  expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
+  await expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
 })
