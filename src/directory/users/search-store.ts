@@ -41,13 +41,11 @@ export interface UserFilter {
 interface Plan {
   facets: Facets
   search?: string | undefined
-}
-interface Search {
-  facets: Facets
-  search: string
   /** Without those of whom this begins with what is searched. */
-  unless?: 'username' | 'email' | undefined
+  unless?: Name | undefined
 }
+type Search = Plan & { search: string }
+type Name = 'username' | 'email'
 
 /** So many users can be looked through at each page without its cost being seen. */
 const FEW = 1000
@@ -91,14 +89,17 @@ const contains = (q: Queries, search: Search): SQL => {
     : condition
 }
 
-/** The users whom the index finds. */
+/** Upon `matches` joined to `users`: the users whom the index finds. */
+const isFound = (q: Queries, search: Search): SQL | undefined =>
+  and(sql`${q.tables.users.seq} = ${matchSeq}`, fits(q, search.facets))
+
 const found = (q: Queries, search: Search, condition?: SQL) => {
   const { users } = q.tables
   return q
     .select({ seq: users.seq })
     .from(matchesOf(termOf(search)))
     .crossJoin(users)
-    .where(and(sql`${users.seq} = ${matchSeq}`, fits(q, search.facets), condition))
+    .where(and(isFound(q, search), condition))
 }
 
 const collect = (q: Queries, search: Search, page: Page): Numbers => {
@@ -118,10 +119,10 @@ const inOrderOfCreation = (q: Queries, search: Search, { order, after, limit }: 
 const countFound = (q: Queries, search: Search): Promise<number> =>
   countUpTo(q, found(q, search), COUNT_LIMIT + 1)
 
-const count = async (q: Queries, { facets, search: term }: Plan): Promise<number> => {
+const count = async (q: Queries, { facets, search: term, unless }: Plan): Promise<number> => {
   const base = await countList(q, facets)
   if (term === undefined) return base
-  const search = { facets, search: term }
+  const search = { facets, search: term, unless }
   const walks =
     base <= COUNT_LIMIT || (isShort(term) && (await countFound(q, everywhere(search))) > COUNT_LIMIT)
   return walks ? countList(q, facets, contains(q, search)) : countFound(q, search)
@@ -162,9 +163,40 @@ const meet = async (store: Store, search: Search, page: Page): Promise<number[] 
   return met
 }
 
-const numbered = (q: Queries, numbers: number[]): Numbers => {
+const numbered = (q: Queries, numbers: number[]): Numbers[] => {
   const { users } = q.tables
-  return q.select({ seq: users.seq }).from(users).where(inArray(users.seq, numbers))
+  return numbers.length > 0
+    ? [q.select({ seq: users.seq }).from(users).where(inArray(users.seq, numbers))]
+    : []
+}
+
+/** All that a search finds, sorted by a name: kept for a few searches until users change. */
+const sorted = cached(
+  'users',
+  (q, key) => {
+    const { name, search }: { name: Name; search: Search } = JSON.parse(key)
+    const { users } = q.tables
+    const value = users[`${name}_fold`]
+    return q
+      .select({ value, seq: users.seq })
+      .from(matchesOf(termOf(search)))
+      .crossJoin(users)
+      .where(isFound(q, search))
+      .orderBy(asc(value), asc(users.seq))
+  },
+  16,
+)
+
+/** A page of them. */
+const sortedPage = async (store: Store, search: Search, name: Name, page: Page): Promise<number[]> => {
+  const rows = await sorted(store, JSON.stringify({ name, search }))
+  const inOrder = page.order === 'asc' ? rows : rows.toReversed()
+  const way = page.order === 'asc' ? 1 : -1
+  const after = page.after as [value: string, seq: number] | undefined
+  const isBeyond = ({ value, seq }: { value: string; seq: number }) =>
+    !after || (value === after[0] ? way * (seq - after[1]) > 0 : value > after[0] === way > 0)
+  const start = inOrder.findIndex(isBeyond)
+  return start < 0 ? [] : inOrder.slice(start, start + page.limit).map(({ seq }) => seq)
 }
 
 /** Those whose user name or address begins with the term: sorted by it they lie together, wherever that is. */
@@ -195,17 +227,21 @@ const find = async (store: Store, search: Search, page: Page): Promise<(q: Queri
   const all = await totalOf(store, everywhere(search))
   if (all > COUNT_LIMIT && base <= COUNT_LIMIT) return walk
   if (page.sort === 'created_at' && !isShort(term)) return q => [inOrderOfCreation(q, search, page)]
-  if (all <= COUNT_LIMIT) return q => [collect(q, search, page)]
-  const met = await meet(store, search, page)
-  if (met) return q => [numbered(q, met)]
-  if (isShort(term)) return walk
+  const name = page.sort === 'username' || page.sort === 'email' ? page.sort : undefined
+  if (all <= COUNT_LIMIT) {
+    const numbers = name && (await sortedPage(store, search, name, page))
+    return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
+  }
   // An address is indexed as given and sorted in its canonical form: they begin alike up to the domain.
-  const name =
-    (page.sort === 'username' || page.sort === 'email') && !term.includes('@') ? page.sort : undefined
-  return q => [
-    ...(name ? beginning(q, search, page, name) : []),
-    collect(q, { ...search, unless: name }, page),
-  ]
+  const others = { ...search, unless: term.includes('@') || isShort(term) ? undefined : name }
+  const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
+  if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {
+    const numbers = await sortedPage(store, others, others.unless, page)
+    return q => [...begin(q), ...numbered(q, numbers)]
+  }
+  const met = await meet(store, search, page)
+  if (met) return q => numbered(q, met)
+  return isShort(term) ? walk : q => [...begin(q), collect(q, others, page)]
 }
 
 export const listUsers = async (store: Store, filter: UserFilter, page: Page): Promise<UserRow[]> => {
@@ -216,7 +252,10 @@ export const listUsers = async (store: Store, filter: UserFilter, page: Page): P
     search === undefined
       ? (q: Queries) => readList(q, plan.facets, page)
       : await find(store, { ...plan, search }, page)
-  return store.read(q => fetchUsers(q, page, lists(q)))
+  return store.read(async q => {
+    const numbers = lists(q)
+    return numbers.length > 0 ? fetchUsers(q, page, numbers) : []
+  })
 }
 
 /** Exact to 10,000, then 10,001. */
