@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
 
+/** A connection that nobody refers to is closed when memory is cleaned up, and its lock with it. */
+const held = new Set<Database>()
+
 /**
  * Takes the data directory for this process; gives the function that lets go of it. The lock is SQLite's own, on an empty
  * file: the system drops it when the process dies, however it dies. Throws StorageError while another holds it.
@@ -23,5 +26,9 @@ export const lockInstance = (data_dir: string): (() => void) => {
       75,
     )
   }
-  return () => db.close()
+  held.add(db)
+  return () => {
+    held.delete(db)
+    db.close()
+  }
 }

@@ -8,6 +8,7 @@ import { lockInstance } from '#src/storage/lock.ts'
 const holder = `
   const { lockInstance } = await import(${JSON.stringify(join(import.meta.dir, '../../src/storage/lock.ts'))})
   lockInstance(process.argv[1])
+  Bun.gc(true)
   console.log('locked')
   setInterval(() => {}, 1000)
 `
