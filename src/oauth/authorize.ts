@@ -19,6 +19,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { type ParameterMap, parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance, answerError, seeOther } from './advance.ts'
+import { takeAllowance } from './allowance.ts'
 import { type Flow, flowOf, visitorOf } from './flow.ts'
 import { consumeParked, type FlowRequest, insertParked } from './store.ts'
 
@@ -41,6 +42,7 @@ export const postAuthorize =
   async (call: Call): Promise<Response> => {
     const parameters = parseParameters(queryOf(call), await readForm(call.request))
     return authorize(context, call, parameters, async ({ request }) => {
+      takeAllowance(context, call)
       const handle = newSecret()
       const expires_at = context.clock.now() + PARKED_FOR
       await context.store.write(tx =>
@@ -122,6 +124,7 @@ const redirectingErrors = async (
     if (error instanceof PageError) throw error
     if (error instanceof OAuthError) return answerError(context, target, error)
     const refusal = asAppError(error)
+    if (refusal.code === 'rate_limited') throw refusal
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'authorize failed')
     const code = refusal.code === 'temporarily_unavailable' ? refusal.code : 'server_error'
     return answerError(context, target, new OAuthError(code))

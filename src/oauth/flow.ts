@@ -12,6 +12,7 @@ import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
+import { takeAllowance } from './allowance.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 const PENDING_FOR = 30 * MINUTE
@@ -85,6 +86,7 @@ export const storeFlow = async (
   { call }: Visitor,
   flow: Flow,
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
+  takeAllowance(context, call)
   const handle = newSecret()
   const known = browserHash(context.config, call.request)
   const fresh = newSecret()
