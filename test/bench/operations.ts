@@ -1,4 +1,5 @@
-import { type Answer, type Connection, get, header, post } from './connection.ts'
+import { type Answer, type Connection, connect, get, header, post } from './connection.ts'
+import { type Duration, type Measured, measure } from './load.ts'
 import { authorizePath, type BenchClient, fillForm, REDIRECT_URI, type Target, VERIFIER } from './target.ts'
 
 /** Runs the operation once over its connection; prepared for each connection apart. */
@@ -148,3 +149,20 @@ export const operations: Operation[] = [
     },
   },
 ]
+
+/** Over so many connections of its own; undefined when this server has no such operation. */
+export const measureOperation = async (
+  target: Target,
+  operation: Operation,
+  connections: number,
+  duration: Duration,
+): Promise<Measured | undefined> => {
+  const opened = await Promise.all(Array.from({ length: connections }, () => connect(target.process.port)))
+  try {
+    const steps = await Promise.all(opened.map(connection => operation.prepare(target, connection)))
+    const ready = steps.filter(step => step !== undefined)
+    return ready.length > 0 ? await measure(target.process.pid, ready, duration) : undefined
+  } finally {
+    for (const connection of opened) connection.close()
+  }
+}

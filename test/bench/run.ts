@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { connect } from './connection.ts'
 import { printDevelopment } from './dev.ts'
 import { measureFlood } from './flood.ts'
 import { FLOOR, measureFloor } from './floor.ts'
 import { EXECUTABLE, gatehouseTarget } from './gatehouse.ts'
 import { runLarge } from './large.ts'
-import { type Duration, type Measured, measure } from './load.ts'
-import { type Operation, operations } from './operations.ts'
+import type { Duration } from './load.ts'
+import { measureOperation, type Operation, operations } from './operations.ts'
 import { findNode, PEER, peerTarget } from './peer.ts'
 import { type Costs, type OperationRow, printOperations, printStarts, type StartRow } from './report.ts'
 import { benchSdk } from './sdk.ts'
@@ -53,22 +52,6 @@ const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, 
 const START_ROUNDS = options.quick ? 3 : 9
 
 const progress = (text: string): void => void process.stderr.write(`${text} …\n`)
-
-const measureOperation = async (
-  target: Target,
-  operation: Operation,
-  connections: number,
-  duration: Duration,
-): Promise<Measured | undefined> => {
-  const opened = await Promise.all(Array.from({ length: connections }, () => connect(target.process.port)))
-  try {
-    const steps = await Promise.all(opened.map(connection => operation.prepare(target, connection)))
-    const ready = steps.filter(step => step !== undefined)
-    return ready.length > 0 ? await measure(target.process.pid, ready, duration) : undefined
-  } finally {
-    for (const connection of opened) connection.close()
-  }
-}
 
 /** Side by side, so that a change of the machine's pace meets both. */
 const measureRow = async (targets: Target[], operation: Operation): Promise<(Costs | undefined)[]> => {
@@ -138,5 +121,5 @@ const printRest = async (ours: Target | undefined): Promise<void> => {
   await printDevelopment(START_ROUNDS)
 }
 
-if (options.large) await runLarge(Number(options.users), Number(options.events), slices)
+if (options.large) await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
 else await runAll()
