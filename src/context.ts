@@ -86,12 +86,27 @@ export interface Ports {
   login_page?(step: LoginStep): Promise<Response | undefined>
 }
 
+/** A mail as it goes out. */
+export interface Mail {
+  to: string
+  subject: string
+  text: string
+  html: string
+}
+
+/** Takes mail: an SMTP server, or whatever keeps it for development and tests. Rejects when it could not be handed over. */
+export interface MailTransport {
+  send(mail: Mail): Promise<void>
+}
+
 export interface Context {
   readonly config: Config
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
   readonly fetch: Outbound
+  /** Absent where no mail server is configured: whatever needs mail is then not offered. */
+  readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly ports: Ports
 }

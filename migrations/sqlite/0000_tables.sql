@@ -353,6 +353,7 @@ CREATE TABLE `devices` (
   PRIMARY KEY(`user_id`, `device_hash`),
   FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX `devices_seen` ON `devices` (`last_seen_at`);
 
 CREATE TABLE `mails` (
   `number` integer PRIMARY KEY NOT NULL,

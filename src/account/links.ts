@@ -5,7 +5,7 @@ import type { Call } from '#src/http/call.ts'
 import { browserHash, cookieNames, setCookie } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { MINUTE } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
@@ -15,21 +15,29 @@ import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 type Base = Pick<Context, 'config' | 'store' | 'clock'>
 
 const LIFETIME = 30 * MINUTE
+/** Mail is not always read at once, and this one lets nobody in. */
+const VERIFY_FOR = DAY
 
-const paths = { set_up: '/account/set-up', sign_in: '/account/sign-in' } as const
+const paths = {
+  set_up: '/account/set-up',
+  sign_in: '/account/sign-in',
+  reset_password: '/account/reset-password',
+  verify_email: '/account/verify-email',
+} as const
 
 const createLink = async (
   { config, store, clock }: Base,
-  link: Pick<Link, 'kind' | 'user_id' | 'organization_id'>,
+  link: Pick<Link, 'kind' | 'user_id' | 'organization_id'> & { email?: string },
 ): Promise<string> => {
   const token = newSecret()
   const now = clock.now()
   await store.write(tx =>
     insertLink(tx, {
+      email: null,
       ...link,
       link_hash: hashSecret(token),
       created_at: now,
-      expires_at: now + LIFETIME,
+      expires_at: now + (link.kind === 'verify_email' ? VERIFY_FOR : LIFETIME),
     }),
   )
   return `${config.url}${paths[link.kind]}?token=${token}`
@@ -45,6 +53,18 @@ export const createSignInLink = (
   user: Pick<UserRow, 'id' | 'organization_id'>,
 ): Promise<string> =>
   createLink(base, { kind: 'sign_in', user_id: user.id, organization_id: user.organization_id })
+
+type Holder = Pick<UserRow, 'id' | 'organization_id'>
+
+/** The same for whoever asked for it by mail. */
+export const createResetLink = (base: Base, { id: user_id, organization_id }: Holder): Promise<string> =>
+  createLink(base, { kind: 'reset_password', user_id, organization_id })
+
+/** Shows that the address is the user's: works once, for a day, and for this address alone. */
+export const createVerifyLink = (
+  base: Base,
+  { id: user_id, organization_id, email }: Holder & Pick<UserRow, 'email'>,
+): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email })
 
 const gone = (): PageError => new PageError('link', 410)
 

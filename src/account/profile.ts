@@ -7,6 +7,7 @@ import type { AccountProfile } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { localeOf } from '#src/oauth/step-pages.ts'
 import { frameOf, noticeOf } from './frame.ts'
@@ -25,12 +26,13 @@ const page = (
   refused?: { values: Values; errors: Errors },
 ): Response => {
   const { user } = person
-  const notice = refused ? undefined : noticeOf(call, ['saved'])
+  const notice = refused ? undefined : noticeOf(call, ['saved', 'verification_sent'])
   return render(
     'account-profile',
     {
       ...frameOf(context, call, person),
       action: PAGE,
+      ...(context.mail && !user.email_verified && { verify_action: `${PAGE}/verify` }),
       username: user.username,
       values: { first_name: user.first_name, last_name: user.last_name, email: user.email },
       ...refused,
@@ -68,7 +70,12 @@ export const postProfile =
     const change = is_same ? values : { ...values, email_verified: false }
     try {
       const by = { actor: { id: user.id, email: user.email }, origin: call }
-      await updateUser(context, user.id, change, by)
+      await updateUser(context, user.id, change, by, async tx => {
+        if (is_same) return
+        const { email } = values
+        await enqueueNotice(context, tx, 'email_changed', user, call, { email, to: user.email })
+        await enqueueNotice(context, tx, 'verify_email', user, call, { email })
+      })
     } catch (error) {
       const code = refusalOf(error)
       if (!code) throw error

@@ -18,6 +18,7 @@ import {
 } from './security.ts'
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
+import { getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
 /** A person's own pages, and the pages of single-use links. */
 export const accountRoutes = (context: Context) => {
@@ -48,6 +49,11 @@ export const accountRoutes = (context: Context) => {
     .post('/account/security/codes', page(postRecoveryCodes(context)), raw)
     .get('/account/set-up', page(getSetUp(context)))
     .post('/account/set-up', page(postSetUp(context)), raw)
-    .get('/account/sign-in', page(getSignIn(context)))
-    .post('/account/sign-in', page(postSignIn(context)), raw)
+    .get('/account/sign-in', page(getSignIn(context, 'sign_in')))
+    .post('/account/sign-in', page(postSignIn(context, 'sign_in')), raw)
+    .get('/account/reset-password', page(getSignIn(context, 'reset_password')))
+    .post('/account/reset-password', page(postSignIn(context, 'reset_password')), raw)
+    .get('/account/verify-email', page(getVerifyEmail(context)))
+    .post('/account/verify-email', page(postVerifyEmail(context)), raw)
+    .post('/account/profile/verify', page(postSendVerification(context)), raw)
 }

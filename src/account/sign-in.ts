@@ -49,18 +49,18 @@ const page = (
     { locale: localeOf(call), ...options },
   )
 
-/** A sign-in link made on the machine (`gatehouse user link USER`): its holder chooses a new password and is logged in, after the second factor if there is one. */
+/** A sign-in link made by an admin (`gatehouse user link USER`), or one that came by mail: its holder chooses a new password and is logged in, after the second factor if there is one. */
 export const getSignIn =
-  (context: Context) =>
+  (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {
-    const opened = await openLink(context, call, 'sign_in')
+    const opened = await openLink(context, call, kind)
     return withCookies(page(call, opened, await holderOf(context, opened.link)), opened.cookies)
   }
 
 export const postSignIn =
-  (context: Context) =>
+  (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {
-    const opened = await openLinkForm(context, call, 'sign_in')
+    const opened = await openLinkForm(context, call, kind)
     const holder = await holderOf(context, opened.link)
     const { user, organization } = holder
     const { password_policy } = settingsOf(organization)

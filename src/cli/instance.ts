@@ -6,6 +6,7 @@ import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
+import { smtpTransport } from '#src/mail/smtp.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { makeDataDir } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
@@ -64,7 +65,15 @@ export const openInstance = async (
   try {
     const { key, master } = await openInstanceKey(store, masters, clock.now())
     if (master !== masters[0]) finishChange(config)
-    return { config, store, clock, log, fetch: outboundFetch(config), master: key }
+    return {
+      config,
+      store,
+      clock,
+      log,
+      fetch: outboundFetch(config),
+      master: key,
+      mail: smtpTransport(config),
+    }
   } catch (error) {
     await store.close()
     throw error

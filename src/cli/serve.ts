@@ -37,6 +37,11 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   )
   if (config.port === 0 && config.url.endsWith(':0')) config.url = `http://localhost:${listener.port}`
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)
+  if (!config.smtp_url || !config.mail_from)
+    log.info(
+      { event: 'config' },
+      'no mail goes out (smtp_url and mail_from are not set): passwords are not reset by mail, and nobody is told of changes',
+    )
 
   const instance = await openInstance(config, log)
   const first = await seedInstance(instance)

@@ -2,6 +2,7 @@ import type { Server } from 'bun'
 import type { Config } from '#src/config.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { clientAddress } from './client-address.ts'
+import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
@@ -33,6 +34,9 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
     },
     get user_agent() {
       return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
+    },
+    get locale() {
+      return chooseLocale([], request.headers.get('accept-language'))
     },
   }
   calls.set(request, call)

@@ -6,6 +6,8 @@ interface CookieNames {
   readonly login: string
   /** Binds pending authorization requests and single-use links to the browser that opened them. */
   readonly browser: string
+  /** Tells a browser in which somebody logged in before. */
+  readonly device: string
 }
 
 const names = new WeakMap<Config, CookieNames>()
@@ -17,7 +19,8 @@ export const cookieNames = (config: Config): CookieNames => {
   let known = names.get(config)
   if (!known) {
     const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
-    known = { login: `${before}gatehouse_login${after}`, browser: `${before}gatehouse_browser${after}` }
+    const name = (what: string) => `${before}gatehouse_${what}${after}`
+    known = { login: name('login'), browser: name('browser'), device: name('device') }
     names.set(config, known)
   }
   return known

@@ -17,6 +17,8 @@ export type CsrfPurpose =
   | 'arrival'
   | 'set_up'
   | 'sign_in'
+  | 'reset_password'
+  | 'verify_email'
   | 'logout'
 
 const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>

@@ -51,6 +51,24 @@ export interface Login extends Common {
   passkey?: { action: string; options: string }
 }
 
+/** Posts `username`. */
+export interface ResetPassword extends Common {
+  action: string
+  request: string
+  csrf_token: string
+  login_url: string
+  username?: string
+  /** A mail is on its way, if there is such a user. */
+  sent?: boolean
+  error?: FormError<Code<'reset-password.error.'>>
+}
+
+/** Posts `token`; without the form it is done. */
+export interface VerifyEmail extends Common {
+  email: string
+  form?: { action: string; token: string; csrf_token: string }
+}
+
 /** Posts `code`, `recovery_code` or `credential`: what the form of the method has. */
 export interface SecondFactor extends Common {
   action: string
@@ -249,6 +267,8 @@ export interface AccountProfile extends AccountFrame {
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
+  /** Sends the mail that shows whose address it is; there while that is not known, and where mail goes out. */
+  verify_action?: string
   notice?: Code<'account-profile.notice.'>
 }
 
@@ -310,6 +330,8 @@ export interface Account extends AccountFrame {
 
 export interface Pages {
   login: Login
+  'reset-password': ResetPassword
+  'verify-email': VerifyEmail
   'second-factor': SecondFactor
   enrol: Enrol
   'enrol-totp': EnrolTotp

@@ -2,4 +2,6 @@
 export interface Origin {
   readonly ip_address: string
   readonly user_agent: string
+  /** The language in which they would be written to. */
+  readonly locale?: string
 }

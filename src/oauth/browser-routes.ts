@@ -10,6 +10,7 @@ import { postEnrol } from './enrol.ts'
 import { findFlow, visitorOf } from './flow.ts'
 import { postLogin } from './login.ts'
 import { postPasskey } from './passkey.ts'
+import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
 
@@ -24,6 +25,8 @@ export const browserRoutes = (context: Context) => {
     .get('/oauth/authorize/parked', page(getParked(context)))
     .get('/oauth/login', resume)
     .post('/oauth/login', page(postLogin(context)), raw)
+    .get('/oauth/reset-password', page(getResetPassword(context)))
+    .post('/oauth/reset-password', page(postResetPassword(context)), raw)
     .post('/oauth/passkey', page(postPasskey(context)), raw)
     .get('/oauth/second-factor', resume)
     .post('/oauth/second-factor', page(postSecondFactor(context)), raw)

@@ -4,6 +4,7 @@ import { findUser } from '#src/directory/users/store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { errorPage, PageError } from '#src/http/page-boundary.ts'
 import type { UserId } from '#src/lib/ids.ts'
+import { recognizeDevice } from '#src/sign-in/devices.ts'
 import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
@@ -21,6 +22,7 @@ interface Means {
 interface Outcome {
   settled: Settled & { enrolled?: boolean }
   login?: NewLogin
+  cookies?: string[]
 }
 
 /** Somebody has proven who they are within a flow, by whatever means. */
@@ -61,7 +63,8 @@ const settleAs = async (
     return { settled: { login_id: null, selected: false, proof } }
   }
   const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, login_hash })
-  return { settled: { login_id: login.login_id, selected: false, proof: null }, login }
+  const cookies = await recognizeDevice(context, tx, user, call)
+  return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
 }
 
 /** A further factor of the person of this step: their login begins now, or is as strong as that from now on. */
@@ -105,11 +108,11 @@ export const goOn = async (
     return begun
   })
   if ('answer' in outcome) return outcome.answer()
-  const { settled, login } = outcome
+  const { settled, login, cookies = [] } = outcome
   const visitor = { call, login_hash: login?.login_hash ?? login_hash }
   const answer = await show(visitor, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
     errorPage(context, call, error),
   )
   // The new cookie is sent even if what follows fails: the old one is dead.
-  return withCookies(answer, login ? [login.cookie] : [])
+  return withCookies(answer, login ? [login.cookie, ...cookies] : [])
 }

@@ -80,6 +80,7 @@ export const loginPage = async (
       ...clientName(flow),
       ...(username !== undefined && { username }),
       providers,
+      ...(context.mail && { reset_url: `/oauth/reset-password?request=${flow.handle}` }),
       ...(offersPasskeys(context.config) && {
         passkey: {
           action: '/oauth/passkey',

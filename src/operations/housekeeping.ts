@@ -1,3 +1,4 @@
+import { startPost } from '#src/account/post.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
@@ -14,7 +15,7 @@ const rotate = async (context: Context): Promise<void> => {
 
 const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBackup }
 
-/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due. Never two rounds at once. */
+/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two rounds at once. */
 export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {
   let running = false
   const round = async (): Promise<void> => {
@@ -34,5 +35,9 @@ export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => vo
   }
   const timer = setInterval(round, everyMs)
   timer.unref()
-  return () => clearInterval(timer)
+  const stopPost = startPost(context)
+  return () => {
+    stopPost()
+    clearInterval(timer)
+  }
 }

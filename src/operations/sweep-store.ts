@@ -10,6 +10,9 @@ const CODE_KEPT = HOUR
 /** The last access token of a session has run out by then: a day at most, and clocks that disagree. */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
+/** A browser keeps its cookie no longer (sign-in/devices.ts). */
+const DEVICE_KEPT = 400 * DAY
+
 /** Each removes one batch of what ran out, and says how many rows: a full batch, and there may be more. */
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
@@ -56,6 +59,10 @@ export const removals: Removal[] = [
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('refresh_tokens', tx => tx.tables.refresh_tokens.token_hash),
+  (tx, now) => {
+    const { devices } = tx.tables
+    return removeSome(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), BATCH)
+  },
   tokensOfEnded,
   (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, BATCH),
 ]

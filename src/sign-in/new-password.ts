@@ -10,9 +10,11 @@ import { setPassword, type UserRow } from '#src/directory/users/store.ts'
 import type { ChangePassword, PasswordRule } from '#src/http/page-data.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/origin.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { confirmProof, provePassword } from './password.ts'
+import { removeUserLinks } from './store.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
@@ -104,4 +106,6 @@ export const replaceOwnPassword = async (
     subject_id: user.id,
   })
   await revokeSessions(context, tx, { user_id: user.id }, { actor, origin, reason: 'password_changed' })
+  await removeUserLinks(tx, user.id)
+  await enqueueNotice(context, tx, 'password_changed', user, origin)
 }

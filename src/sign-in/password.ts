@@ -50,7 +50,7 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
 }
 
 /** Longer than any e-mail address: nobody has such a name. What is recorded of it is cut here. */
-const MAX_IDENTIFIER = 320
+export const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
 /** Attempts on one account at the same moment, until it has to wait after each. */
 const ABREAST = 20
@@ -102,7 +102,10 @@ export const confirmProof = async (tx: Transaction, proven: UserRow): Promise<vo
 }
 
 /** Names one account, whether it exists or not; hashed, for it may be a password typed into the wrong field. */
-const accountName = ({ organization_id, identifier }: Credentials): string =>
+export const accountName = ({
+  organization_id,
+  identifier,
+}: Pick<Credentials, 'organization_id' | 'identifier'>): string =>
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
 const knownKey = (name: string, { ip_address }: Origin): string => `known:${name}:${networkOf(ip_address)}`

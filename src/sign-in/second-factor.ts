@@ -1,9 +1,15 @@
 import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { type Factor, listFactors, touchPasskey } from '#src/directory/users/factor-store.ts'
+import {
+  countRecoveryCodes,
+  type Factor,
+  listFactors,
+  touchPasskey,
+} from '#src/directory/users/factor-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { Origin } from '#src/lib/origin.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { ProvenPasskey } from './passkeys.ts'
@@ -71,7 +77,7 @@ export const proveFactor = async (
   const keys = [guesses, passwordsFrom(origin.ip_address)]
   const wait = await checkThrottle(context, tx, keys)
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
-  const proof = await redeem(context, tx, user, presented)
+  const proof = await redeem(context, tx, user, presented, origin)
   if (proof) {
     const now = context.clock.now()
     await removeThrottle(tx, `factor:${user.id}`)
@@ -107,11 +113,17 @@ const ONE_TIME = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
 const redeem = async (
   context: Context,
   tx: Transaction,
-  { id }: UserRow,
+  user: UserRow,
   presented: Presented,
+  origin: Origin,
 ): Promise<{ acr: string; amr: string[] } | undefined> => {
-  if ('recovery_code' in presented)
-    return (await redeemRecoveryCode(context, tx, id, presented.recovery_code)) ? ONE_TIME : undefined
+  const { id } = user
+  if ('recovery_code' in presented) {
+    if (!(await redeemRecoveryCode(context, tx, id, presented.recovery_code))) return undefined
+    const count = String(await countRecoveryCodes(tx, id))
+    await enqueueNotice(context, tx, 'recovery_code_used', user, origin, { count })
+    return ONE_TIME
+  }
   if ('code' in presented) {
     for (const factor of await listFactors(tx, id))
       if (await redeemTotp(context, tx, factor, presented.code)) return ONE_TIME

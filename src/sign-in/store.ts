@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -30,6 +30,13 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 
+/** Whoever still holds a link that lets this user in, holds nothing any more. */
+export const removeUserLinks = async (tx: Transaction, user_id: UserId): Promise<void> => {
+  const { links } = tx.tables
+  const kinds: (typeof links.$inferSelect)['kind'][] = ['sign_in', 'reset_password']
+  await tx.delete(links).where(and(eq(links.user_id, user_id), inArray(links.kind, kinds)))
+}
+
 /** A stronger hash of the same password in the place of `from`, unless the password has changed meanwhile. */
 export const replacePasswordHash = async (
   tx: Transaction,
@@ -42,4 +49,24 @@ export const replacePasswordHash = async (
     .update(users)
     .set({ password_hash: to })
     .where(and(eq(users.id, id), eq(users.password_hash, from)))
+}
+
+export const countDevices = (q: Queries, user_id: UserId): Promise<number> =>
+  q.$count(q.tables.devices, eq(q.tables.devices.user_id, user_id))
+
+/** Whether the user was never seen with it. */
+export const touchDevice = async (
+  tx: Transaction,
+  device: Tables['devices']['$inferSelect'],
+): Promise<boolean> => {
+  const { devices } = tx.tables
+  const { user_id, device_hash, last_seen_at } = device
+  const seen = await tx
+    .update(devices)
+    .set({ last_seen_at })
+    .where(and(eq(devices.user_id, user_id), eq(devices.device_hash, device_hash)))
+    .returning({ user_id: devices.user_id })
+  if (seen.length > 0) return false
+  await tx.insert(devices).values(device)
+  return true
 }

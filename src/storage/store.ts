@@ -23,6 +23,7 @@ export type Topic =
   | 'keys'
   | 'settings'
   | 'identity_providers'
+  | 'mails'
 
 export type Transaction = Queries & { changed(topic: Topic): void }
 

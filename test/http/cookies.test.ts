@@ -11,7 +11,8 @@ describe('O-31 cookie names follow the scheme of the settings', () => {
     ['http://localhost:8080', 'gatehouse_login_8080', 'gatehouse_browser_8080'],
     ['http://localhost', 'gatehouse_login_80', 'gatehouse_browser_80'],
   ])('%s', (url, login, browser) => {
-    expect(cookieNames(configOf(url))).toEqual({ login, browser })
+    const device = login.replace('login', 'device')
+    expect(cookieNames(configOf(url))).toEqual({ login, browser, device })
   })
 })
 

@@ -62,7 +62,7 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 /** A whole server on a fresh database file, driven through fetch, with a frozen clock. */
 export const startApp = async (
   config: Partial<Config> = {},
-  parts: Partial<Pick<Context, 'fetch' | 'log'>> = {},
+  parts: Partial<Pick<Context, 'fetch' | 'log' | 'mail'>> = {},
 ): Promise<TestApp> => {
   const store = await freshStore()
   const clock = frozenClock()

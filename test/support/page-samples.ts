@@ -96,6 +96,12 @@ const secondFactor: Pages['second-factor'] = {
     { method: 'recovery', url: '/oauth/second-factor?request=request-8Qx&method=recovery' },
   ],
 }
+const resetPassword: Pages['reset-password'] = {
+  brand,
+  ...form,
+  action: '/oauth/reset-password',
+  login_url: '/oauth/login?request=request-8Qx',
+}
 const recovery_codes = [
   'k3vq-8zt2-m0ax',
   '0f7c-w2qn-5rdh',
@@ -238,6 +244,20 @@ export const samples: Sample[] = [
     state: 'passkey',
     data: { ...login, passkey: { action: '/oauth/passkey', options: JSON.stringify(challenge) } },
   },
+  { page: 'reset-password', state: 'usual', data: resetPassword },
+  { page: 'reset-password', state: 'sent', data: { ...resetPassword, sent: true } },
+  {
+    page: 'reset-password',
+    state: 'refused',
+    status: 429,
+    data: { ...resetPassword, username: 'ada', error: { code: 'throttled', seconds: 600 }, request_id },
+  },
+  {
+    page: 'verify-email',
+    state: 'usual',
+    data: { brand, email: ada.email, form: { action: '/account/verify-email', token: 't', csrf_token: 'c' } },
+  },
+  { page: 'verify-email', state: 'done', data: { brand, email: ada.email } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
   {
     page: 'second-factor',
@@ -509,7 +529,12 @@ export const samples: Sample[] = [
     page: 'account-profile',
     state: 'refused',
     status: 400,
-    data: { ...profile, errors: { email: 'domain', first_name: 'too_long' }, request_id },
+    data: {
+      ...profile,
+      verify_action: '/account/profile/verify',
+      errors: { email: 'domain', first_name: 'too_long' },
+      request_id,
+    },
   },
   { page: 'account-applications', state: 'usual', data: applications },
   {

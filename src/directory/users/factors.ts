@@ -1,6 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './factor-store.ts'
 import type { By } from './service.ts'
@@ -66,6 +67,7 @@ export const addFactor = async (
       ? { type: 'user.mfa_enabled', metadata }
       : { type: 'user.updated', metadata: { fields, added: metadata } },
   )
+  await enqueueNotice(context, tx, 'factor_added', user, by.origin, { factor: factor.name })
   return isFirst
 }
 
@@ -91,6 +93,7 @@ export const removeFactor = async (
       ? { type: 'user.mfa_disabled', metadata }
       : { type: 'user.updated', metadata: { fields, removed: metadata } },
   )
+  await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor: factor.name })
   return factor
 }
 
@@ -107,6 +110,8 @@ export const removeFactors = async (
   if (factors.length > 0) {
     const metadata = { factor_ids: factors.map(({ id }) => id) }
     await recordFactors(context, tx, user, by, { type: 'user.mfa_disabled', metadata })
+    const factor = factors.map(({ name }) => name).join(', ')
+    await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor })
   }
   return factors.length
 }

@@ -17,6 +17,7 @@ import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId, type UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
@@ -187,15 +188,17 @@ export const createUser = async (
   })
 }
 
-/** Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. */
+/** Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same write. */
 export const updateUser = (
   context: Context,
   id: string,
   change: UpdateUser,
   by: By,
+  also?: (tx: Transaction, before: UserRow) => Promise<void>,
 ): Promise<UserWithRoles> =>
   context.store.write(async tx => {
     const user = await getUserToChange(tx, by, id)
+    await also?.(tx, user)
     const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
     const before = { ...user, roles: await roleNames(tx, user.id) }
     const changed = changedFields(userAnswer(before), change)
@@ -243,6 +246,7 @@ export const resetPassword = async (
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
     await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
+    await enqueueNotice(context, tx, 'password_changed', user, by.origin)
   })
 }
 

@@ -8,7 +8,7 @@ export const acrValues = ['1', '2', 'phr'] as const
 export type FactorType = 'totp' | 'passkey'
 
 /** How strong a class is: 1 to 3; 0 for one that is not ours. */
-export const levelOf = (acr: string): number => acrValues.indexOf(acr) + 1
+export const levelOf = (acr: string): number => (acrValues as readonly string[]).indexOf(acr) + 1
 
 export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 

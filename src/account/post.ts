@@ -1,0 +1,104 @@
+import type { Context } from '#src/context.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { translator } from '#src/http/locale.ts'
+import { viewTools } from '#src/http/page-view.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { emptyOutbox } from '#src/mail/outbox.ts'
+import { renderMail } from '#src/mail/render.ts'
+import type { MailRow } from '#src/mail/store.ts'
+import { personOf } from '#src/oauth/step-pages.ts'
+import { openLocator } from '#src/sessions/location.ts'
+import { createResetLink, createVerifyLink } from './links.ts'
+
+/** Whom a mail is for, as things are now; undefined: nobody (any more), and nothing goes out. */
+const recipientOf = async ({ store }: Context, mail: MailRow): Promise<UserRow | undefined> => {
+  const { kind, organization_id, user_id, data } = mail
+  const user = await store.read(q =>
+    user_id
+      ? findUser(q, organization_id, user_id)
+      : findUserForLogin(q, organization_id, data.identifier ?? ''),
+  )
+  if (kind === 'verify_email')
+    return user && user.email === data.email && !user.email_verified ? user : undefined
+  if (kind !== 'reset_password') return user
+  // Whoever never had a password here may get one by mail once the address is known to be theirs.
+  return user?.enabled && (user.password_hash !== null || user.email_verified) ? user : undefined
+}
+
+const urlOf = (context: Context, { kind }: MailRow, user: UserRow): Promise<string> | undefined => {
+  if (kind === 'reset_password') return createResetLink(context, user)
+  return kind === 'verify_email' ? createVerifyLink(context, user) : undefined
+}
+
+const timeOf = (locale: string, ms: number): string =>
+  new Intl.DateTimeFormat(locale, {
+    dateStyle: 'long',
+    timeStyle: 'short',
+    timeZone: 'UTC',
+    numberingSystem: 'latn',
+  }).format(ms)
+
+/** Makes the mail of a row and hands it over. Links are made here, so that their time runs from now and nobody but the mail has them. */
+const deliver = async (context: Context, mail: MailRow): Promise<void> => {
+  const { kind, locale, organization_id, data, created_at } = mail
+  const user = await recipientOf(context, mail)
+  const organization = await findOrganization(context.store, organization_id)
+  if (!user || !organization || !context.mail) return
+  const { user_agent = '', ip_address = '' } = data
+  const tools = viewTools(locale, translator(locale))
+  const locate = await openLocator(context)
+  const url = await urlOf(context, mail, user)
+  const letter = renderMail({
+    kind,
+    locale,
+    brand: organization.display_name,
+    name: tools.displayName(personOf(user)),
+    data: {
+      username: user.username,
+      email: user.email,
+      time: `${timeOf(locale, created_at)} UTC`,
+      device: tools.device(user_agent),
+      place: locate(ip_address) || ip_address,
+      ...data,
+    },
+    ...(url && { url }),
+  })
+  await context.mail.send({ to: data.to ?? user.email, ...letter })
+}
+
+/** Sends what is due in the outbox; how many rows that were. */
+export const postMails = (context: Context): Promise<number> =>
+  emptyOutbox(context, mail => deliver(context, mail))
+
+/** Sends mail as soon as it is in the outbox, and what failed when its time has come. Never two rounds at once. */
+export const startPost = (context: Context, everyMs = 30 * SECOND): (() => void) => {
+  if (!context.mail) return () => {}
+  let state: 'idle' | 'running' | 'again' | 'stopped' = 'idle'
+  const round = async (): Promise<void> => {
+    if (state !== 'idle') {
+      if (state === 'running') state = 'again'
+      return
+    }
+    do {
+      state = 'running'
+      try {
+        while ((await postMails(context)) > 0);
+      } catch (error) {
+        context.log.error({ event: 'mail', err: error }, 'the outbox cannot be read and will be tried again')
+      }
+    } while ((state as string) === 'again')
+    if ((state as string) === 'running') state = 'idle'
+  }
+  // Not within the commit that names it: its writer is waiting.
+  context.store.onChange(topics => {
+    if (!topics || topics.has('mails')) setTimeout(round)
+  })
+  const timer = setInterval(round, everyMs)
+  timer.unref()
+  void round()
+  return () => {
+    state = 'stopped'
+    clearInterval(timer)
+  }
+}

@@ -1,0 +1,42 @@
+import { Eta } from 'eta/core'
+import type { Mail } from '#src/context.ts'
+import { direction, translator } from '#src/http/locale.ts'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import type { MailKind } from '#src/storage/mail-kinds.ts'
+
+const files = embed('templates/mail', ['.eta', '.css'])
+
+const reader = (autoEscape: boolean): Eta => {
+  const eta = new Eta({ autoEscape, cache: true })
+  eta.resolvePath = name => `${name}.eta`
+  eta.readFile = path => files[path] ?? ''
+  return eta
+}
+const html = reader(true)
+const text = reader(false)
+
+/** What the words of a mail of this kind speak of. */
+export interface Letter {
+  kind: MailKind
+  locale: string
+  /** The organization's display name, and the person's. */
+  brand: string
+  name: string
+  /** What is told: fills the holes of the texts, as do brand and name. */
+  data: Record<string, string>
+  /** Where the one button leads. */
+  url?: string
+}
+
+/** Both forms say the same: nobody has to read the HTML one. */
+export const renderMail = (letter: Letter): Omit<Mail, 'to'> => {
+  const { kind, locale, brand, name, data } = letter
+  const t = translator(locale)
+  const holes = { ...data, brand, name }
+  const view = { ...letter, holes, t, dir: direction(locale), style: files['mail.css'] }
+  return {
+    subject: t(`mail.${kind}.subject`, holes).replace(/\s+/g, ' '),
+    text: text.render('text', view),
+    html: html.render('html', view),
+  }
+}

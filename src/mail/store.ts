@@ -1,0 +1,41 @@
+import { and, asc, eq, lte } from 'drizzle-orm'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type MailRow = Tables['mails']['$inferSelect']
+
+export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>): Promise<void> => {
+  await tx.insert(tx.tables.mails).values(mail)
+  tx.changed('mails')
+}
+
+/** What is due to be sent, the longest waiting first. */
+export const listDueMails = (q: Queries, now: number, limit: number): Promise<MailRow[]> => {
+  const { mails } = q.tables
+  return q
+    .select()
+    .from(mails)
+    .where(lte(mails.next_attempt_at, now))
+    .orderBy(asc(mails.next_attempt_at), asc(mails.number))
+    .limit(limit)
+}
+
+/** True for one sender alone, who has until `next_attempt_at`. */
+export const claimMail = async (
+  tx: Transaction,
+  mail: Pick<MailRow, 'number' | 'next_attempt_at'>,
+  next_attempt_at: number,
+  attempts: number,
+): Promise<boolean> => {
+  const { mails } = tx.tables
+  const rows = await tx
+    .update(mails)
+    .set({ next_attempt_at, attempts })
+    .where(and(eq(mails.number, mail.number), eq(mails.next_attempt_at, mail.next_attempt_at)))
+    .returning({ number: mails.number })
+  return rows.length > 0
+}
+
+export const removeMail = async (tx: Transaction, number: number): Promise<void> => {
+  await tx.delete(tx.tables.mails).where(eq(tx.tables.mails.number, number))
+}

@@ -1,0 +1,407 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { createSignInLink } from '#src/account/links.ts'
+import { postMails } from '#src/account/post.ts'
+import { createApp } from '#src/app.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+const acme = await addOrganization(app, 'acme')
+await addClient(app, 'web')
+await addClient(app, 'acme-web', { organization_id: acme.id })
+const NEW = 'Another-horse-8'
+const choose = { password: NEW, password_repeat: NEW }
+const gone = { status: 410, heading: 'This link doesn’t work any more' }
+let users = 0
+/** An address of its own: requests from one are counted. */
+let machines = 0
+const elsewhere = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
+
+const newUser = async (more = {}) => {
+  const user = await addUser(app, `user${++users}`, more)
+  await app.events()
+  return user
+}
+/** What went out since, as recipient and subject. */
+const post = async () => {
+  mail.clear()
+  while ((await postMails(app.context)) > 0);
+  return mail.mails.map(({ to, subject }) => [to, subject])
+}
+const linkIn = (path: string): string => {
+  const link = /http:\/\/localhost:8080(\/account\/[\w-]+\?token=[\w-]{43})/.exec(
+    mail.mails.at(-1)?.text ?? '',
+  )?.[1]
+  if (!link?.startsWith(path)) throw new Error(`no link to ${path}`)
+  return link
+}
+const types = async () => (await app.events()).map(({ type, target_id }) => [type, target_id])
+
+beforeEach(async () => {
+  await post()
+  await app.events()
+})
+
+describe('a forgotten password', () => {
+  const ask = async (username: string, client = 'web', browser = elsewhere()) => {
+    const login = await browser.get(authorizeUrl(client))
+    const page = await browser.get(linkWith(login, '/oauth/reset-password'))
+    return { browser, page, answer: await browser.submit(page, { username }) }
+  }
+
+  test('is replaced by a link that came by mail; all that was open ends', async () => {
+    const user = await newUser()
+    const old = openBrowser(app)
+    await logInTo(old, 'web', user.username)
+    await post()
+    const { browser, answer } = await ask(user.email.toUpperCase())
+    expect(answer.html).toContain('a mail is on its way')
+    expect(await app.events()).toEqual([])
+    expect(await post()).toEqual([[user.email, 'Choose a new password for Gatehouse']])
+    const page = await browser.get(linkIn('/account/reset-password'))
+    expect(page.heading).toBe('Choose a new password')
+    const account = await browser.follow(await browser.submit(page, choose))
+    expect(account.heading).toBe('Your account')
+    expect(await types()).toEqual([
+      ['user.password_changed', user.id],
+      ['user.login', user.id],
+    ])
+    expect((await old.get(authorizeUrl('web'))).heading).toBe('Sign in')
+    expect(await post()).toEqual([
+      [user.email, 'Your password for Gatehouse was changed'],
+      [user.email, 'New sign-in to Gatehouse'],
+    ])
+    expect((await signIn(old, await old.get(authorizeUrl('web')), user.username)).status).toBe(401)
+    expect(
+      answerOf(await signIn(old, await old.get(authorizeUrl('web')), user.username, NEW)).code,
+    ).toBeString()
+  })
+
+  test('the link works once, for half an hour, and is not used up by being opened', async () => {
+    const user = await newUser()
+    await ask(user.username)
+    await post()
+    const url = linkIn('/account/reset-password')
+    for (let i = 0; i < 3; i++) expect((await elsewhere().get(url)).status).toBe(200)
+    const browser = elsewhere()
+    const page = await browser.get(url)
+    expect((await browser.submit(page, { password: 'short', password_repeat: 'short' })).status).toBe(400)
+    expect((await browser.submit(page, choose)).status).toBe(303)
+    expect(await browser.get(url)).toMatchObject(gone)
+    expect(await browser.submit(page, choose)).toMatchObject(gone)
+
+    await ask(user.username)
+    await post()
+    const late = linkIn('/account/reset-password')
+    app.clock.advance(30 * MINUTE)
+    expect(await browser.get(late)).toMatchObject(gone)
+  })
+
+  test('fifty uses of one link at once: one happens', async () => {
+    const user = await newUser()
+    await ask(user.username)
+    await post()
+    const browser = elsewhere()
+    const page = await browser.get(linkIn('/account/reset-password'))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1)
+    expect((await types()).filter(([type]) => type === 'user.password_changed')).toHaveLength(1)
+  })
+
+  test('any new password ends every link that is out', async () => {
+    const user = await newUser()
+    await ask(user.username)
+    await post()
+    const url = linkIn('/account/reset-password')
+    const other = await createSignInLink(app.context, user)
+    const browser = elsewhere()
+    await browser.submit(await browser.get(other), choose)
+    expect(await browser.get(url)).toMatchObject(gone)
+  })
+
+  test('does not get around the second factor', async () => {
+    const user = await newUser()
+    const enrolling = elsewhere()
+    const { key } = await enrolTotp(app, enrolling, await openEnrolment(enrolling, user.username))
+    app.clock.advance(30 * SECOND)
+    await post()
+    const { browser } = await ask(user.username)
+    await post()
+    const page = await browser.get(linkIn('/account/reset-password'))
+    const step = await browser.follow(await browser.submit(page, choose))
+    expect(step.heading).toBe('One more step')
+    expect((await browser.get('/account')).heading).toBe('Sign in')
+    const done = await browser.follow(await browser.submit(step, { code: codeOf(app, key) }))
+    expect(done.heading).toBe('Your account')
+  })
+
+  test('M-07 belongs to its organization', async () => {
+    const user = await newUser({ organization_id: acme.id })
+    await ask(user.username, 'web')
+    expect(await post()).toEqual([])
+    const { browser } = await ask(user.username, 'acme-web')
+    expect(await post()).toEqual([[user.email, 'Choose a new password for acme']])
+    const url = linkIn('/account/reset-password')
+    expect(await browser.get(url.replace('reset-password', 'sign-in'))).toMatchObject(gone)
+    expect(await browser.get(url.replace('reset-password', 'verify-email'))).toMatchObject(gone)
+    const account = await browser.follow(await browser.submit(await browser.get(url), choose))
+    expect(account.html).toContain('acme')
+  })
+
+  test('O-67 the address of the link comes from the settings alone', async () => {
+    const user = await newUser()
+    const browser = elsewhere()
+    const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
+    const { fields } = formOf(page)
+    const headers = {
+      host: 'evil.example',
+      'x-forwarded-host': 'evil.example',
+      forwarded: 'host=evil.example',
+    }
+    await browser.post('/oauth/reset-password', { ...fields, username: user.username }, headers)
+    await post()
+    expect(mail.mails.at(-1)?.text).not.toContain('evil.example')
+    expect(linkIn('/account/reset-password')).toBeString()
+  })
+
+  test('O-34 nobody learns who exists: one answer, one row in the outbox, whoever is named', async () => {
+    const known = await newUser()
+    const disabled = await newUser()
+    await app.admin('PUT', `/users/${disabled.id}`, { enabled: false })
+    const foreign = await newUser({ organization_id: acme.id })
+    const rows = () => app.context.store.read(async q => q.select().from(q.tables.mails))
+    const attempt = async (username: string) => {
+      const before = (await rows()).length
+      const { browser, answer } = await ask(username)
+      const { request = '', csrf_token = '' } = formOf(
+        await browser.get(answer.html.match(/\/oauth\/login\?request=[\w-]+/)?.[0] ?? ''),
+      ).fields
+      return {
+        status: answer.status,
+        rows: (await rows()).length - before,
+        cookies: browser.received.length,
+        headers: [...answer.headers].filter(([name]) => name !== 'x-request-id'),
+        html: answer.html
+          .replaceAll(request, 'HANDLE')
+          .replaceAll(csrf_token, 'CSRF')
+          .replaceAll(answer.headers.get('x-request-id') ?? 'none', 'ID'),
+      }
+    }
+    const wanted = await attempt(known.username)
+    expect(wanted.rows).toBe(1)
+    for (const name of ['nobody', 'nobody@example.com', disabled.username, foreign.email, 'x'.repeat(10_000)])
+      expect(await attempt(name)).toEqual(wanted)
+    expect(await post()).toEqual([[known.email, 'Choose a new password for Gatehouse']])
+    expect(await app.events()).toEqual([])
+  })
+
+  test('O-35 one account gets three mails an hour, and nobody sees the difference', async () => {
+    const user = await newUser()
+    const answers: Page[] = []
+    for (let i = 0; i < 6; i++) answers.push((await ask(i % 2 ? user.email : user.username)).answer)
+    expect(new Set(answers.map(({ status, html }) => `${status} ${html.includes('on its way')}`)).size).toBe(
+      1,
+    )
+    // Name and address are two ways to ask: three for each.
+    expect(await post()).toHaveLength(6)
+    for (let i = 0; i < 3; i++) await ask(user.username)
+    expect(await post()).toEqual([])
+    app.clock.advance(HOUR)
+    await ask(user.username)
+    expect(await post()).toHaveLength(1)
+  })
+
+  test('O-35 one address asks twenty times an hour, over restarts, whatever IPv6 address of its network it takes', async () => {
+    let answer: Page | undefined
+    for (let i = 0; i < 20; i++) {
+      const browser = openBrowser(app, { ip: `2001:db8::${i.toString(16)}` })
+      answer = (await ask(`nobody${i}`, 'web', browser)).answer
+      expect(answer.status).toBe(200)
+    }
+    const running = await createApp(app.context)
+    const call: typeof app.call = async (path, { ip = '2001:db8::ffff', ...init } = {}) =>
+      running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }), {
+        requestIP: () => ({ address: ip, port: 1, family: 'IPv6' }),
+      })
+    const browser = openBrowser({ call, context: app.context }, { ip: '2001:db8::ffff' })
+    const login = await browser.get(authorizeUrl('web'))
+    const page = await browser.get(linkWith(login, '/oauth/reset-password'))
+    answer = await browser.submit(page, { username: 'ada' })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '600'])
+    expect((await ask('ada', 'web', openBrowser(app, { ip: '2001:db8:1::1' }))).answer.status).toBe(200)
+  })
+
+  test('an empty form says so; a foreign one is refused', async () => {
+    const { browser, page, answer } = await ask(' ')
+    expect([answer.status, answer.heading]).toEqual([400, 'Forgot your password?'])
+    const { fields } = formOf(page)
+    const evil = { origin: 'https://evil.example' }
+    expect((await browser.post('/oauth/reset-password', { ...fields, username: 'ada' }, evil)).status).toBe(
+      403,
+    )
+    const other = elsewhere()
+    expect((await other.post('/oauth/reset-password', { ...fields, username: 'ada' })).status).toBe(403)
+    expect(await post()).toEqual([])
+  })
+})
+
+describe('verification', () => {
+  const start = async () => {
+    const user = await newUser()
+    const browser = elsewhere()
+    await signIn(browser, await browser.get('/account'), user.username)
+    await post()
+    await app.events()
+    return { user, browser, page: await browser.get('/account/profile') }
+  }
+  const verified = async (user: { id: string }) =>
+    (await app.admin('GET', `/users/${user.id}`)).body.email_verified
+
+  test('by a link that is asked for on the own page', async () => {
+    const { user, browser, page } = await start()
+    const sent = await browser.submit(page, {}, '/account/profile/verify')
+    expect(sent.location).toBe('/account/profile?notice=verification_sent')
+    expect(await app.events()).toEqual([])
+    expect(await post()).toEqual([[user.email, 'Confirm your email address for Gatehouse']])
+    const other = elsewhere()
+    const form = await other.get(linkIn('/account/verify-email'))
+    expect(form.html).toContain(user.email)
+    expect(await verified(user)).toBe(false)
+    const done = await other.submit(form)
+    expect(done.html).toContain('Your address is confirmed')
+    expect(await verified(user)).toBe(true)
+    expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
+      ['user.updated', user.id, { fields: ['email_verified'] }],
+    ])
+    expect(await other.submit(form)).toMatchObject(gone)
+    expect((await browser.get('/account/profile')).html).not.toContain('/account/profile/verify')
+  })
+
+  test('the link is for one address and one day', async () => {
+    const { user, browser, page } = await start()
+    await browser.submit(page, {}, '/account/profile/verify')
+    await post()
+    const url = linkIn('/account/verify-email')
+    await app.admin('PUT', `/users/${user.id}`, { email: `moved.${user.email}` })
+    expect(await elsewhere().get(url)).toMatchObject(gone)
+    await app.admin('PUT', `/users/${user.id}`, { email: user.email })
+    expect((await elsewhere().get(url)).status).toBe(200)
+    app.clock.advance(DAY)
+    expect(await elsewhere().get(url)).toMatchObject(gone)
+    expect(await verified(user)).toBe(false)
+  })
+
+  test('goes out thrice an hour at most', async () => {
+    const { browser, page } = await start()
+    for (let i = 0; i < 5; i++)
+      expect((await browser.submit(page, {}, '/account/profile/verify')).status).toBe(303)
+    expect(await post()).toHaveLength(3)
+  })
+
+  test('a new address is to be verified, and the old one is told', async () => {
+    const { user, browser, page } = await start()
+    const email = `new.${user.email}`
+    await browser.submit(page, { email }, '/account/profile')
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      ['user.updated', { fields: ['email'] }],
+    ])
+    expect(await post()).toEqual([
+      [user.email, 'Your email address for Gatehouse was changed'],
+      [email, 'Confirm your email address for Gatehouse'],
+    ])
+  })
+})
+
+describe('notices', () => {
+  test('of a new browser, not of the first and not of a known one', async () => {
+    const user = await newUser()
+    const first = openBrowser(app, { ip: '203.0.113.9' })
+    await logInTo(first, 'web', user.username)
+    expect(await post()).toEqual([])
+    await logInTo(first, 'web', user.username, { prompt: 'login' })
+    expect(await post()).toEqual([])
+    const agent = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0' }
+    const second = openBrowser(app, { ip: '203.0.113.10', headers: agent })
+    await logInTo(second, 'web', user.username)
+    expect(await post()).toEqual([[user.email, 'New sign-in to Gatehouse']])
+    expect(mail.mails[0]?.text).toContain('Firefox on Linux, 203.0.113.10, on January 1')
+    expect([...second.cookies.keys()].sort()).toEqual([
+      'gatehouse_browser_8080',
+      'gatehouse_device_8080',
+      'gatehouse_login_8080',
+    ])
+  })
+
+  test('not before the second factor', async () => {
+    const user = await newUser()
+    const browser = elsewhere()
+    await enrolTotp(app, browser, await openEnrolment(browser, user.username))
+    await post()
+    const other = elsewhere()
+    await signIn(other, await other.get(authorizeUrl('web')), user.username)
+    expect(await post()).toEqual([])
+    expect(other.cookies.has('gatehouse_device_8080')).toBe(false)
+  })
+
+  test('of factors that come and go, and of recovery codes that are used', async () => {
+    const user = await newUser()
+    const browser = elsewhere()
+    const { page } = await enrolTotp(app, browser, await openEnrolment(browser, user.username))
+    expect(await post()).toEqual([[user.email, 'A new way to sign in to Gatehouse']])
+    expect(mail.mails[0]?.text).toContain('“Authenticator app” was added')
+    const [code = ''] = [...page.html.matchAll(/<code class="recovery-code">([^<]+)/g)].map(
+      ([, text = '']) => text,
+    )
+    const other = elsewhere()
+    const step = await signIn(other, await other.get(authorizeUrl('web')), user.username)
+    const form = await other.get(linkWith(step, 'method=recovery'))
+    await other.submit(form, { recovery_code: code })
+    const sent = await post()
+    expect(sent).toEqual([
+      [user.email, 'A recovery code was used at Gatehouse'],
+      [user.email, 'New sign-in to Gatehouse'],
+    ])
+    expect(mail.mails[0]?.text).toContain('9 codes are left')
+    await browser.submit(await browser.get('/account/security'), {}, '/account/security/remove')
+    expect(await post()).toEqual([[user.email, 'A way to sign in to Gatehouse was removed']])
+  })
+
+  test('of a password that an admin set', async () => {
+    const user = await newUser()
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: NEW })
+    expect(await post()).toEqual([[user.email, 'Your password for Gatehouse was changed']])
+  })
+})
+
+test('where no mail goes out, nothing offers it, and no cookie tells browsers apart', async () => {
+  const plain = await startApp()
+  await addClient(plain, 'web')
+  await addUser(plain, 'ada')
+  const browser = openBrowser(plain)
+  const login = await browser.get(authorizeUrl('web'))
+  expect(login.html).not.toContain('reset-password')
+  const { request = '', csrf_token = '' } = formOf(login).fields
+  expect((await browser.get(`/oauth/reset-password?request=${request}`)).status).toBe(404)
+  expect((await browser.post('/oauth/reset-password', { request, csrf_token, username: 'ada' })).status).toBe(
+    404,
+  )
+  await signIn(browser, login, 'ada', PASSWORD)
+  expect(browser.cookies.has('gatehouse_device_8080')).toBe(false)
+  const profile = await browser.get('/account/profile')
+  expect(profile.html).not.toContain('/account/profile/verify')
+  const token = formOf(profile).fields.csrf_token ?? ''
+  expect((await browser.post('/account/profile/verify', { csrf_token: token })).status).toBe(404)
+})

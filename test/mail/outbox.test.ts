@@ -1,0 +1,242 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import type { AddressInfo } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { postMails, startPost } from '#src/account/post.ts'
+import type { Mail } from '#src/context.ts'
+import { locales } from '#src/http/locale.ts'
+import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
+import { renderMail } from '#src/mail/render.ts'
+import { smtpTransport } from '#src/mail/smtp.ts'
+import type { MailKind } from '#src/storage/mail-kinds.ts'
+import { startApp } from '#test/support/app.ts'
+import { addUser } from '#test/support/people.ts'
+
+const data = {
+  username: 'ada',
+  email: 'ada@example.com',
+  time: '15 January 2026 at 12:00 UTC',
+  device: 'Firefox on Linux',
+  place: 'Lisbon',
+  factor: 'My phone',
+  count: '7',
+}
+const kinds: Record<MailKind, boolean> = {
+  reset_password: true,
+  verify_email: true,
+  password_changed: false,
+  email_changed: false,
+  factor_added: false,
+  factor_removed: false,
+  recovery_code_used: false,
+  new_device: false,
+}
+
+describe('every mail', () => {
+  for (const [kind, has_url] of Object.entries(kinds) as [MailKind, boolean][])
+    for (const locale of locales)
+      test(`${kind} in ${locale}: text and HTML say the same, with every hole filled and everything escaped`, () => {
+        const url = has_url ? 'https://id.example.com/account/x?token=abc&more' : undefined
+        const hostile = '"><script>alert(1)</script>'
+        const letter = {
+          kind,
+          locale,
+          brand: `Acme ${hostile}`,
+          name: `Ada ${hostile}`,
+          data,
+          ...(url && { url }),
+        }
+        const { subject, text, html } = renderMail(letter)
+        for (const part of [subject, text, html]) {
+          expect(part).not.toMatch(/\{\w+\}|undefined|\[object|mail\.\w+/)
+          expect(part.length).toBeGreaterThan(10)
+        }
+        expect(subject).not.toContain('\n')
+        expect(html).not.toContain('<script')
+        expect(html).toContain('&lt;script&gt;')
+        expect(text).toContain(hostile)
+        expect(text).not.toContain('&lt;')
+        if (url) {
+          expect(text).toContain(`\n${url}\n`)
+          expect(html).toContain('href="https://id.example.com/account/x?token=abc&amp;more"')
+        } else expect(html).not.toContain('href=')
+        expect(html).not.toMatch(/src=|url\(|<img/)
+      })
+
+  test('a line break in a name ends no header', () => {
+    const letter = { kind: 'verify_email', locale: 'en', brand: 'A\r\nBcc: x@y', name: 'Ada', data } as const
+    expect(renderMail(letter).subject).not.toMatch(/[\r\n]/)
+  })
+})
+
+const failing = () => {
+  const sent: Mail[] = []
+  const state = { works: true }
+  return {
+    state,
+    sent,
+    send: async (mail: Mail) => {
+      if (!state.works) throw new Error('the server is away')
+      sent.push(mail)
+    },
+  }
+}
+const mail = failing()
+const app = await startApp({}, { mail })
+const ada = await addUser(app, 'ada')
+
+describe('the outbox', () => {
+  const rows = () => app.context.store.read(async q => q.select().from(q.tables.mails))
+  const put = () =>
+    app.context.store.write(tx =>
+      enqueueNotice(app.context, tx, 'password_changed', { ...ada, organization_id: 'org_default' }, {}),
+    )
+
+  test('keeps what does not go out, tries later and later, and sends it once', async () => {
+    mail.state.works = false
+    await put()
+    const waits: number[] = []
+    for (let i = 0; i < 9; i++) {
+      expect(await postMails(app.context)).toBe(1)
+      const [row] = await rows()
+      const wait = (row?.next_attempt_at ?? 0) - app.clock.now()
+      waits.push(wait / SECOND)
+      app.clock.advance(wait - 1)
+      expect(await postMails(app.context)).toBe(0)
+      app.clock.advance(1)
+    }
+    expect(waits).toEqual([15, 60, 240, 960, 3840, 15_360, 21_600, 21_600, 21_600])
+    mail.state.works = true
+    expect(await postMails(app.context)).toBe(1)
+    expect(await postMails(app.context)).toBe(0)
+    expect(mail.sent.map(({ to, subject }) => [to, subject])).toEqual([
+      ['ada@example.com', 'Your password for Gatehouse was changed'],
+    ])
+    expect(await rows()).toEqual([])
+  })
+
+  test('gives up what is of no use any more', async () => {
+    mail.state.works = false
+    await put()
+    await postMails(app.context)
+    app.clock.advance(3 * DAY)
+    mail.state.works = true
+    await postMails(app.context)
+    expect(mail.sent).toHaveLength(1)
+    expect(await rows()).toEqual([])
+  })
+
+  test('two that empty it at the same time send each mail once', async () => {
+    for (let i = 0; i < 5; i++) await put()
+    await Promise.all([postMails(app.context), postMails(app.context), postMails(app.context)])
+    expect(mail.sent).toHaveLength(6)
+  })
+
+  test('R-24 a sender that died in the middle leaves the mail to the next one', async () => {
+    await put()
+    const begun = Promise.withResolvers<void>()
+    const send = () => {
+      begun.resolve()
+      return new Promise<void>(() => {})
+    }
+    void postMails({ ...app.context, mail: { send } })
+    await begun.promise
+    expect(await postMails(app.context)).toBe(0)
+    app.clock.advance(2 * MINUTE)
+    expect(await postMails(app.context)).toBe(1)
+    expect(mail.sent).toHaveLength(7)
+  })
+
+  test('goes with its user, and tells nobody who is gone', async () => {
+    const user = await addUser(app, 'gone')
+    await app.context.store.write(tx =>
+      enqueueNotice(app.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
+    )
+    await app.admin('DELETE', `/users/${user.id}`)
+    expect(await rows()).toEqual([])
+  })
+
+  test('is emptied as soon as something is in it', async () => {
+    const arrived = Promise.withResolvers<Mail>()
+    const quick = await startApp({}, { mail: { send: async sent => arrived.resolve(sent) } })
+    const user = await addUser(quick, 'bob')
+    const stop = startPost(quick.context)
+    await quick.context.store.write(tx =>
+      enqueueNotice(quick.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
+    )
+    expect((await arrived.promise).to).toBe('bob@example.com')
+    stop()
+  })
+
+  test('takes nothing where no mail server is configured', async () => {
+    const plain = await startApp()
+    const user = await addUser(plain, 'bob')
+    await plain.context.store.write(tx =>
+      enqueueNotice(plain.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
+    )
+    expect(await plain.context.store.read(async q => q.select().from(q.tables.mails))).toEqual([])
+  })
+})
+
+describe('SMTP', () => {
+  const received: { from: string; to: string[]; data: string }[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onAuth: ({ username, password }, _, done) =>
+      username === 'gate' && password === 'house' ? done(null, { user: 'gate' }) : done(new Error('no')),
+    onData: (stream, session, done) => {
+      let text = ''
+      stream.on('data', chunk => {
+        text += chunk
+      })
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope
+        received.push({
+          from: mailFrom ? mailFrom.address : '',
+          to: rcptTo.map(({ address }) => address),
+          data: text,
+        })
+        done()
+      })
+    },
+  })
+  const listening = Promise.withResolvers<void>()
+  server.listen(0, '127.0.0.1', listening.resolve)
+  const address = async (credentials = '') => {
+    await listening.promise
+    return `smtp://${credentials}127.0.0.1:${(server.server.address() as AddressInfo).port}`
+  }
+  afterAll(() => server.close())
+
+  const letter = { to: 'ada@example.com', subject: 'Grüße', text: 'Hello', html: '<p>Hello</p>' }
+
+  test('hands over both forms, from the configured sender, marked as written by a machine', async () => {
+    const mail_from = 'Gatehouse <id@example.com>'
+    const transport = smtpTransport({ smtp_url: await address('gate:house@'), mail_from })
+    await transport?.send(letter)
+    const [mail] = received
+    expect([mail?.from, mail?.to]).toEqual(['id@example.com', ['ada@example.com']])
+    for (const part of ['Auto-Submitted: auto-generated', 'text/plain', 'text/html', 'Subject: =?UTF-8?'])
+      expect(mail?.data).toContain(part)
+  })
+
+  test('rejects what the server does not take', async () => {
+    const transport = smtpTransport({ smtp_url: await address('gate:wrong@'), mail_from: 'id@example.com' })
+    expect(await transport?.send(letter).catch(error => error.responseCode)).toBe(535)
+  })
+
+  test('is there only with both settings', () => {
+    expect(smtpTransport({ smtp_url: undefined, mail_from: 'a@b.c' })).toBeUndefined()
+    expect(smtpTransport({ smtp_url: 'smtp://x', mail_from: undefined })).toBeUndefined()
+  })
+})
+
+test('captured mail keeps the latest', async () => {
+  const mail = captureMail(2)
+  for (const subject of ['1', '2', '3']) await mail.send({ to: '', subject, text: '', html: '' })
+  expect(mail.mails.map(({ subject }) => subject)).toEqual(['2', '3'])
+  mail.clear()
+  expect(mail.mails).toEqual([])
+})
