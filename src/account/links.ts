@@ -14,7 +14,7 @@ import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
 type Base = Pick<Context, 'config' | 'store' | 'clock'>
 
-const LIFETIME = 30 * MINUTE
+export const LIFETIME = 30 * MINUTE
 /** Mail is not always read at once, and this one lets nobody in. */
 const VERIFY_FOR = DAY
 
@@ -28,18 +28,19 @@ const paths = {
 const createLink = async (
   { config, store, clock }: Base,
   link: Pick<Link, 'kind' | 'user_id' | 'organization_id'> & { email?: string },
+  tx?: Transaction,
 ): Promise<string> => {
   const token = newSecret()
   const now = clock.now()
-  await store.write(tx =>
-    insertLink(tx, {
+  const write = (own: Transaction) =>
+    insertLink(own, {
       email: null,
       ...link,
       link_hash: hashSecret(token),
       created_at: now,
       expires_at: now + (link.kind === 'verify_email' ? VERIFY_FOR : LIFETIME),
-    }),
-  )
+    })
+  await (tx ? write(tx) : store.write(write))
   return `${config.url}${paths[link.kind]}?token=${token}`
 }
 
@@ -47,12 +48,13 @@ const createLink = async (
 export const createSetUpLink = (base: Base): Promise<string> =>
   createLink(base, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
-/** The address where a user who is locked out chooses a new password: works once, for 30 minutes. */
+/** The address where a user who is locked out chooses a new password: works once, for 30 minutes. `tx`: the write that it belongs to. */
 export const createSignInLink = (
   base: Base,
   user: Pick<UserRow, 'id' | 'organization_id'>,
+  tx?: Transaction,
 ): Promise<string> =>
-  createLink(base, { kind: 'sign_in', user_id: user.id, organization_id: user.organization_id })
+  createLink(base, { kind: 'sign_in', user_id: user.id, organization_id: user.organization_id }, tx)
 
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 

@@ -1,3 +1,4 @@
+import { helpRoutes } from '#src/account/admin-routes.ts'
 import { eventRoutes } from '#src/audit/routes.ts'
 import type { Context } from '#src/context.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
@@ -5,6 +6,7 @@ import { groupRoutes } from '#src/directory/groups/routes.ts'
 import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
 import { organizationRoutes } from '#src/directory/organizations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
+import { factorRoutes } from '#src/directory/users/factor-routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
@@ -15,6 +17,8 @@ export const ADMIN_PREFIX = '/api/v1/admin'
 /** The table of contents of the admin API: every route there is, in the order of the specification. */
 export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userRoutes(context),
+  ...factorRoutes(context),
+  ...helpRoutes(context),
   ...organizationRoutes(context),
   ...roleRoutes(context),
   ...groupRoutes(context),

@@ -24,6 +24,37 @@ const program = (): Command => {
     .action(async (name, options) =>
       (await import('./user-link.ts')).userLink(name, { ...gatehouse.opts(), ...options }),
     )
+  const onUser = (name: string, about: string) =>
+    user
+      .command(name)
+      .argument('<user>', 'user name, e-mail address or id')
+      .option('--organization <slug>', 'where the user belongs', 'default')
+      .description(about)
+  user
+    .command('create')
+    .argument('<username>')
+    .requiredOption('--email <address>')
+    .option('--first-name <name>', '', '')
+    .option('--last-name <name>', '', '')
+    .option('--role <role...>', 'default: user')
+    .option('--organization <slug>', 'where the user belongs', 'default')
+    .option('--password', 'read one from standard input; without it a sign-in link is printed')
+    .description('create a user')
+    .action(async (name, options) =>
+      (await import('./user-create.ts')).userCreate(name, { ...gatehouse.opts(), ...options }),
+    )
+  onUser('password', 'set a password, read from standard input; ends all that the user has open')
+    .option('--temporary', 'has to be changed at the next login')
+    .action(async (name, options) =>
+      (await import('./user-password.ts')).userPassword(name, { ...gatehouse.opts(), ...options }),
+    )
+  onUser('unlock', 'forget failed attempts, so that the user need not wait').action(async (name, options) =>
+    (await import('./user-unlock.ts')).userUnlock(name, { ...gatehouse.opts(), ...options }),
+  )
+  onUser('reset-mfa', 'remove all second factors and recovery codes of a user').action(
+    async (name, options) =>
+      (await import('./user-reset-mfa.ts')).userResetMfa(name, { ...gatehouse.opts(), ...options }),
+  )
   gatehouse
     .command('healthcheck')
     .option('--url <url>', 'server to ask; default from the settings')

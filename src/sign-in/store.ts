@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -28,6 +28,12 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
   const { throttles } = tx.tables
   tx.changed('throttles')
   await tx.delete(throttles).where(eq(throttles.key, key))
+}
+
+/** All whose key begins so. */
+export const removeThrottles = async (tx: Transaction, prefix: string): Promise<void> => {
+  const { throttles } = tx.tables
+  await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
 }
 
 /** Whoever still holds a link that lets this user in, holds nothing any more. */

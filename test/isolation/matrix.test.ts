@@ -2,9 +2,11 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
+import { insertFactor } from '#src/directory/users/factor-store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
-import { newId } from '#src/lib/ids.ts'
+import { newId, type UserId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll } from '#test/support/callers.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
@@ -37,6 +39,7 @@ interface Tenant {
   provider_id: string
   session_id: string
   event_id: string
+  factor_id: string
 }
 
 interface Input {
@@ -103,6 +106,7 @@ const nobody: Tenant = {
   provider_id: newId('idp', START),
   session_id: newId('sess', START),
   event_id: newId('evt', START),
+  factor_id: newId('fac', START),
 }
 
 const addSession = async (organization_id: string, user_id: string): Promise<string> => {
@@ -122,6 +126,13 @@ const addSession = async (organization_id: string, user_id: string): Promise<str
       expires_at: START + 3_600_000,
     } as Json)
   })
+  return id
+}
+
+const addFactorTo = async (user_id: UserId): Promise<string> => {
+  const id = newId('fac', START)
+  const row = { id, user_id, type: 'passkey', name: 'Key', transports: [], created_at: START } as const
+  await app.context.store.write(tx => insertFactor(tx, row as Json))
   return id
 }
 
@@ -155,11 +166,12 @@ const addTenant = async (organization?: { id: string; slug: string }): Promise<T
     provider_id: provider.id,
     session_id,
     event_id: body.data[0].id,
+    factor_id: await addFactorTo(user.id),
   }
 }
 
 const startWorld = async () => {
-  app = await startApp()
+  app = await startApp({}, { mail: captureMail() })
   acme = await addTenant()
   beta = await addTenant()
   home = await addTenant({ id: 'org_default', slug: 'default' })
@@ -221,6 +233,11 @@ describe('the route table', () => {
   test('M-02 every route has the permission of its resource and verb, and every permission guards a route', () => {
     const odd: Record<string, string> = {
       'POST /users/:user_id/reset-password': 'users:update',
+      'POST /users/:user_id/send-password-reset': 'users:update',
+      'POST /users/:user_id/send-verification': 'users:update',
+      'POST /users/:user_id/sign-in-link': 'users:update',
+      'DELETE /users/:user_id/factors': 'users:update',
+      'DELETE /users/:user_id/factors/:factor_id': 'users:update',
       'DELETE /users/:user_id/sessions': 'sessions:revoke',
       'DELETE /sessions': 'sessions:revoke',
       'DELETE /sessions/:session_id': 'sessions:revoke',

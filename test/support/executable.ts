@@ -20,9 +20,15 @@ export interface Finished {
 }
 
 /** Runs a command of the executable to its end. */
-export const gatehouse = async (args: string[], env: Record<string, string> = {}): Promise<Finished> => {
+export const gatehouse = async (
+  args: string[],
+  env: Record<string, string> = {},
+  /** For standard input. */
+  input = '',
+): Promise<Finished> => {
   const child = Bun.spawn([await executable(), ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
+    stdin: new TextEncoder().encode(input),
     stdout: 'pipe',
     stderr: 'pipe',
   })

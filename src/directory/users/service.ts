@@ -76,7 +76,7 @@ const recordUser = (
   })
 
 /** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
-const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {
+export const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {
   const user = await getUser(q, caller, id)
   if (caller) mayActOn(caller, permissionsOf(await effectiveRoles(q, user.id)))
   return user

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import type { Context } from '#src/context.ts'
+import { time } from '#src/directory/fields.ts'
+import { recordFactors as recordChange } from '#src/directory/users/factors.ts'
+import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { conflict } from '#src/lib/app-error.ts'
+import { iso } from '#src/lib/text.ts'
+import { enqueueMail } from '#src/mail/outbox.ts'
+import { createSignInLink, LIFETIME } from './links.ts'
+
+const needsMail = ({ mail }: Context): void => {
+  if (!mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
+}
+
+const SignInLink = z.object({ url: z.string(), expires_at: time })
+
+/** What administrators do so that a user gets in again. */
+export const helpRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/users/:user_id/send-password-reset',
+    permission: 'users:update',
+    summary: 'Send a user a link to choose a new password (once, 30 minutes)',
+    status: 204,
+    errors: [404, 409],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const user = await getUserToChange(tx, byCaller(caller, origin), params.user_id)
+        needsMail(context)
+        const { id: user_id, organization_id } = user
+        await enqueueMail(context, tx, { kind: 'reset_password', organization_id, user_id }, origin)
+      }),
+  }),
+  route({
+    method: 'POST',
+    path: '/users/:user_id/send-verification',
+    permission: 'users:update',
+    summary: 'Send a user a link to verify the e-mail address (once, a day)',
+    status: 204,
+    errors: [404, 409],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const user = await getUserToChange(tx, byCaller(caller, origin), params.user_id)
+        needsMail(context)
+        const { id: user_id, organization_id, email, email_verified } = user
+        if (email_verified) throw conflict('The address of the user is verified already.')
+        await enqueueMail(
+          context,
+          tx,
+          { kind: 'verify_email', organization_id, user_id, data: { email } },
+          origin,
+        )
+      }),
+  }),
+  route({
+    method: 'POST',
+    path: '/users/:user_id/sign-in-link',
+    permission: 'users:update',
+    summary: 'Make a link by which a user who is locked out chooses a new password (once, 30 minutes)',
+    status: 201,
+    answer: SignInLink,
+    errors: [404],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const by = byCaller(caller, origin)
+        const user = await getUserToChange(tx, by, params.user_id)
+        // Whoever has the link can be that user: it is recorded who made it.
+        const metadata = { fields: ['sign_in_link'] }
+        await recordChange(context, tx, user, by, { type: 'user.updated', metadata })
+        const url = await createSignInLink(context, user, tx)
+        return { url, expires_at: iso(context.clock.now() + LIFETIME) }
+      }),
+  }),
+]

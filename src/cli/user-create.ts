@@ -1,0 +1,34 @@
+import { createSignInLink } from '#src/account/links.ts'
+import { CreateUser } from '#src/directory/users/schema.ts'
+import { createUser } from '#src/directory/users/service.ts'
+import { operator, organizationOf, readPassword, type UserOptions, withInstance } from './user.ts'
+
+interface Options extends UserOptions {
+  email: string
+  firstName: string
+  lastName: string
+  role?: string[]
+  password?: boolean
+}
+
+/** A new user. The password comes from standard input with `--password`; without one a sign-in link is printed. */
+export const userCreate = (username: string, options: Options): Promise<void> =>
+  withInstance(options, async context => {
+    const { id: organization_id } = await organizationOf(context, options.organization)
+    const given = {
+      username,
+      email: options.email,
+      first_name: options.firstName,
+      last_name: options.lastName,
+      organization_id,
+      ...(options.role && { roles: options.role }),
+    }
+    const parsed = CreateUser.omit({ password: true }).safeParse(given)
+    if (!parsed.success)
+      throw new Error(
+        parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join(' '),
+      )
+    const secret = options.password ? { password: await readPassword() } : { password_hash: null }
+    const user = await createUser(context, { ...parsed.data, ...secret }, operator)
+    console.log(options.password ? user.id : await createSignInLink(context, user))
+  })

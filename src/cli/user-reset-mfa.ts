@@ -1,0 +1,10 @@
+import { removeFactors } from '#src/directory/users/factors.ts'
+import { operator, type UserOptions, userNamed, withInstance } from './user.ts'
+
+/** Removes all second factors and recovery codes of a user who has lost them. */
+export const userResetMfa = (name: string, options: UserOptions): Promise<void> =>
+  withInstance(options, async context => {
+    const user = await userNamed(context, name, options.organization)
+    const count = await context.store.write(tx => removeFactors(context, tx, user, operator))
+    console.log(`${user.username}: ${count} ${count === 1 ? 'factor' : 'factors'} removed`)
+  })

@@ -1,0 +1,10 @@
+import { forgetFailures } from '#src/sign-in/unlock.ts'
+import { type UserOptions, userNamed, withInstance } from './user.ts'
+
+/** Forgets failed attempts: the user need not wait any more. */
+export const userUnlock = (name: string, options: UserOptions): Promise<void> =>
+  withInstance(options, async context => {
+    const user = await userNamed(context, name, options.organization)
+    await context.store.write(tx => forgetFailures(tx, user))
+    console.log(`${user.username} may try again at once`)
+  })

@@ -1,0 +1,84 @@
+import { pino } from 'pino'
+import { nobody } from '#src/audit/record.ts'
+import { loadConfig } from '#src/config.ts'
+import type { Context, Ports } from '#src/context.ts'
+import { theServer } from '#src/directory/access.ts'
+import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
+import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { openInstance } from './instance.ts'
+
+export interface UserOptions {
+  config?: string
+  /** Slug of the organization that the user belongs to. */
+  organization: string
+}
+
+/** Whoever may run commands on this machine is nobody of the directory. */
+export const operator = { actor: nobody, origin: theServer.origin }
+
+/** Runs `action` on the instance, beside a running server too. Refusals come out as one line that names each field. */
+export const withInstance = async (
+  options: UserOptions,
+  action: (context: Context) => Promise<void>,
+): Promise<void> => {
+  const { config } = loadConfig(process.env, options.config)
+  const instance = await openInstance(config, pino({ level: 'silent' }))
+  try {
+    await action({ ...instance, ports: {} as Ports })
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    const details = error.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')
+    throw new Error(details || error.message)
+  } finally {
+    await instance.store.close()
+  }
+}
+
+export const organizationOf = async ({ store }: Context, slug: string): Promise<Organization> => {
+  const organization = await findOrganizationBySlug(store, slug)
+  if (!organization) throw new Error(`no organization has the slug "${slug}"`)
+  return organization
+}
+
+/** By user name or e-mail address within the organization, or by id. */
+export const userNamed = async (context: Context, name: string, slug: string): Promise<UserRow> => {
+  const { id } = await organizationOf(context, slug)
+  const user = await context.store.read(q =>
+    name.startsWith('usr_') ? findUser(q, undefined, name) : findUserForLogin(q, id, name),
+  )
+  if (!user)
+    throw new Error(`no such user in the organization "${slug}" (name one of another with --organization)`)
+  return user
+}
+
+const readLine = async (): Promise<string> => {
+  let text = ''
+  for await (const chunk of process.stdin) {
+    text += chunk
+    const end = text.search(/[\r\n]/)
+    if (end >= 0) return text.slice(0, end)
+  }
+  return text
+}
+
+/** One line of standard input; at a terminal it is asked for and not shown. */
+export const readPassword = async (): Promise<string> => {
+  const { stdin, stderr } = process
+  if (!stdin.isTTY) return readLine()
+  stderr.write('New password: ')
+  stdin.setRawMode(true)
+  let text = ''
+  try {
+    for await (const chunk of stdin)
+      for (const key of String(chunk)) {
+        if (key === '\r' || key === '\n') return text
+        if (key === '\u0003') throw new Error('stopped')
+        text = key === '\u007f' || key === '\b' ? text.slice(0, -1) : text + key
+      }
+    return text
+  } finally {
+    stdin.setRawMode(false)
+    stderr.write('\n')
+  }
+}

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+
+let server: Running & AsyncDisposable
+let env: Record<string, string>
+
+beforeAll(async () => {
+  server = await serveExecutable()
+  env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }
+}, 30_000)
+afterAll(() => server[Symbol.asyncDispose]())
+
+const user = (args: string[], input = '') => gatehouse(['user', ...args], env, input)
+const find = async (username: string) => (await server.admin('GET', `/users?search=${username}`)).body.data[0]
+
+test('create prints a link, or takes a password from standard input; the server beside it sees the user', async () => {
+  const linked = await user(['create', 'ada', '--email', 'ada@example.com', '--first-name', 'Ada'])
+  expect([linked.code, linked.stderr]).toEqual([0, ''])
+  expect((await fetch(linked.stdout.trim())).status).toBe(200)
+  const made = await user(
+    ['create', 'boss', '--email', 'boss@example.com', '--role', 'admin', '--password'],
+    'Correct-horse-7\n',
+  )
+  expect([made.code, made.stderr]).toEqual([0, ''])
+  expect(await find('boss')).toMatchObject({
+    id: made.stdout.trim(),
+    roles: ['admin'],
+    organization_id: 'org_default',
+  })
+  expect(await find('ada')).toMatchObject({ first_name: 'Ada', roles: ['user'] })
+}, 30_000)
+
+test('refusals are one line and name the field', async () => {
+  const cases: [string[], string, RegExp][] = [
+    [['create', 'x', '--email', 'x@example.com'], '', /^gatehouse: username: /],
+    [['create', 'bob', '--email', 'bob'], '', /^gatehouse: email: /],
+    [['create', 'ada', '--email', 'other@example.com'], '', /username/],
+    [['create', 'weak', '--email', 'weak@example.com', '--password'], 'short\n', /^gatehouse: password: /],
+    [['create', 'bob', '--email', 'bob@example.com', '--organization', 'nowhere'], '', /nowhere/],
+    [['create', 'bob', '--email', 'bob@example.com', '--role', 'nothing'], '', /nothing/],
+    [['password', 'nobody'], 'Correct-horse-7\n', /no such user/],
+    [['unlock', 'nobody'], '', /no such user/],
+    [['reset-mfa', 'nobody'], '', /no such user/],
+  ]
+  for (const [args, input, text] of cases) {
+    const { code, stdout, stderr } = await user(args, input)
+    expect([args.join(' '), code, stdout]).toEqual([args.join(' '), 1, ''])
+    expect(stderr).toMatch(text)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  }
+}, 60_000)
+
+test('password, unlock and reset-mfa work beside the server, by name, address or id', async () => {
+  const { id } = await find('ada')
+  const changed = await user(['password', 'ada@example.com', '--temporary'], 'Another-horse-8\n')
+  expect(changed.stdout).toBe('ada has a new password, to be changed at the next login\n')
+  expect((await user(['unlock', 'ada'])).stdout).toBe('ada may try again at once\n')
+  expect((await user(['reset-mfa', id])).stdout).toBe('ada: 0 factors removed\n')
+  const { body } = await server.admin('GET', `/events?target_id=${id}`)
+  expect(body.data.map(({ type, actor_id }: { type: string; actor_id: null }) => [type, actor_id])).toEqual([
+    ['user.password_reset', null],
+    ['user.created', null],
+  ])
+}, 30_000)
