@@ -23,7 +23,7 @@ export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] 
   const rules: PasswordRule[] = [
     { rule: 'min_length', count: policy.min_length },
     ...switches.filter(rule => policy[rule]).map(rule => ({ rule })),
-    { rule: 'not_common' },
+    ...(policy.refuse_common ? [{ rule: 'not_common' as const }] : []),
   ]
   return rules.map(rule => ({ ...rule, failed: broken.some(({ code }) => code === rule.rule) }))
 }

@@ -1,13 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { ADMIN_PREFIX } from '#src/admin/routes.ts'
+import { insertFactor } from '#src/directory/users/factor-store.ts'
+import { newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
-const app = await startApp()
+const app = await startApp({}, { mail: captureMail() })
 const document: Json = await (await app.call('/api/v1/openapi.json')).json()
 
 interface Operation {
@@ -94,7 +97,15 @@ describe('real answers', async () => {
   }
   await session()
   const event = (await app.admin('GET', '/events')).body.data[0]
+  const factor = async (): Promise<string> => {
+    const id = newId('fac', app.clock.now())
+    const row = { id, user_id: user.id, type: 'totp', name: 'App', transports: [], created_at: 0 } as const
+    await app.context.store.write(tx => insertFactor(tx, row as Json))
+    return id
+  }
+  for (let i = 0; i < 2; i++) await factor()
   const ids: Record<string, () => string | Promise<string>> = {
+    factor_id: factor,
     user_id: () => user.id,
     org_id: () => org.id,
     role_id: () => role.id,
@@ -194,7 +205,7 @@ describe('requests', () => {
   }
 
   test('every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(9)
+    expect(lists).toHaveLength(10)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])
@@ -210,7 +221,7 @@ describe('requests', () => {
         const { name } = parameter
         if (parameter.in === 'path' || name === 'cursor') continue
         const value = others[name] ?? sample(parameter) ?? 'x'
-        const path = list.path.replace('{group_id}', 'grp_x')
+        const path = list.path.replace(/\{(\w+)_id\}/, '$1_x')
         const { status, body } = await app.admin('GET', `${path}?${name}=${encodeURIComponent(value)}`)
         const expected = path === list.path ? 200 : 404
         expect([name, value, status, body.details]).toEqual([name, value, expected, undefined])

@@ -203,6 +203,7 @@ describe('settings', () => {
       require_lowercase: true,
       require_digit: true,
       require_special: true,
+      refuse_common: true,
       max_age_days: undefined,
     }
     expect(await read()).toEqual({

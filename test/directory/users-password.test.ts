@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { commonPasswords } from '#src/directory/users/common-passwords.ts'
 import {
   boundedQueue,
   checkChosen,
@@ -16,6 +17,7 @@ const policy = {
   require_lowercase: true,
   require_digit: true,
   require_special: true,
+  refuse_common: true,
 }
 const lax = {
   min_length: 1,
@@ -23,6 +25,7 @@ const lax = {
   require_lowercase: false,
   require_digit: false,
   require_special: false,
+  refuse_common: true,
 }
 const codes = (details: { code: string }[]) => details.map(({ code }) => code)
 
@@ -127,6 +130,33 @@ describe('the policy', () => {
     for (const password of ['correct horse battery', 'Gr8-fjords-ahead', 'passwording-7'])
       expect([password, codes(checkChosen(policy, `${password}A1!`))]).toEqual([password, []])
     expect(checkPolicy(lax, 'password')).toEqual([])
+  })
+
+  test('thousands of leaked passwords are among them, and each rule can be switched off', () => {
+    expect(commonPasswords().size).toBeGreaterThan(10_000)
+    for (const leaked of [
+      'trustno1',
+      'Mustang',
+      'cheyenne',
+      'jonathan99!',
+      'zxcvbnm',
+      'thx1138',
+      'willkommen1',
+    ])
+      expect([leaked, codes(checkChosen(lax, leaked))]).toEqual([leaked, ['not_common']])
+    expect(codes(checkChosen({ ...lax, refuse_common: false }, 'password'))).toEqual([])
+    const all = codes(checkChosen({ ...policy, min_length: 12 }, ''))
+    expect(all).toEqual([
+      'min_length',
+      'require_uppercase',
+      'require_lowercase',
+      'require_digit',
+      'require_special',
+    ])
+    for (const rule of ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'])
+      expect(codes(checkPolicy({ ...policy, [rule]: false }, ''))).toEqual(
+        ['min_length', ...all.slice(1)].filter(code => code !== rule),
+      )
   })
 })
 

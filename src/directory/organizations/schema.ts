@@ -45,6 +45,7 @@ export const Settings = z.strictObject(
           require_lowercase: nullable(flag),
           require_digit: nullable(flag),
           require_special: nullable(flag),
+          refuse_common: nullable(flag),
           max_age_days: nullable(integer(1, 3650)),
         },
         'An object of password rules.',

@@ -59,6 +59,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
       require_lowercase: policy?.require_lowercase ?? true,
       require_digit: policy?.require_digit ?? true,
       require_special: policy?.require_special ?? true,
+      refuse_common: policy?.refuse_common ?? true,
       max_age_days: policy?.max_age_days ?? undefined,
     },
   }

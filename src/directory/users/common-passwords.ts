@@ -1,6 +1,10 @@
+import { mostCommon } from './most-common.ts' with { type: 'macro' }
+
+const leaked = mostCommon(10_000)
+
 /**
- * What people choose most, in lower case. Endings of digits and signs are cut before the look-up, so that `Welcome2026!`
- * falls with `welcome`; entries of digits alone stand for themselves.
+ * What that list misses: words of other languages, of this trade and of keyboards, in lower case. Endings of digits and signs are
+ * cut before the look-up, so that `Welcome2026!` falls with `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord
@@ -43,6 +47,6 @@ football1 baseball1 superman1 master1 shadow1 michael1 abc12345 abcd1234 asdf123
 let words: ReadonlySet<string> | undefined
 
 export const commonPasswords = (): ReadonlySet<string> => {
-  words ??= new Set(list.trim().split(/\s+/))
+  words ??= new Set([...leaked.split('\n'), ...list.trim().split(/\s+/)])
   return words
 }

@@ -11,6 +11,8 @@ export interface PasswordPolicy {
   require_lowercase: boolean
   require_digit: boolean
   require_special: boolean
+  /** Of those that people choose: what everybody tries first. */
+  refuse_common: boolean
   max_age_days?: number | undefined
 }
 
@@ -63,7 +65,9 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password).toLowerCase()
-  const common = commonPasswords().has(text) || commonPasswords().has(text.replace(/[^\p{L}]{1,6}$/u, ''))
+  const common =
+    policy.refuse_common &&
+    (commonPasswords().has(text) || commonPasswords().has(text.replace(/[^\p{L}]{1,6}$/u, '')))
   return [
     ...checkPolicy(policy, password),
     ...(common ? [detail('not_common', 'This password is among those that everybody tries first.')] : []),
