@@ -172,6 +172,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       await addUser(name('finn'))
       const { page, close } = await openPage(options)
       await page.goto(`${server.url}/account`)
+      await page.locator('input[name=username]:focus').waitFor()
       await page.keyboard.type(name('finn'))
       await page.keyboard.press('Tab')
       while (
@@ -184,6 +185,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'Your account' }).waitFor()
       await page.getByRole('button', { name: 'Sign out' }).first().click()
+      await page.getByRole('heading', { name: 'Your account' }).waitFor({ state: 'detached' })
       await page.goto(`${server.url}/account`)
       await page.getByLabel('Username or email').waitFor()
       await close()
