@@ -105,8 +105,12 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
   }
 }
 
-// Loaded when first used: certificates and CBOR take longer to load than the rest of the server.
-const library = () => import('@simplewebauthn/server')
+/** Loaded when first used: certificates and CBOR take longer to load than the rest of the server. */
+const library = async () => {
+  // The library of certificates in it looks for this, and in the executable it does not bring it along.
+  await import('reflect-metadata')
+  return import('@simplewebauthn/server')
+}
 
 const expectation = ({ config }: Pick<Context, 'config'>, challenge: string) => ({
   expectedChallenge: challenge,

@@ -1,0 +1,354 @@
+import { afterAll, beforeAll, expect } from 'bun:test'
+import type { AddressInfo } from 'node:net'
+import { generateSync } from 'otplib'
+import type { Page } from 'playwright-core'
+import { SMTPServer } from 'smtp-server'
+import type { Json } from '#test/support/app.ts'
+import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
+import { type Running, serveExecutable } from '#test/support/executable.ts'
+import { CHALLENGE, PASSWORD } from '#test/support/people.ts'
+
+const NEW = 'Another-Horse-8'
+const site = startClient()
+const REDIRECT = `${site.origin}/callback`
+let server: Running & AsyncDisposable
+let users = 0
+const seen = new Set<string>()
+
+/** What came in by SMTP, and who waits for the next. */
+const letters: string[] = []
+let arrived = Promise.withResolvers<void>()
+const postOffice = new SMTPServer({
+  authOptional: true,
+  disabledCommands: ['STARTTLS'],
+  onData: (stream, _, done) => {
+    let text = ''
+    stream.on('data', chunk => {
+      text += chunk
+    })
+    stream.on('end', () => {
+      letters.push(text.replace(/=\r?\n/g, '').replace(/=3D/g, '='))
+      arrived.resolve()
+      done()
+    })
+  },
+})
+
+/** The link of the next mail whose subject has this in it. */
+const linkIn = async (subject: string): Promise<string> => {
+  for (;;) {
+    const at = letters.findIndex(letter => /^Subject: (.*)$/m.exec(letter)?.[1]?.includes(subject))
+    if (at >= 0) {
+      const [letter = ''] = letters.splice(at, 1)
+      return /http:\/\/localhost:\d+\/account\/[\w-]+\?token=[\w-]{43}/.exec(letter)?.[0] ?? ''
+    }
+    arrived = Promise.withResolvers()
+    await arrived.promise
+  }
+}
+
+beforeAll(async () => {
+  await new Promise<void>(listening => postOffice.listen(0, '127.0.0.1', listening))
+  const { port } = postOffice.server.address() as AddressInfo
+  server = await serveExecutable({
+    GATEHOUSE_SMTP_URL: `smtp://127.0.0.1:${port}`,
+    GATEHOUSE_MAIL_FROM: 'Gatehouse <id@example.com>',
+  })
+  await made('/clients', {
+    client_id: 'notes',
+    name: 'Orbit Notes',
+    type: 'public',
+    grant_types: ['authorization_code'],
+    scopes: ['openid', 'profile', 'email'],
+    redirect_uris: [REDIRECT],
+    consent_required: false,
+  })
+}, 30_000)
+
+afterAll(async () => {
+  await closeChromium()
+  await server[Symbol.asyncDispose]()
+  await site.stop()
+  postOffice.close()
+})
+
+const made = async (path: string, body: Json): Promise<Json> => {
+  const answer = await server.admin('POST', path, body)
+  expect(answer.status).toBe(201)
+  return answer.body
+}
+const addUser = (more: Json = {}): Promise<Json> => {
+  const username = `person${++users}`
+  const email = `${username}@example.com`
+  return made('/users', { username, email, first_name: '', last_name: '', password: PASSWORD, ...more })
+}
+
+/** What was recorded about this user since the last call, oldest first: asserting on all of it says "and no other". */
+const eventsOf = async (user: Json): Promise<string[]> => {
+  const { body } = await server.admin('GET', `/events?target_id=${user.id}&order=asc&limit=100`)
+  const fresh = body.data.filter(({ id }: Json) => !seen.has(id))
+  for (const { id } of fresh) seen.add(id)
+  return fresh.map(({ type }: Json) => type).filter((type: string) => type !== 'user.created')
+}
+
+const open = (page: Page, more: Record<string, string> = {}) =>
+  page.goto(
+    `${server.url}/oauth/authorize?${new URLSearchParams({
+      response_type: 'code',
+      client_id: 'notes',
+      redirect_uri: REDIRECT,
+      scope: 'openid',
+      code_challenge: CHALLENGE,
+      code_challenge_method: 'S256',
+      ...more,
+    })}`,
+  )
+const signIn = async (page: Page, user: Json, password = PASSWORD): Promise<void> => {
+  await page.getByLabel('Username or email').fill(user.username)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+}
+const atClient = async (page: Page): Promise<URLSearchParams> => {
+  await page.waitForURL(address => address.href.startsWith(REDIRECT))
+  return new URL(page.url()).searchParams
+}
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+
+/** A device with a passkey reader of its own. Without `quiet` it answers whatever it is asked. */
+const withAuthenticator = async (page: Page) => {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable')
+  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return {
+    answer: (enabled: boolean) =>
+      session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
+    credentials: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials,
+  }
+}
+
+/** From the own security page to the offer of a kind of factor. */
+const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator app') => {
+  await page.goto(`${server.url}/account/security`)
+  if (await page.getByLabel('Username or email').isVisible()) await signIn(page, user)
+  await page.getByRole('link', { name: 'Add', exact: true }).click()
+  await page.getByRole('link', { name: kind }).click()
+}
+
+/** Enrols an app; gives its key and the recovery codes. */
+const enrolApp = async (page: Page, user: Json) => {
+  await offer(page, user, 'Authenticator app')
+  const key = (await page.locator('code').innerText()).replaceAll(' ', '')
+  await page.getByLabel('Six-digit code').fill(codeOf(key))
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await heading(page, 'Save your recovery codes')
+  const codes = await page.locator('code.recovery-code').allInnerTexts()
+  await page.getByRole('link', { name: 'I have saved them' }).click()
+  await heading(page, 'Security')
+  return { key, codes }
+}
+/** The code of the step after this one: this one's was used. */
+const codeOf = (key: string, ahead = 0) =>
+  generateSync({ secret: key, epoch: Math.floor(Date.now() / 1000) + ahead })
+
+const enrolPasskey = async (page: Page, user: Json) => {
+  await offer(page, user, 'Passkey')
+  await page.getByRole('button', { name: 'Create passkey' }).click()
+}
+
+testInChromium(
+  'an authenticator app: enrolled, asked for, refused when used before',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    const { key } = await enrolApp(page, user)
+    expect(await eventsOf(user)).toEqual(['user.login', 'user.mfa_enabled'])
+    await close()
+
+    const other = await openPage({ javaScriptEnabled: false })
+    await open(other.page)
+    await signIn(other.page, user)
+    await heading(other.page, 'One more step')
+    await other.page.getByLabel('Six-digit code').fill('000000')
+    await other.page.getByRole('button', { name: 'Continue' }).click()
+    expect(await other.page.getByRole('alert').innerText()).toContain('isn’t right')
+    await other.page.getByLabel('Six-digit code').fill(codeOf(key, 30))
+    await other.page.getByRole('button', { name: 'Continue' }).click()
+    expect((await atClient(other.page)).has('code')).toBe(true)
+    expect(await eventsOf(user)).toEqual(['user.login_failed'])
+    await other.close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'a passkey: created, as the second factor, alone by its button, and from the autofill',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    const device = await withAuthenticator(page)
+    await enrolPasskey(page, user)
+    await heading(page, 'Save your recovery codes')
+    expect(await eventsOf(user)).toEqual(['user.login', 'user.mfa_enabled'])
+    const [credential] = await device.credentials()
+    expect([credential?.isResidentCredential, credential?.rpId]).toEqual([true, 'localhost'])
+    expect(Buffer.from(credential?.userHandle ?? '', 'base64').toString()).toBe(user.id)
+
+    // Nobody touches the reader while the password is typed.
+    await device.answer(false)
+    await page.context().clearCookies()
+    await open(page)
+    await signIn(page, user)
+    await heading(page, 'One more step')
+    await device.answer(true)
+    await page.getByRole('button', { name: 'Use passkey' }).click()
+    expect((await atClient(page)).has('code')).toBe(true)
+
+    await device.answer(false)
+    await page.context().clearCookies()
+    await open(page, { login_hint: 'nobody in particular' })
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).waitFor()
+    await device.answer(true)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    expect((await atClient(page)).has('code')).toBe(true)
+
+    await page.context().clearCookies()
+    await open(page)
+    expect((await atClient(page)).has('code')).toBe(true)
+    expect(await eventsOf(user)).toEqual([])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'a recovery code lets its owner in once',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    const { codes } = await enrolApp(page, user)
+    await eventsOf(user)
+    for (const works of [true, false]) {
+      await page.context().clearCookies()
+      await open(page)
+      await signIn(page, user)
+      await page.getByRole('link', { name: 'Use a recovery code' }).click()
+      await page.getByLabel('Recovery code').fill(codes[0] ?? '')
+      await page.getByRole('button', { name: 'Continue' }).click()
+      if (works) expect((await atClient(page)).has('code')).toBe(true)
+      else expect(await page.getByRole('alert').innerText()).toContain('unused recovery codes')
+    }
+    expect(await eventsOf(user)).toEqual(['user.login_failed'])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'a client asks for a passkey: a stronger step on top of what is there',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    const device = await withAuthenticator(page)
+    await open(page)
+    await signIn(page, user)
+    await atClient(page)
+    await open(page, { acr_values: 'phr', prompt: 'none' })
+    expect((await atClient(page)).get('error')).toBe('interaction_required')
+    await open(page, { acr_values: 'phr' })
+    await heading(page, 'Add a passkey')
+    await page.getByRole('button', { name: 'Create passkey' }).click()
+    await page.getByRole('link', { name: 'I have saved them' }).click()
+    expect((await atClient(page)).has('code')).toBe(true)
+    expect(await device.credentials()).toHaveLength(1)
+    await open(page, { acr_values: 'phr', prompt: 'none' })
+    expect((await atClient(page)).has('code')).toBe(true)
+    expect(await eventsOf(user)).toEqual(['user.mfa_enabled'])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'a forgotten password is replaced by a link in a mail, an address verified by another',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    await open(page)
+    await page.getByRole('link', { name: 'Forgot password?' }).click()
+    await page.getByLabel('Username or email').fill(user.email)
+    await page.getByRole('button', { name: 'Send link' }).click()
+    expect(await page.getByRole('status').innerText()).toContain('a mail is on its way')
+    expect(await eventsOf(user)).toEqual([])
+    await page.goto(await linkIn('Choose a new password'))
+    await page.getByLabel('New password', { exact: true }).fill(NEW)
+    await page.getByLabel('Repeat new password', { exact: true }).fill(NEW)
+    await page.getByRole('button', { name: 'Save password' }).click()
+    await heading(page, 'Your account')
+    expect(await eventsOf(user)).toEqual(['user.password_changed', 'user.login'])
+    await linkIn('Your password for Gatehouse was changed')
+
+    await page.goto(`${server.url}/account/profile`)
+    await page.getByRole('button', { name: 'Send me a link' }).click()
+    await page.getByRole('status').waitFor()
+    await page.goto(await linkIn('Confirm your email address'))
+    await page.getByRole('button', { name: 'Confirm address' }).click()
+    await page.getByText('Your address is confirmed').waitFor()
+    expect(await eventsOf(user)).toEqual(['user.updated'])
+    expect((await server.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'own pages: profile, names of factors, new codes, removal, data, applications',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    await enrolApp(page, user)
+    await eventsOf(user)
+
+    await page.getByText('Rename').click()
+    await page.getByLabel('New name').fill('Work phone')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Work phone').first().waitFor()
+    await page.getByRole('button', { name: 'Get new codes' }).click()
+    await page.getByRole('link', { name: 'I have saved them' }).click()
+    expect(await eventsOf(user)).toEqual(['user.updated', 'user.updated'])
+
+    await page.getByRole('link', { name: 'Profile' }).click()
+    await page.getByLabel('First name').fill('Ada')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Your changes are saved').waitFor()
+    expect(await eventsOf(user)).toEqual(['user.updated'])
+
+    await page.getByRole('link', { name: 'Data' }).click()
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download' }).click(),
+    ])
+    expect(file.suggestedFilename()).toBe(`${user.username}.json`)
+    await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
+
+    await page.getByRole('link', { name: 'Security' }).click()
+    await page.getByRole('button', { name: 'Remove Work phone' }).click()
+    await page.getByText('It has been removed').waitFor()
+    expect(await eventsOf(user)).toEqual(['user.mfa_disabled'])
+    await page.getByRole('link', { name: 'Applications' }).click()
+    await page.getByText('No applications').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await heading(page, 'You’re signed out')
+    expect(await eventsOf(user)).toEqual(['user.logout'])
+    await close()
+  },
+  60_000,
+)
