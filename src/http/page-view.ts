@@ -20,8 +20,7 @@ export const viewTools = (locale: string, t: Translate) => ({
       : browser || system || t('account.device_unknown')
   },
   isHandheld: (user_agent: string) => /iPhone|Android|Mobile/.test(user_agent),
-  wait: (seconds = 1) =>
-    new Intl.NumberFormat(locale, { style: 'unit', unit: 'second', unitDisplay: 'long' }).format(seconds),
+  wait: (seconds = 1) => wait(locale, seconds),
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
 })
 
@@ -99,6 +98,12 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['hour', 3_600_000],
   ['minute', 60_000],
 ]
+
+/** Two minutes and more are told in minutes, rounded up. */
+const wait = (locale: string, seconds: number): string => {
+  const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  return new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
+}
 
 const ago = (locale: string, ms: number): string => {
   const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })

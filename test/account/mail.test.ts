@@ -405,3 +405,27 @@ test('where no mail goes out, nothing offers it, and no cookie tells browsers ap
   const token = formOf(profile).fields.csrf_token ?? ''
   expect((await browser.post('/account/profile/verify', { csrf_token: token })).status).toBe(404)
 })
+
+test('R-24 a restart between any two steps of a forgotten password changes nothing', async () => {
+  const user = await newUser()
+  let running = await createApp(app.context)
+  const call: typeof app.call = async (path, init = {}) =>
+    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }), {
+      requestIP: () => ({ address: '198.51.100.250', port: 1, family: 'IPv4' }),
+    })
+  const restart = async <T>(step: Promise<T>): Promise<T> => {
+    const result = await step
+    running = await createApp(app.context)
+    return result
+  }
+  const browser = openBrowser({ call, context: app.context })
+  const login = await restart(browser.get(authorizeUrl('web')))
+  const form = await restart(browser.get(linkWith(login, '/oauth/reset-password')))
+  await restart(browser.submit(form, { username: user.username }))
+  await restart(post())
+  const page = await restart(browser.get(linkIn('/account/reset-password')))
+  const done = await restart(browser.submit(page, choose))
+  expect((await browser.follow(done)).heading).toBe('Your account')
+  expect(await browser.submit(page, choose)).toMatchObject(gone)
+  expect((await types()).filter(([type]) => type === 'user.password_changed')).toHaveLength(1)
+})

@@ -679,6 +679,31 @@ test('R-24 a restart between any two steps of a login with a second factor, or o
   expect((await send(fresh, step, { code: codeOf(app, key) })).status).toBe(400)
 })
 
+test('R-24 nor one between the steps of a passkey: enrolled once, and each answer works once', async () => {
+  let running = await createApp(app.context)
+  const call: typeof app.call = async (path, init = {}) =>
+    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
+  const restart = async <T>(step: Promise<T>): Promise<T> => {
+    const result = await step
+    running = await createApp(app.context)
+    return result
+  }
+  const user = await addUser(app, 'steady')
+  const browser = openBrowser({ call, context: app.context })
+  const choice = await restart(openEnrolment(browser, 'steady'))
+  const offer = await restart(browser.get(linkWith(choice, 'kind=passkey')))
+  const passkey = newPasskey()
+  const credential = passkey.create(optionsOf(offer))
+  await restart(browser.submit(offer, { credential }, '/oauth/enrol'))
+  expect((await browser.submit(offer, { credential }, '/oauth/enrol')).status).toBe(400)
+  expect((await rows('factors')).filter(({ user_id }) => user_id === user.id)).toHaveLength(1)
+  const fresh = openBrowser({ call, context: app.context })
+  const login = await restart(fresh.get(authorizeUrl('shop')))
+  const answer = passkey.get(optionsOf(login))
+  expect((await restart(fresh.submit(login, { credential: answer }, '/oauth/passkey'))).status).toBe(303)
+  expect((await fresh.submit(login, { credential: answer }, '/oauth/passkey')).status).toBe(401)
+})
+
 test('the second step runs out with its request', async () => {
   const { user, key } = await withTotp()
   const { browser, page } = await secondStep(user)
