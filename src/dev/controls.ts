@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { postMails } from '#src/account/post.ts'
 import { nobody } from '#src/audit/record.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
@@ -16,6 +17,7 @@ import type { Call } from '#src/http/call.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
+import type { CapturedMail } from '#src/mail/captured.ts'
 import { applySeed } from '#src/operations/seed/apply.ts'
 import { readSeed, SeedError } from '#src/operations/seed/read.ts'
 import { signingAlgs } from '#src/protocol/oidc/claims.ts'
@@ -34,6 +36,8 @@ export interface DevState {
   clock: DevClock
   faults: ReturnType<typeof openFaults>
   recorder: Recorder
+  /** What would have gone out by mail. */
+  mail: CapturedMail
   /** The data right after the seed. */
   snapshot: () => Promise<Snapshot>
   /** For whom tokens are minted unless the call says otherwise. */
@@ -188,6 +192,7 @@ export const controls: Record<string, Control> = {
     state.clock.reset()
     state.faults.clear()
     state.recorder.clear()
+    state.mail.clear()
     return empty(204)
   },
 
@@ -229,6 +234,14 @@ export const controls: Record<string, Control> = {
   },
   'DELETE /dev/requests': ({ recorder }) => {
     recorder.clear()
+    return empty(204)
+  },
+  'GET /dev/mail': async ({ context, mail }) => {
+    await postMails(context)
+    return json({ data: mail.mails })
+  },
+  'DELETE /dev/mail': ({ mail }) => {
+    mail.clear()
     return empty(204)
   },
   'GET /dev/tokens': ({ recorder }, call) =>

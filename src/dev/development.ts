@@ -6,6 +6,7 @@ import { type Call, openCall } from '#src/http/call.ts'
 import { pageBoundary } from '#src/http/page-boundary.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
+import type { CapturedMail } from '#src/mail/captured.ts'
 import type { DevClock } from './clock.ts'
 import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
@@ -23,6 +24,7 @@ export interface DevelopmentOptions {
   token: string
   /** For whom tokens are minted. */
   client_id: string
+  mail: CapturedMail
   /** Whether the controls answer to other machines. */
   remote: boolean
 }
@@ -34,7 +36,7 @@ export interface DevelopmentOptions {
 export const development = (
   context: Context,
   next: Fetch,
-  { clock, token, client_id, remote }: DevelopmentOptions,
+  { clock, mail, token, client_id, remote }: DevelopmentOptions,
 ): Fetch => {
   // 8 ms that nobody waits for: taken a moment after the start, or before the first request that could change anything.
   let taken: Promise<Snapshot> | undefined
@@ -47,6 +49,7 @@ export const development = (
   const state: DevState = {
     context,
     clock,
+    mail,
     faults: openFaults(),
     recorder: openRecorder(context),
     snapshot,

@@ -16,6 +16,7 @@ import { outboundFetch } from '#src/http/outbound.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { newSecret } from '#src/lib/secrets.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
@@ -93,7 +94,8 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
   const log = options.log ?? pino({ level: 'silent' })
-  const base = { config, store, clock, log, fetch: outboundFetch(config), master }
+  const mail = captureMail()
+  const base = { config, store, clock, log, fetch: outboundFetch(config), master, mail }
   await seedInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
@@ -106,6 +108,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const client_id = client?.client_id ?? 'dev-service'
   const fetch = development(app.context, app.fetch, {
     clock,
+    mail,
     token: control_token,
     client_id,
     remote: options.remote_controls ?? false,

@@ -4,6 +4,7 @@ import type { Server } from 'bun'
 import { devClock } from '#src/dev/clock.ts'
 import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
 import { development } from '#src/dev/development.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import { start } from '#src/testing/start.ts'
@@ -19,6 +20,7 @@ const SSO = `${BASE}/dev/saml/sso`
 const production = await startApp({ outbound_allow: ['localhost'] })
 const answer = development(production.context, production.fetch, {
   clock: devClock(),
+  mail: captureMail(),
   token: 'control-token',
   client_id: 'web',
   remote: false,
