@@ -3,7 +3,6 @@ import type { Call } from '#src/http/call.ts'
 import { render } from '#src/http/pages.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { localeOf } from '#src/oauth/step-pages.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf, noticeOf } from './frame.ts'
@@ -43,7 +42,7 @@ export const getApplications =
         disconnect_action: '/account/applications/disconnect',
         ...(notice && { notice }),
       },
-      { locale: localeOf(call) },
+      { locale: call.locale },
     )
   }
 

@@ -5,7 +5,7 @@ import { withCookies } from '#src/http/cookies.ts'
 import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { brandOf, personOf } from '#src/oauth/step-pages.ts'
 import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { accountToken, enter, openForm, type Person, permit } from './person.ts'
@@ -30,7 +30,7 @@ const page = (
       cancel_url: '/account',
       ...data,
     },
-    { locale: localeOf(call), ...options },
+    { locale: call.locale, ...options },
   )
 
 export const getChangePassword =

@@ -14,7 +14,6 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { localeOf } from '#src/oauth/step-pages.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
@@ -40,7 +39,7 @@ const page = (context: Context, call: Call, person: Person, error?: 'username'):
       ...(deletion && { deletion }),
       ...(error && { error: { code: error } }),
     },
-    { locale: localeOf(call), status: error ? 400 : 200 },
+    { locale: call.locale, status: error ? 400 : 200 },
   )
 }
 
@@ -124,8 +123,4 @@ export const postDelete =
 export const getDeleted =
   () =>
   async (call: Call): Promise<Response> =>
-    render(
-      'deleted',
-      { brand: { name: 'Gatehouse' }, request_id: call.request_id },
-      { locale: localeOf(call) },
-    )
+    render('deleted', { brand: { name: 'Gatehouse' }, request_id: call.request_id }, { locale: call.locale })

@@ -4,7 +4,7 @@ import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
 import { render } from '#src/http/pages.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { personOf } from '#src/oauth/step-pages.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut, revokeSession } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
@@ -51,7 +51,7 @@ export const getAccount =
         ...(identities && { identities }),
         ...(notice && { notice }),
       },
-      { locale: localeOf(call) },
+      { locale: call.locale },
     )
   }
 
@@ -91,5 +91,5 @@ export const getSignedOut =
     render(
       'logged-out',
       { brand: { name: 'Gatehouse' }, request_id: call.request_id, login_url: '/account' },
-      { locale: localeOf(call) },
+      { locale: call.locale },
     )

@@ -33,9 +33,9 @@ const urlOf = (context: Context, { kind }: MailRow, user: UserRow): Promise<stri
 
 const timeOf = (locale: string, ms: number): string =>
   new Intl.DateTimeFormat(locale, {
-    dateStyle: 'long',
-    timeStyle: 'short',
-    timeZone: 'UTC',
+    ...{ year: 'numeric', month: 'long', day: 'numeric' },
+    ...{ hour: 'numeric', minute: '2-digit' },
+    ...{ timeZone: 'UTC', timeZoneName: 'short' },
     numberingSystem: 'latn',
   }).format(ms)
 
@@ -57,7 +57,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     data: {
       username: user.username,
       email: user.email,
-      time: `${timeOf(locale, created_at)} UTC`,
+      time: timeOf(locale, created_at),
       device: tools.device(user_agent),
       place: locate(ip_address) || ip_address,
       ...data,

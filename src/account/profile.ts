@@ -9,7 +9,6 @@ import { AppError } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { localeOf } from '#src/oauth/step-pages.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
 
@@ -38,7 +37,7 @@ const page = (
       ...refused,
       ...(notice && { notice }),
     },
-    { locale: localeOf(call), status: refused ? 400 : 200 },
+    { locale: call.locale, status: refused ? 400 : 200 },
   )
 }
 

@@ -8,7 +8,7 @@ import { render } from '#src/http/pages.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { advance, seeOther } from '#src/oauth/advance.ts'
 import { accountRequest, flowOf } from '#src/oauth/flow.ts'
-import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { brandOf, personOf } from '#src/oauth/step-pages.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
@@ -56,7 +56,7 @@ export const getSecurity =
         ...(user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(notice && { notice }),
       },
-      { locale: localeOf(call) },
+      { locale: call.locale },
     )
   }
 
@@ -130,6 +130,6 @@ export const postRecoveryCodes =
         codes,
         continue_url: PAGE,
       },
-      { locale: localeOf(call) },
+      { locale: call.locale },
     )
   }

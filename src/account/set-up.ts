@@ -12,7 +12,7 @@ import type { SetUp } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf, localeOf } from '#src/oauth/step-pages.ts'
+import { brandOf } from '#src/oauth/step-pages.ts'
 import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
@@ -46,7 +46,7 @@ const page = async (
       rules,
       ...refused,
     },
-    { locale: localeOf(call), status: refused ? 400 : 200 },
+    { locale: call.locale, status: refused ? 400 : 200 },
   )
 }
 

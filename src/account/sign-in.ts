@@ -8,7 +8,7 @@ import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
 import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
 import { proceedAs } from '#src/oauth/proven.ts'
-import { brandOf, localeOf, personOf } from '#src/oauth/step-pages.ts'
+import { brandOf, personOf } from '#src/oauth/step-pages.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
@@ -46,7 +46,7 @@ const page = (
       rules: passwordRules(settingsOf(organization).password_policy),
       ...data,
     },
-    { locale: localeOf(call), ...options },
+    { locale: call.locale, ...options },
   )
 
 /** A sign-in link made by an admin (`gatehouse user link USER`), or one that came by mail: its holder chooses a new password and is logged in, after the second factor if there is one. */

@@ -9,7 +9,7 @@ import { render } from '#src/http/pages.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf, localeOf } from '#src/oauth/step-pages.ts'
+import { brandOf } from '#src/oauth/step-pages.ts'
 import { checkThrottle, countFailure } from '#src/sign-in/throttle.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import { openForm, permit } from './person.ts'
@@ -38,7 +38,7 @@ const page = async (
       email: user.email,
       ...(!done && { form: { action, token, csrf_token } }),
     },
-    { locale: localeOf(call) },
+    { locale: call.locale },
   )
 }
 

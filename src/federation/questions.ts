@@ -11,7 +11,7 @@ import { type RenderOptions, render } from '#src/http/pages.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { findFlow, type StoredFlow, type Visitor, visitorOf } from '#src/oauth/flow.ts'
-import { brandOf, localeOf } from '#src/oauth/step-pages.ts'
+import { brandOf } from '#src/oauth/step-pages.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
@@ -43,7 +43,7 @@ const findAsked = async (context: Context, call: Call, handle: string): Promise<
 
 const ask = (context: Context, { visitor, flow, arrival, handle }: Asked) => {
   const { provider } = arrival
-  const { client, request, organization, pending } = flow
+  const { client, organization, pending } = flow
   return {
     common: {
       brand: brandOf(organization),
@@ -54,7 +54,7 @@ const ask = (context: Context, { visitor, flow, arrival, handle }: Asked) => {
       cancel_url: `/oauth/login?request=${flow.handle}`,
       ...(client && { client_name: client.name || client.client_id }),
     },
-    locale: localeOf(visitor.call, request.ui_locales),
+    locale: visitor.call.locale,
   }
 }
 

@@ -12,6 +12,10 @@ export interface Call extends Origin {
   readonly request_id: string
   /** Path without query, as asked for. */
   readonly path: string
+  /** What the authorization that the call is a step of asks for; empty until that is known. */
+  ui_locales: readonly string[]
+  /** The language of the answer, and of mail that the call gives rise to. */
+  readonly locale: string
 }
 
 const calls = new WeakMap<Request, Call>()
@@ -22,6 +26,7 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
   let ip_address: string | undefined
   const call: Call = {
     request,
+    ui_locales: [],
     request_id: Bun.randomUUIDv7(),
     path: pathOf(request.url),
     get ip_address() {
@@ -36,7 +41,7 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
       return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
     },
     get locale() {
-      return chooseLocale([], request.headers.get('accept-language'))
+      return chooseLocale(call.ui_locales, request.headers.get('accept-language'))
     },
   }
   calls.set(request, call)

@@ -3,7 +3,6 @@ import type { AppErrorCode } from '#src/lib/app-error.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { asAppError } from './answer.ts'
 import { type Call, callOf } from './call.ts'
-import { chooseLocale } from './locale.ts'
 import type { ErrorPage } from './page-data.ts'
 import { render } from './pages.ts'
 
@@ -58,7 +57,7 @@ export const wantsPage = (request: Request): boolean =>
 
 /** Any failure as a page. */
 export const errorPage = (context: Pick<Context, 'log'>, call: Call, error: unknown): Response => {
-  const locale = chooseLocale([], call.request.headers.get('accept-language'))
+  const { locale } = call
   const common = { brand: { name: 'Gatehouse' }, request_id: call.request_id }
   if (error instanceof PageError) {
     const { code, status, retry_url } = error

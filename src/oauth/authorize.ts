@@ -65,6 +65,7 @@ export const getParked =
     const body = await context.store.write(tx => consumeParked(tx, { handle_hash, kind: 'authorize', now }))
     if (body === undefined) throw new PageError('expired', 400)
     const request = JSON.parse(body) as FlowRequest
+    call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
     // The handle works once: a page is shown at an address that can be reloaded.
     return redirectingErrors(context, call, request, () =>
@@ -79,6 +80,7 @@ export const authorize = async (
   parameters: ParameterMap,
   proceed: (flow: Flow) => Promise<Response>,
 ): Promise<Response> => {
+  call.ui_locales = parameters.values.get('ui_locales')?.split(' ') ?? []
   const client = await findClient(context.store, parseClientId(parameters))
   if (!client) throw new PageError('bad_client', 400)
   const target = targetOf(parameters, client)

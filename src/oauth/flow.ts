@@ -61,7 +61,7 @@ const mayAsk = (client: Client, { redirect_uri, scopes }: FlowRequest): boolean 
 /** The request of a login that no application asked for: it ends on /account, or where `own` says. */
 export const accountRequest = (
   organization_id: OrganizationId,
-  own: Partial<Pick<FlowRequest, 'back' | 'enrol' | 'max_age' | 'hinted_user_id' | 'ui_locales'>> = {},
+  own: Partial<Pick<FlowRequest, 'back' | 'enrol' | 'max_age' | 'hinted_user_id'>> = {},
 ): FlowRequest => ({
   response_type: 'code',
   client_id: '',
@@ -119,6 +119,7 @@ export const findFlow = async (context: Context, { call }: Visitor, handle: stri
       findPending(q, { request_hash: hashSecret(handle), browser_hash, now: context.clock.now() }),
     ))
   if (!pending) throw new PageError('expired', 400)
+  call.ui_locales = pending.request.ui_locales
   return { ...(await flowOf(context, pending.request)), pending, handle }
 }
 

@@ -16,7 +16,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { type LoggedIn, logOut } from '#src/sessions/service.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { seeOther } from './advance.ts'
-import { brandOf, localeOf, personOf } from './step-pages.ts'
+import { brandOf, personOf } from './step-pages.ts'
 
 const PATH = '/oauth/logout'
 /** What goes on to the confirmation and from a POST to our GET. */
@@ -62,6 +62,7 @@ const pick = (parameters: Parameters, names: string[]): Record<string, string> =
   Object.fromEntries([...parameters].filter(([name]) => names.includes(name)))
 
 const openLogout = async (context: Context, call: Call, parameters: Parameters): Promise<Logout> => {
+  call.ui_locales = parameters.get('ui_locales')?.split(' ') ?? []
   const token = parameters.get('id_token_hint')
   const hint = token && (await verifyIdTokenHint(context, token, parameters.get('client_id')))
   const client_id = hint ? hint.client_id : parameters.get('client_id')
@@ -103,7 +104,7 @@ const goodbye = async (context: Context, { call, parameters, client }: Logout): 
   const target = parameters.get('post_logout_redirect_uri')
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
-  return render('logged-out', await common(context, call, client), { locale: locale(call, parameters) })
+  return render('logged-out', await common(context, call, client), { locale: call.locale })
 }
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
@@ -121,12 +122,9 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
       fields: pick(parameters, kept),
       cancel_url: '/account',
     },
-    { locale: locale(call, parameters) },
+    { locale: call.locale },
   )
 }
-
-const locale = (call: Call, parameters: Parameters): string =>
-  localeOf(call, parameters.get('ui_locales')?.split(' '))
 
 const common = async (
   context: Context,

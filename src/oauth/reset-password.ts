@@ -6,7 +6,7 @@ import { enqueueMail } from '#src/mail/outbox.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
 import { checkThrottle, countFailure, type Limit, networkOf } from '#src/sign-in/throttle.ts'
 import { findFlow, openStep, type StoredFlow, stepToken, type Visitor, visitorOf } from './flow.ts'
-import { type Again, localeOf, show } from './step-pages.ts'
+import { type Again, show } from './step-pages.ts'
 
 /** Mails to one account: more would only annoy its owner. */
 const PER_ACCOUNT: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
@@ -68,9 +68,8 @@ export const postResetPassword =
       if (blocked > 0) return blocked
       const enough = await checkThrottle(context, tx, [account])
       await countFailure(context, tx, [address, account])
-      const origin = { locale: localeOf(call, flow.request.ui_locales) }
       const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
-      if (enough === 0) await enqueueMail(context, tx, mail, origin)
+      if (enough === 0) await enqueueMail(context, tx, mail, call)
       return 0
     })
     if (wait === 0) return page(context, visitor, flow, { data: { sent: true }, status: 200 })

@@ -1,8 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
-import type { Call } from '#src/http/call.ts'
-import { chooseLocale } from '#src/http/locale.ts'
 import type { Common, Pages, Person } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -29,20 +27,17 @@ export const personOf = (user: Pick<Subject, 'first_name' | 'last_name' | 'usern
   email: user.email,
 })
 
-export const localeOf = (call: Call, ui_locales: readonly string[] = []): string =>
-  chooseLocale([...ui_locales], call.request.headers.get('accept-language'))
-
 export const show = <Page extends keyof Pages>(
   page: Page,
   { call }: Visitor,
-  { request, organization }: StoredFlow,
+  { organization }: StoredFlow,
   data: Omit<Pages[Page], keyof Common>,
   again: Again<Page> | undefined,
 ): Response =>
   render(
     page,
     { brand: brandOf(organization), request_id: call.request_id, ...data, ...again?.data } as Pages[Page],
-    { ...again, locale: localeOf(call, request.ui_locales) },
+    { ...again, locale: call.locale },
   )
 
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
