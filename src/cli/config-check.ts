@@ -1,25 +1,12 @@
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
-
-const FILES = ['tls_cert', 'tls_key', 'geoip_file'] as const
+import { readCertificate, readSettingFile } from './certificate.ts'
 
 /** Throws a ConfigError for the first file of the settings that cannot be read or is not what it should be. */
 export const checkFiles = (config: Config): void => {
-  for (const name of FILES) {
-    const path = config[name]
-    if (path === undefined) continue
-    let content: Buffer
-    try {
-      content = readFileSync(path)
-    } catch (error) {
-      throw new ConfigError(`${name}: ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`)
-    }
-    if (name !== 'geoip_file' && !content.includes('-----BEGIN'))
-      throw new ConfigError(`${name}: ${path} is no PEM file.`)
-    if (name === 'tls_cert' && Date.parse(new X509Certificate(content).validTo) < Date.now())
-      throw new ConfigError(`tls_cert: the certificate in ${path} has run out.`)
-  }
+  const certificate = readCertificate(config)
+  if (certificate && certificate.runs_out < Date.now())
+    throw new ConfigError(`tls_cert: the certificate in ${config.tls_cert} has run out.`)
+  if (config.geoip_file !== undefined) readSettingFile('geoip_file', config.geoip_file)
 }
 
 /** Reads the settings as `serve` would, and the files that they name; touches nothing. */

@@ -1,17 +1,15 @@
-import type { Server } from 'bun'
 import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
-import { ConfigError, loadConfig } from '#src/config.ts'
+import { loadConfig } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
+import { forgetPlaces } from '#src/sessions/location.ts'
 import { lockInstance } from '#src/storage/lock.ts'
 import { openInstance } from './instance.ts'
+import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** Above the limits of every family of routes: those answer with their own 413, the socket's answer is a bare one. */
-const SOCKET_BODY = 2 * 1024 * 1024
-const IDLE_SECONDS = 30
 /** After SIGTERM requests in flight have this long; the process is gone within 2 s (decisions.md section 7). */
 const DRAIN_MS = 1_500
 
@@ -24,17 +22,11 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   // With port 0 the issuer is known only once the socket is: requests that come before wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
-  const listener = orSay(config, () =>
-    Bun.serve({
-      hostname: config.host,
-      port: config.port,
-      maxRequestBodySize: SOCKET_BODY,
-      idleTimeout: IDLE_SECONDS,
-      ...(config.tls_cert &&
-        config.tls_key && { tls: { cert: Bun.file(config.tls_cert), key: Bun.file(config.tls_key) } }),
-      fetch: async (request, server) => (await app.promise).fetch(request, server),
-    }),
-  )
+  const listener = listen(config, log, async (request, server) => (await app.promise).fetch(request, server))
+  process.on('SIGHUP', () => {
+    listener.reload()
+    forgetPlaces()
+  })
   if (config.port === 0 && config.url.endsWith(':0')) config.url = `http://localhost:${listener.port}`
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)
   if (!config.smtp_url || !config.mail_from)
@@ -52,7 +44,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   }
   const running = await createApp(instance)
   app.resolve(running)
-  listener.reload({ fetch: (request: Request, server: Server<unknown>) => running.fetch(request, server) })
+  listener.answer((request, server) => running.fetch(request, server))
   const stopHousekeeping = startHousekeeping(running.context)
 
   flush()
@@ -109,17 +101,6 @@ const announce = (
   console.log(`\n  \u001b[1mGatehouse ${VERSION}\u001b[0m\n`)
   for (const [name, value] of rows) console.log(`  \u001b[2m${name.padEnd(14)}\u001b[0m${value}`)
   console.log()
-}
-
-const orSay = <T>(config: { host: string; port: number }, start: () => T): T => {
-  try {
-    return start()
-  } catch (error) {
-    const { code, message } = error as Error & { code?: string }
-    if (code === 'EADDRINUSE')
-      throw new ConfigError(`GATEHOUSE_PORT: ${config.host}:${config.port} is in use by another program.`)
-    throw new ConfigError(`can't listen on ${config.host}:${config.port}: ${message}`)
-  }
 }
 
 const warnInsecure = (url: string, log: { warn(details: object, text: string): void }): void => {

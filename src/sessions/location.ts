@@ -23,6 +23,9 @@ export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log
   return locator
 }
 
+/** The file is read anew when the next session needs it. */
+export const forgetPlaces = (): void => locators.clear()
+
 const open = async (file: string): Promise<Locate> => {
   const maxmind = await import('maxmind')
   const reader = await maxmind.open<CityResponse>(file)

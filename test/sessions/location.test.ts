@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { forgetPlaces } from '#src/sessions/location.ts'
 import { startApp } from '#test/support/app.ts'
 import { mmdb } from '#test/support/mmdb.ts'
 import { addClient, addUser } from '#test/support/people.ts'
@@ -49,4 +50,13 @@ test('without a file, with a missing or a broken one, sessions show no place and
   expect(await locations(undefined, '198.51.100.7')).toEqual([''])
   expect(await locations(join(folder, 'missing.mmdb'), '198.51.100.7')).toEqual([''])
   expect(await locations(file('broken.mmdb', 'no database'), '198.51.100.7')).toEqual([''])
+})
+
+test('a file that was replaced is read anew once the old places are forgotten', async () => {
+  const path = file('replaced.mmdb', mmdb([198, 51, 100], { country: city.country }))
+  expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
+  file('replaced.mmdb', mmdb([198, 51, 100], { country: { names: { en: 'Norway' } } }))
+  expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
+  forgetPlaces()
+  expect(await locations(path, '198.51.100.7')).toEqual(['Norway'])
 })

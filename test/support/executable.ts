@@ -48,7 +48,7 @@ export interface Running {
   output(): string
   /** Calls the admin API as the first admin client. */
   admin(method: string, path: string, body?: unknown): Promise<{ status: number; body: Json }>
-  signal(name: 'SIGTERM' | 'SIGKILL'): void
+  signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGHUP'): void
   /** The exit code, once the process is gone. */
   exited: Promise<number>
 }

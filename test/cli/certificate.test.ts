@@ -1,0 +1,132 @@
+/** A certificate that is replaced while the server runs: seen by TLS clients, at the executable. */
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import type { Json } from '#test/support/app.ts'
+import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
+
+setDefaultTimeout(30_000)
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const GATEHOUSE_TLS_CERT = join(folder, 'cert.pem')
+const GATEHOUSE_TLS_KEY = join(folder, 'key.pem')
+
+const make = async (name: string) => {
+  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    .privateKey.export({ format: 'pem', type: 'pkcs8' })
+    .toString()
+  const path = join(folder, `${name}.key`)
+  writeFileSync(path, key)
+  const cert = await Bun.$`openssl req -x509 -key ${path} -subj ${`/CN=${name}`} -days 30`.quiet().text()
+  return { cert, key }
+}
+const put = ({ cert, key }: { cert: string; key: string }) => {
+  writeFileSync(GATEHOUSE_TLS_CERT, cert)
+  writeFileSync(GATEHOUSE_TLS_KEY, key)
+}
+const dial = (port: number): Promise<TLSSocket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => resolve(socket))
+    socket.once('error', reject)
+  })
+/** Whose certificate a new client is shown. */
+const shown = async ({ port }: Running): Promise<string> => {
+  const socket = await dial(port)
+  const { CN } = socket.getPeerCertificate().subject
+  socket.destroy()
+  return String(CN)
+}
+const logged = (server: Running): Json[] =>
+  server
+    .output()
+    .split('\n')
+    .filter(line => line.includes('"event":"certificate"'))
+    .map(line => JSON.parse(line))
+const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await done())) await Bun.sleep(20)
+}
+
+const serve = () =>
+  serveExecutable({
+    GATEHOUSE_URL: 'https://localhost',
+    GATEHOUSE_HOST: '127.0.0.1',
+    GATEHOUSE_TLS_CERT,
+    GATEHOUSE_TLS_KEY,
+  })
+
+test('SIGHUP takes up another certificate; a request that is under way is answered; a broken one is refused once', async () => {
+  put(await make('first'))
+  await using server = await serve()
+  expect(await shown(server)).toBe('first')
+
+  const body = `grant_type=client_credentials&client_id=gatehouse-admin&client_secret=${SECRET}`
+  const open = await dial(server.port)
+  const answer = new Promise<string>(resolve => open.once('data', data => resolve(String(data))))
+  open.write(
+    `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
+  )
+  // An answer on another connection says that the server has read the beginning of that one.
+  expect(await shown(server)).toBe('first')
+  put(await make('second'))
+  server.signal('SIGHUP')
+  await until(() => logged(server).length === 1)
+  expect(logged(server)).toMatchObject([{ level: 30, runs_out: expect.stringMatching(/^\d{4}-/) }])
+  for (let i = 0; i < 10; i++) expect(await shown(server)).toBe('second')
+  open.write(body.slice(9))
+  expect(await answer).toStartWith('HTTP/1.1 200')
+
+  const third = await make('third')
+  for (const [broken, reason] of [
+    [{ ...third, cert: 'nothing' }, `tls_cert: ${GATEHOUSE_TLS_CERT} holds no certificate in PEM.`],
+    [{ ...third, key: third.key.slice(0, 60) }, `tls_key: ${GATEHOUSE_TLS_KEY} holds no private key`],
+    [{ ...third, key: (await make('other')).key }, 'is not the key of the certificate'],
+  ] as const) {
+    const before = logged(server).length
+    put(broken)
+    server.signal('SIGHUP')
+    await until(() => logged(server).length > before)
+    server.signal('SIGHUP')
+    expect(await shown(server)).toBe('second')
+    expect(logged(server).slice(before)).toMatchObject([
+      { level: 50, reason: expect.stringContaining(reason) },
+    ])
+  }
+})
+
+test('files that change are enough, without a signal', async () => {
+  put(await make('first'))
+  await using server = await serve()
+  expect(await shown(server)).toBe('first')
+  put(await make('second'))
+  await until(async () => (await shown(server)) === 'second')
+  expect(logged(server)).toMatchObject([{ level: 30 }])
+})
+
+test('SIGHUP without a certificate leaves the server as it is', async () => {
+  await using server = await serveExecutable()
+  server.signal('SIGHUP')
+  expect((await server.admin('GET', '/users')).status).toBe(200)
+})
+
+test('a start with files that do not belong together says so; so does a port that a server with a certificate has', async () => {
+  put(await make('first'))
+  await using server = await serve()
+  const second = {
+    GATEHOUSE_DATA_DIR: join(folder, 'second'),
+    GATEHOUSE_HOST: '127.0.0.1',
+    GATEHOUSE_TLS_CERT,
+    GATEHOUSE_TLS_KEY,
+  }
+  expect(await gatehouse(['serve'], { ...second, GATEHOUSE_PORT: String(server.port) })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`:${server.port} is in use by another program.`),
+  })
+  put({ ...(await make('first')), key: (await make('other')).key })
+  expect(await gatehouse(['serve'], { ...second, GATEHOUSE_PORT: '0' })).toMatchObject({
+    code: 2,
+    stderr: `gatehouse: tls_key: ${GATEHOUSE_TLS_KEY} is not the key of the certificate in ${GATEHOUSE_TLS_CERT}.\n`,
+  })
+})
