@@ -1,15 +1,16 @@
 import type { Context } from '#src/context.ts'
+import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factor-store.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { deleteUser } from '#src/directory/users/service.ts'
 import { roleNames } from '#src/directory/users/store.ts'
-import { listAccounts } from '#src/federation/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import type { AccountData } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
+import { houseBrand } from '#src/http/themes.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
@@ -123,4 +124,4 @@ export const postDelete =
 export const getDeleted =
   () =>
   async (call: Call): Promise<Response> =>
-    render('deleted', { brand: { name: 'Gatehouse' }, request_id: call.request_id }, { locale: call.locale })
+    render('deleted', { brand: houseBrand(context), request_id: call.request_id }, { locale: call.locale })

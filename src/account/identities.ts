@@ -1,4 +1,9 @@
 import type { Context } from '#src/context.ts'
+import {
+  type ExternalAccount,
+  listAccounts,
+  removeAccount,
+} from '#src/directory/identity-providers/account-store.ts'
 import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
 import {
   findEnabledProviders,
@@ -6,14 +11,13 @@ import {
   type IdentityProvider,
 } from '#src/directory/identity-providers/store.ts'
 import { linkToken } from '#src/federation/departure.ts'
-import { recordLink } from '#src/federation/link.ts'
-import { type ExternalAccount, listAccounts, removeAccount } from '#src/federation/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import type { Account } from '#src/http/page-data.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
+import { recordLink } from '#src/sign-in/external-accounts.ts'
 import { openForm, type Person, PROVE, permit } from './person.ts'
 
 interface Linked {

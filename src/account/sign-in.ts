@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -8,9 +9,10 @@ import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
 import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
 import { proceedAs } from '#src/oauth/proven.ts'
-import { brandOf, personOf } from '#src/oauth/step-pages.ts'
+import { personOf } from '#src/oauth/step-pages.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
-import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { chooseNewPassword, passwordRules } from '#src/sign-in/new-password.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import type { Link } from './store.ts'
 
@@ -35,7 +37,7 @@ const page = (
   render(
     'change-password',
     {
-      brand: brandOf(organization),
+      brand: brandOf(context, organization),
       request_id: call.request_id,
       action,
       token,
@@ -76,9 +78,7 @@ export const postSignIn =
     return proceedAs(context, visitor, stored, {
       user,
       ...PASSWORD,
-      first: async tx => {
-        await opened.use(tx)
-        await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
-      },
+      confirm: tx => confirmProof(tx, user),
+      deed: { do: 'replace_password', password_hash, link_hash: opened.link.link_hash },
     })
   }

@@ -19,10 +19,11 @@ import {
 import { proceedAs } from '#src/oauth/proven.ts'
 import { consumePending } from '#src/oauth/store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
+import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { mustReauthenticate } from './departure.ts'
 import { endJourney, storeArrival } from './journey.ts'
-import { type Arrival, admit, linkAccount, recordLink } from './link.ts'
+import { type Arrival, accountOf, admit } from './link.ts'
 import { createNewcomer } from './newcomer.ts'
 import { type Profile, tidy } from './profile.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from './refusal.ts'
@@ -148,7 +149,7 @@ const whenQuicker = (error: unknown): undefined => {
   throw error
 }
 
-/** Links and logs in, in one write. */
+/** Links and logs in, in one write, once every factor that is owed was proven. */
 export const linkAs = (
   context: Context,
   visitor: Visitor,
@@ -160,12 +161,8 @@ export const linkAs = (
   proceedAs(context, visitor, flow, {
     user,
     ...factors,
-    first: async tx => {
-      await confirmProof(tx, user)
-      const linked = arrival.provider.id
-      if (await linkAccount(context, tx, arrival, user))
-        await recordLink(context, tx, user, { linked }, visitor.call)
-    },
+    confirm: tx => confirmProof(tx, user),
+    deed: { do: 'link', account: accountOf(arrival) },
   })
 
 /** A person on their own page gets another way in; nobody is logged in by it. */
@@ -181,8 +178,7 @@ const endLinking = async (
     throw new ArrivalError('not_logged_in', { user_id: user.id })
   const isLate = await context.store.write(async tx => {
     if (!(await consumePending(tx, pending.request_hash))) return true
-    if (await linkAccount(context, tx, arrival, user))
-      await recordLink(context, tx, user, { linked: arrival.provider.id }, call)
+    await linkOwnAccount(context, tx, accountOf(arrival), user, call)
     return false
   })
   if (isLate) throw new PageError('expired', 400)

@@ -1,16 +1,14 @@
-import { record } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import { exceeding } from '#src/lib/permission.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Elsewhere } from '#src/sign-in/external-accounts.ts'
+import type { Queries } from '#src/storage/store.ts'
 import type { Profile } from './profile.ts'
-import { findAccount, insertAccount, listAccounts } from './store.ts'
 
 /** Somebody who came back from a provider, as it vouches for them. */
 export interface Arrival {
@@ -77,41 +75,9 @@ const mayName = async (q: Queries, { provider, profile }: Arrival, user: UserRow
   return user.last_login === null && (await listAccounts(q, user.id)).length === 0
 }
 
-/** Links the provider's account to the user. A second arrival at the same moment has done so already: nothing more happens. */
-export const linkAccount = async (
-  context: Context,
-  tx: Transaction,
-  { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,
-  user: Pick<UserRow, 'id' | 'organization_id'>,
-): Promise<boolean> => {
-  const { subject } = profile
-  if (await findAccount(tx, { provider_id: provider.id, subject })) return false
-  await insertAccount(tx, {
-    provider_id: provider.id,
-    subject,
-    user_id: user.id,
-    organization_id: user.organization_id,
-    label: profile.email ?? profile.username ?? '',
-    created_at: context.clock.now(),
-  })
-  return true
-}
-
-/** A link made or ended changes the user: it is another way in. */
-export const recordLink = (
-  context: Context,
-  tx: Transaction,
-  user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
-  change: { linked: string } | { unlinked: string },
-  origin: Origin,
-): Promise<void> =>
-  record(context, tx, {
-    type: 'user.updated',
-    actor: { id: user.id, email: user.email },
-    target_id: user.id,
-    target_type: 'user',
-    organization_id: user.organization_id,
-    origin,
-    metadata: { fields: ['external_accounts'], ...change },
-    subject_id: user.id,
-  })
+/** The account elsewhere that is to be linked. */
+export const accountOf = ({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): Elsewhere => ({
+  provider_id: provider.id,
+  subject: profile.subject,
+  label: profile.email ?? profile.username ?? '',
+})

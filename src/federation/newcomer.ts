@@ -5,8 +5,9 @@ import { createUser } from '#src/directory/users/service.ts'
 import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { newSecret } from '#src/lib/secrets.ts'
+import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { type Arrival, linkAccount } from './link.ts'
+import { type Arrival, accountOf } from './link.ts'
 import type { Profile } from './profile.ts'
 
 /** A new user as the provider describes them, linked from the start. Without a password: the provider is the only way in. */
@@ -41,7 +42,7 @@ export const createNewcomer = async (
     },
     { actor: nobody, origin },
     async (tx, user) => {
-      await linkAccount(context, tx, arrival, user)
+      await linkAccount(context, tx, accountOf(arrival), user)
     },
   )
 }

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findProvider } from '#src/directory/identity-providers/store.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash } from '#src/http/cookies.ts'
@@ -11,7 +12,6 @@ import { type RenderOptions, render } from '#src/http/pages.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { findFlow, type StoredFlow, type Visitor, visitorOf } from '#src/oauth/flow.ts'
-import { brandOf } from '#src/oauth/step-pages.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
@@ -46,7 +46,7 @@ const ask = (context: Context, { visitor, flow, arrival, handle }: Asked) => {
   const { client, organization, pending } = flow
   return {
     common: {
-      brand: brandOf(organization),
+      brand: brandOf(context, organization),
       request_id: visitor.call.request_id,
       action: ACTION,
       csrf_token: issueCsrf(context, 'arrival', pending.browser_hash, handle),

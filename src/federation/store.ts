@@ -1,8 +1,7 @@
-import { and, eq, gt, sql } from 'drizzle-orm'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
-import type { IdentityProviderId, UserId } from '#src/lib/ids.ts'
+import { and, eq, gt } from 'drizzle-orm'
+import type { IdentityProviderId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type JourneyRow = Tables['journeys']['$inferSelect']
@@ -43,55 +42,4 @@ export const consumeJourney = async (
 ): Promise<JourneyRow | undefined> => {
   const [row] = await tx.delete(tx.tables.journeys).where(matching(tx.tables, key)).returning()
   return row
-}
-
-export type ExternalAccount = Tables['external_accounts']['$inferSelect']
-
-const bySubject = prepared((q, { external_accounts: t }) =>
-  q
-    .select()
-    .from(t)
-    .where(and(eq(t.provider_id, sql.placeholder('provider_id')), eq(t.subject, sql.placeholder('subject')))),
-)
-
-/** Who the provider's subject is here. */
-export const findAccount = async (
-  q: Queries,
-  key: { provider_id: IdentityProviderId; subject: string },
-): Promise<ExternalAccount | undefined> => (await bySubject(q, key))[0]
-
-/** Rejects with a unique violation when the subject is linked already. */
-export const insertAccount = async (tx: Transaction, account: ExternalAccount): Promise<void> => {
-  await tx.insert(tx.tables.external_accounts).values(account)
-}
-
-const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
-  q
-    .select({ account: t, provider: p })
-    .from(t)
-    .innerJoin(p, eq(p.id, t.provider_id))
-    .where(eq(t.user_id, sql.placeholder('user_id')))
-    .orderBy(p.name, t.created_at),
-)
-
-/** The accounts elsewhere that are linked to a user, by the provider's name; those of deleted providers mean nothing. */
-export const listAccounts = async (
-  q: Queries,
-  user_id: UserId,
-): Promise<{ account: ExternalAccount; provider: IdentityProvider }[]> => {
-  const rows = await byUser(q, { user_id })
-  return rows as { account: ExternalAccount; provider: IdentityProvider }[]
-}
-
-/** Whether it was there. */
-export const removeAccount = async (
-  tx: Transaction,
-  { provider_id, subject, user_id }: Pick<ExternalAccount, 'provider_id' | 'subject' | 'user_id'>,
-): Promise<boolean> => {
-  const { external_accounts: t } = tx.tables
-  const rows = await tx
-    .delete(t)
-    .where(and(eq(t.provider_id, provider_id), eq(t.subject, subject), eq(t.user_id, user_id)))
-    .returning({ subject: t.subject })
-  return rows.length > 0
 }

@@ -3,7 +3,8 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { chooseNewPassword, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { chooseNewPassword } from '#src/sign-in/new-password.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
 import { decide } from './advance.ts'
 import { isProven, openStep, settleOn } from './flow.ts'
 import { proceedAs } from './proven.ts'
@@ -29,6 +30,7 @@ export const postChangePassword =
       user,
       acr: next.login.acr,
       amr: [...new Set([...next.login.amr, 'pwd'])],
-      first: tx => replaceOwnPassword(context, tx, { user, password_hash, origin: call }),
+      confirm: tx => confirmProof(tx, user),
+      deed: { do: 'replace_password', password_hash },
     })
   }

@@ -24,7 +24,7 @@ export const postLogin =
       origin: call,
     })
     if (!refusal)
-      return proceedAs(context, visitor, flow, { user, ...PASSWORD, first: tx => confirmProof(tx, user) })
+      return proceedAs(context, visitor, flow, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
     const { status, headers, ...error } = refusal
     return loginPage(context, visitor, flow, undefined, { data: { username, error }, status, headers })
   }

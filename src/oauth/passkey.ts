@@ -53,7 +53,7 @@ export const postPasskey =
       user,
       acr: 'phr',
       amr: proven.amr,
-      first: async tx => {
+      confirm: async tx => {
         const { id, sign_count } = proven
         const is_there = await touchPasskey(tx, { id, sign_count, now: context.clock.now() })
         if (!is_there || !(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)

@@ -4,6 +4,7 @@ import { findUser } from '#src/directory/users/store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { errorPage, PageError } from '#src/http/page-boundary.ts'
 import type { UserId } from '#src/lib/ids.ts'
+import { type Deed, doDeed, openDeed, sealDeed } from '#src/sign-in/deeds.ts'
 import { recognizeDevice } from '#src/sign-in/devices.ts'
 import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -28,19 +29,23 @@ interface Outcome {
 /** Somebody has proven who they are within a flow, by whatever means. */
 interface Proven extends Means {
   user: { id: UserId }
-  /** What else belongs into the same write. */
-  first?: (tx: Transaction) => Promise<void>
+  /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
+  confirm?: (tx: Transaction) => Promise<void>
+  deed?: Deed
 }
 
-/** Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one (O-69). */
+/**
+ * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one (O-69), and
+ * the deed waits with them.
+ */
 export const proceedAs = (
   context: Context,
   visitor: Visitor,
   flow: StoredFlow,
-  { first, user, ...means }: Proven,
+  { confirm, user, ...means }: Proven,
 ): Promise<Response> =>
   goOn(context, visitor, flow, async tx => {
-    await first?.(tx)
+    await confirm?.(tx)
     return settleAs(context, tx, visitor, flow, user.id, means)
   })
 
@@ -50,18 +55,21 @@ const settleAs = async (
   { call, login_hash }: Visitor,
   flow: StoredFlow,
   user_id: UserId,
-  { acr, amr }: Means,
+  { acr, amr, deed }: Means & { deed?: Deed | undefined },
 ): Promise<Outcome> => {
   const { organization } = flow
+  const { request_hash } = flow.pending
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
   const { factor_due, enrol_due } = owedBy(context, flow, { acr }, factors)
   if (factor_due || enrol_due) {
     const { password_changed_at } = user
-    const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now() }
+    const waiting = deed && { deed: sealDeed(context, request_hash, user, deed) }
+    const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
     return { settled: { login_id: null, selected: false, proof } }
   }
+  if (deed) await doDeed(context, tx, user, deed, call)
   const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
@@ -78,7 +86,11 @@ export const settleWith = async (
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
-  if (subject.id === PROOF) return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr })
+  if (subject.id === PROOF) {
+    const { proof, request_hash } = flow.pending
+    const deed = proof ? openDeed(context, request_hash, proof) : undefined
+    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed })
+  }
   if (!visitor.login_hash) throw new PageError('expired', 400)
   const login = await stepUp(context, tx, {
     login_id: subject.id,

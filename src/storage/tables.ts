@@ -364,6 +364,8 @@ export const tables = (kit: Kit) => {
         amr: string[]
         at: number
         password_changed_at: number
+        /** Sealed: what the login is to bring about. */
+        deed?: string
       } | null>(),
       /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
       round: int('round').notNull().default(0),

@@ -141,11 +141,26 @@ describe('a forgotten password', () => {
     const { browser } = await ask(user.username)
     await post()
     const page = await browser.get(linkIn('/account/reset-password'))
+    await app.events()
     const step = await browser.follow(await browser.submit(page, choose))
     expect(step.heading).toBe('One more step')
     expect((await browser.get('/account')).heading).toBe('Sign in')
+    // Whoever reads the mail alone has changed nothing: not the password, not who is signed in.
+    expect(await types()).toEqual([])
+    expect((await enrolling.get('/account')).heading).toBe('Your account')
+    const meanwhile = elsewhere()
+    const old = await signIn(meanwhile, await meanwhile.get(authorizeUrl('web')), user.username)
+    expect(old.heading).toBe('One more step')
+    expect((await browser.submit(step, { code: '000000' })).status).toBe(401)
+    await app.events()
     const done = await browser.follow(await browser.submit(step, { code: codeOf(app, key) }))
     expect(done.heading).toBe('Your account')
+    expect((await types()).map(([type]) => type)).toEqual(['user.password_changed', 'user.login'])
+    expect((await enrolling.get('/account')).heading).toBe('Sign in')
+    expect((await browser.submit(page, choose)).status).toBe(410)
+    app.clock.advance(30 * SECOND)
+    // What was proven with the old password is worth nothing by now.
+    expect((await meanwhile.submit(old, { code: codeOf(app, key) })).status).toBe(400)
   })
 
   test('M-07 belongs to its organization', async () => {

@@ -5,8 +5,9 @@ import { baseName } from '#src/federation/newcomer.ts'
 import { removals } from '#src/operations/sweep-store.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
-import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -18,6 +19,7 @@ import {
   signIn,
   VERIFIER,
 } from '#test/support/people.ts'
+import { restarting } from '#test/support/restarting.ts'
 import {
   addProvider,
   atUpstream,
@@ -297,6 +299,115 @@ describe('an address that a user has already', () => {
     expect(await refusal()).toEqual([['user.login_failed', id, 'user_disabled']])
     expect((await app.admin('DELETE', `/users/${id}`)).status).toBe(204)
     expect(await accountsOf(id)).toEqual([])
+  })
+})
+
+describe('O-69 a user who has a second factor', () => {
+  const guarded = async () => {
+    const { sub, email } = somebody()
+    const user = await addUser(app, sub, { email_verified: true })
+    const own = fresh()
+    const { key } = await enrolTotp(app, own, await openEnrolment(own, sub))
+    app.clock.advance(30_000)
+    const code = () => codeOf(app, key)
+    await app.events()
+    return { user, sub, email, code, browser: fresh() }
+  }
+  const loginsOf = async (id: string) =>
+    (await app.context.store.read(async q => q.select().from(q.tables.logins))).filter(
+      ({ user_id }) => user_id === id,
+    )
+
+  test.each([['asking'], ['trusted']])('is not linked by anything less, at %s', async alias => {
+    const { user, sub, email, code, browser } = await guarded()
+    const said = { sub, email, email_verified: String(alias === 'trusted') }
+    const arrived = await goThrough(browser, upstream, entry(alias), said)
+    const step =
+      alias === 'trusted'
+        ? arrived
+        : await browser.follow(await browser.submit(arrived, { password: PASSWORD }))
+    expect(step.heading).toBe('One more step')
+    const before = await loginsOf(user.id)
+    expect(await accountsOf(user.id)).toEqual([])
+    expect(await app.events()).toEqual([])
+    const [stored] = (
+      await app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
+    ).slice(-1)
+    expect(stored?.proof).toMatchObject({ user_id: user.id, deed: expect.any(String) })
+    expect(JSON.stringify(stored)).not.toContain(email)
+    expect((await browser.submit(step, { code: '000000' })).status).toBe(401)
+    expect((await refusal())[0]?.[2]).toBe('wrong_code')
+    expect(await accountsOf(user.id)).toEqual([])
+    const page = await browser.follow(await browser.submit(step, { code: code() }))
+    expect(await whoIs(page)).toBe(user.id)
+    expect(await accountsOf(user.id)).toMatchObject([{ subject: sub, label: email }])
+    expect(await loginsOf(user.id)).toHaveLength(before.length + 1)
+    expect(await refusal()).toMatchObject([['user.updated', user.id, { fields: ['external_accounts'] }]])
+    expect((await browser.submit(step, { code: code() })).status).toBe(400)
+    expect(await accountsOf(user.id)).toHaveLength(1)
+  })
+
+  test('is asked for it once linked, too: a provider stands for the password alone', async () => {
+    const { user, sub, email, code, browser } = await guarded()
+    const proof = await goThrough(browser, upstream, entry('asking'), { sub, email })
+    const step = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
+    await browser.follow(await browser.submit(step, { code: code() }))
+    app.clock.advance(30_000)
+    await app.events()
+    const later = fresh()
+    const again = await goThrough(later, upstream, entry('asking'), { sub, email })
+    expect(again.heading).toBe('One more step')
+    expect((await later.get('/account')).heading).toBe('Sign in')
+    const silent = answerOf(await later.get(authorizeUrl('app', { prompt: 'none' })))
+    expect(silent.error).toBe('login_required')
+    expect(await app.events()).toEqual([])
+    const page = await later.follow(await later.submit(again, { code: code() }))
+    const { acr, amr } = await codeRow(app, answerOf(page).code)
+    expect([await whoIs(page), acr, amr]).toEqual([user.id, '2', ['fed', 'otp', 'mfa']])
+  })
+
+  test('is not linked when somebody else signs in instead, nor through a provider that is gone by then', async () => {
+    const { user, sub, email, code, browser } = await guarded()
+    const other = await addUser(app, `other-${sub}`)
+    const login = await browser.get(authorizeUrl('app'))
+    const way = `/oauth/social/asking?request=${formOf(login).fields.request}`
+    const proof = await goThrough(browser, upstream, way, { sub, email })
+    expect((await browser.follow(await browser.submit(proof, { password: PASSWORD }))).heading).toBe(
+      'One more step',
+    )
+    expect(await whoIs(await signIn(browser, login, other.username))).toBe(other.id)
+    expect((await accountsOf(user.id)).concat(await accountsOf(other.id))).toEqual([])
+    await addProvider(app, 'fleeting', { client_id: 'fleeting' })
+    const again = fresh()
+    const asked = await goThrough(again, upstream, entry('fleeting'), { sub, email })
+    const step = await again.follow(await again.submit(asked, { password: PASSWORD }))
+    await app.admin('PUT', '/identity-providers/fleeting', { enabled: false })
+    const late = await again.submit(step, { code: code() })
+    expect([late.status, late.location]).toEqual([400, undefined])
+    expect(await accountsOf(user.id)).toEqual([])
+    expect((await app.events()).map(({ type }) => type)).not.toContain('user.updated')
+  })
+
+  test('or has to have one: the link waits for the enrolment, over a restart', async () => {
+    const strict = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
+    await addClient(app, 'guarded-app', { organization_id: strict.id })
+    await addProvider(app, 'guarded-id', { organization_id: strict.id, client_id: 'guarded' })
+    const { sub, email } = somebody()
+    const user = await addUser(app, sub, { organization_id: strict.id })
+    const at = authorizeUrl('guarded-app').replace('/oauth/authorize', '/oauth/social/guarded-id')
+    const browser = openBrowser(restarting(app))
+    const proof = await goThrough(browser, upstream, at, { sub, email })
+    const choice = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
+    expect(choice.heading).toBe('Protect your account')
+    expect(await accountsOf(user.id)).toEqual([])
+    const { page } = await enrolTotp(app, browser, choice)
+    expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
+    expect(await whoIs(await browser.get(linkWith(page, '/oauth/enrol')))).toBe(user.id)
+    // Somebody whom the provider brings enrols one as well, before anything is a login.
+    const newcomer = fresh()
+    const first = await goThrough(newcomer, upstream, at, somebody())
+    expect(first.heading).toBe('Protect your account')
+    expect((await newcomer.get('/account?organization=guarded')).heading).toBe('Sign in')
   })
 })
 

@@ -1,0 +1,58 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import {
+  type ExternalAccount,
+  findAccount,
+  insertAccount,
+} from '#src/directory/identity-providers/account-store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Transaction } from '#src/storage/store.ts'
+
+/** An account at a provider. */
+export type Elsewhere = Pick<ExternalAccount, 'provider_id' | 'subject' | 'label'>
+
+type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
+
+/** Links the account to the user. Whether that is new: a second arrival at the same moment may have done so already. */
+export const linkAccount = async (
+  { clock }: Pick<Context, 'clock'>,
+  tx: Transaction,
+  account: Elsewhere,
+  { id: user_id, organization_id }: Pick<Owner, 'id' | 'organization_id'>,
+): Promise<boolean> => {
+  if (await findAccount(tx, account)) return false
+  await insertAccount(tx, { ...account, user_id, organization_id, created_at: clock.now() })
+  return true
+}
+
+/** The same, with the event: another way in changes the user. */
+export const linkOwnAccount = async (
+  context: Context,
+  tx: Transaction,
+  account: Elsewhere,
+  user: Owner,
+  origin: Origin,
+): Promise<void> => {
+  if (await linkAccount(context, tx, account, user))
+    await recordLink(context, tx, user, { linked: account.provider_id }, origin)
+}
+
+/** A link made or ended changes the user. */
+export const recordLink = (
+  context: Context,
+  tx: Transaction,
+  user: Owner,
+  change: { linked: string } | { unlinked: string },
+  origin: Origin,
+): Promise<void> =>
+  record(context, tx, {
+    type: 'user.updated',
+    actor: { id: user.id, email: user.email },
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    metadata: { fields: ['external_accounts'], ...change },
+    subject_id: user.id,
+  })

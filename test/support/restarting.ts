@@ -1,0 +1,23 @@
+import { createApp } from '#src/app.ts'
+import { openSqlite } from '#src/storage/sqlite.ts'
+import type { Store } from '#src/storage/store.ts'
+import type { TestApp } from './app.ts'
+
+/**
+ * The same server, started anew for every single request: nothing but its files outlives a step. A flow that is walked through
+ * it has seen a restart between any two of its steps (R-24).
+ */
+export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => ({
+  context: app.context,
+  call: async (path, { ip = '127.0.0.1', ...init } = {}) => {
+    const { ports: _, ...base } = app.context
+    const store = await openSqlite({ path: (base.store as Store & { path: string }).path })
+    try {
+      const { fetch } = await createApp({ ...base, store })
+      const request = new Request(new URL(path, base.config.url), { redirect: 'manual', ...init })
+      return await fetch(request, { requestIP: () => ({ address: ip, port: 40_000, family: 'IPv4' }) })
+    } finally {
+      await store.close()
+    }
+  },
+})
