@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { normalizeAddress } from '#src/http/client-address.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
-import { isPlain } from '#src/lib/text.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { eventTypes } from './types.ts'
 
 export const AuditEvent = z.object({
@@ -28,15 +27,10 @@ const moment = (time_of_day: string) =>
     .union([z.iso.datetime({ offset: true }), z.iso.date()], TIME)
     .transform(text => Date.parse(text.includes('T') ? text : `${text}T${time_of_day}Z`))
 
-const reference = z
-  .string()
-  .max(256, 'At most 256 characters.')
-  .refine(isPlain, 'Control characters are not allowed.')
-
 export const ListEvents = listQuery({
   type: z.enum(eventTypes, 'One of the event types of the documentation, such as user.login.').optional(),
-  actor_id: reference.optional(),
-  target_id: reference.optional(),
+  actor_id: idFilter.optional(),
+  target_id: idFilter.optional(),
   ip_address: z
     .string()
     .transform((text, issues) => {
@@ -45,7 +39,7 @@ export const ListEvents = listQuery({
       return address ?? z.NEVER
     })
     .optional(),
-  organization_id: reference.optional(),
+  organization_id: idFilter.optional(),
   from: moment('00:00:00').optional(),
   to: moment('23:59:59.999').optional(),
 })

@@ -14,6 +14,7 @@ import { findUserForLogin, roleNamesOf } from '#src/directory/users/store.ts'
 import { empty, json } from '#src/http/answer.ts'
 import { readJson } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { digits } from '#src/http/list.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
@@ -251,7 +252,7 @@ export const controls: Record<string, Control> = {
   'GET /dev/events': async (state, call) => {
     const query = queryOf(call)
     const type = parse(oneOf(eventTypes).optional(), query.get('type') ?? undefined)
-    const after = parse(integer(0, Number.MAX_SAFE_INTEGER), Number(query.get('after') ?? 0))
+    const after = parse(integer(0, Number.MAX_SAFE_INTEGER), digits(query.get('after') ?? '0'))
     const filter = { type, organization_id: await scopeOf(state, call) }
     if (call.request.headers.get('accept')?.includes('text/event-stream'))
       return eventStream(state.context, { after, filter, signal: call.request.signal })

@@ -1,11 +1,25 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
 import { type Keyset, openCursor, sealCursor } from '#src/lib/cursor.ts'
+import { isPlain } from '#src/lib/text.ts'
+
+/** Decimal digits and nothing else: `Number` would read `0x10`, `1e1` and blanks too. */
+export const digits = (text: unknown): unknown =>
+  typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : text
+
+/** An id that a list is filtered by. An empty one is a slip, and must not pass for none. */
+export const idFilter = z
+  .string()
+  .min(1, 'An id.')
+  .max(256, 'At most 256 characters.')
+  .refine(isPlain, 'Control characters are not allowed.')
+
+const LIMIT = 'A whole number from 1 to 100.'
 
 /** limit, cursor and order: what every list takes (decisions.md section 2). */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
-    limit: z.coerce.number('A whole number from 1 to 100.').int().min(1).max(100).default(20),
+    limit: z.preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 })).default(20),
     cursor: z.string().optional(),
     order: z.enum(['asc', 'desc']).default('desc'),
     ...shape,

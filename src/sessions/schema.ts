@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { listOf, listQuery } from '#src/http/list.ts'
-import { isPlain } from '#src/lib/text.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 
 const time = z.iso.datetime()
 
@@ -19,17 +18,10 @@ export const SessionAnswer = z.object({
 })
 export type SessionAnswer = z.output<typeof SessionAnswer>
 
-// An empty filter is a slip, and must not pass for none.
-const reference = z
-  .string()
-  .min(1, 'An id.')
-  .max(256, 'At most 256 characters.')
-  .refine(isPlain, 'Control characters are not allowed.')
-
 const filters = {
-  user_id: reference.optional(),
-  client_id: reference.optional(),
-  organization_id: reference.optional(),
+  user_id: idFilter.optional(),
+  client_id: idFilter.optional(),
+  organization_id: idFilter.optional(),
 }
 
 export const ListSessions = listQuery(filters)

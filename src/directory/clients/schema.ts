@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, integer, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
@@ -157,7 +157,7 @@ export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
 
 export const ListClients = listQuery({
   type: oneOf(types).optional(),
-  organization_id: z.string().optional(),
+  organization_id: idFilter.optional(),
 })
 export type ListClients = z.output<typeof ListClients>
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, line, lines, reference, set, time } from '#src/directory/fields.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
 import type { GroupWithRoles } from './store.ts'
 
@@ -51,7 +51,7 @@ export const groupAnswer = (group: GroupWithRoles): z.output<typeof Group> => ({
   updated_at: iso(group.updated_at),
 })
 
-export const ListGroups = listQuery({ organization_id: z.string().optional() })
+export const ListGroups = listQuery({ organization_id: idFilter.optional() })
 export type ListGroups = z.output<typeof ListGroups>
 
 export const GroupList = listOf(Group)

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { flag, integer, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
@@ -243,7 +243,7 @@ export const providerAnswer = (
 
 export const ListIdentityProviders = listQuery({
   type: oneOf(types).optional(),
-  organization_id: reference.optional(),
+  organization_id: idFilter.optional(),
 })
 export type ListIdentityProviders = z.output<typeof ListIdentityProviders>
 

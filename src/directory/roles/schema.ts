@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { count, flag, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Role as Row } from './store.ts'
@@ -55,7 +55,7 @@ export const roleAnswer = (role: Row): z.output<typeof Role> => ({
   updated_at: iso(role.updated_at),
 })
 
-export const ListRoles = listQuery({ organization_id: z.string().optional() })
+export const ListRoles = listQuery({ organization_id: idFilter.optional() })
 export type ListRoles = z.output<typeof ListRoles>
 
 export const RoleList = listOf(Role)

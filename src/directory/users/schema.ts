@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, line, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { listOf, listQuery } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { MAX_PASSWORD_BYTES } from './password.ts'
@@ -144,8 +144,8 @@ export const ListUsers = listQuery({
   sort: oneOf(userSorts).default('created_at'),
   search: z.string().trim().pipe(line(256)).optional(),
   enabled: switched.optional(),
-  organization_id: reference.optional(),
-  role: line(128).optional(),
+  organization_id: idFilter.optional(),
+  role: line(128, 1).optional(),
   email_verified: switched.optional(),
 })
 export type ListUsers = z.output<typeof ListUsers>

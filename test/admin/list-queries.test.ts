@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'bun:test'
+import type { z } from 'zod'
+import { startApp } from '#test/support/app.ts'
+
+const app = await startApp()
+const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
+/** Every list there is: a new one cannot be missed. Its path's ids are nobody's: the query is looked at before them. */
+const lists = app.routes
+  .filter(({ method, query }) => method === 'GET' && 'limit' in shapeOf(query))
+  .map(({ path, query }) => ({
+    path: path.replace(/^\/api\/v1\/admin/, '').replace(/:\w+|\{\w+\}/g, 'nobody'),
+    names: Object.keys(shapeOf(query)),
+  }))
+const statusOf = async (path: string): Promise<[string, number]> => [
+  path,
+  (await app.admin('GET', path)).status,
+]
+
+test('there are lists to look at', () => {
+  expect(lists.length).toBeGreaterThan(8)
+})
+
+describe.each(lists)('$path', ({ path, names }) => {
+  test.each([
+    '0x10',
+    '1e1',
+    ' 5 ',
+    '%205',
+    '+5',
+    '%2B5',
+    '5.0',
+    '-1',
+    '',
+    '0',
+    '101',
+    '٥',
+    '1_0',
+    'Infinity',
+  ])('limit=%s is no number from 1 to 100', async limit => {
+    expect(await statusOf(`${path}?limit=${limit}`)).toEqual([`${path}?limit=${limit}`, 422])
+  })
+
+  test('an empty filter is a slip, and is refused: it never stands for no filter', async () => {
+    // An empty cursor is a bad one; every name contains an empty search.
+    for (const name of names.filter(each => each !== 'cursor' && each !== 'search'))
+      expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])
+    if (!path.includes('nobody')) expect((await statusOf(`${path}?cursor=`))[1]).toBe(400)
+  })
+})
+
+test('sessions are not revoked by an empty filter', async () => {
+  for (const name of ['user_id', 'client_id', 'organization_id'])
+    expect((await app.admin('DELETE', `/sessions?${name}=`)).status).toBe(422)
+})
