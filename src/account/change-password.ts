@@ -1,11 +1,12 @@
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { ChangePassword } from '#src/http/page-data.ts'
 import { type RenderOptions, render } from '#src/http/pages.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf, personOf } from '#src/oauth/step-pages.ts'
+import { personOf } from '#src/oauth/step-pages.ts'
 import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { accountToken, enter, openForm, type Person, permit } from './person.ts'
@@ -19,7 +20,7 @@ const page = (
   render(
     'change-password',
     {
-      brand: brandOf(person.organization),
+      brand: brandOf(context, person.organization),
       request_id: call.request_id,
       action: '/account/change-password',
       csrf_token: accountToken(context, person),

@@ -122,6 +122,6 @@ export const postDelete =
   }
 
 export const getDeleted =
-  () =>
+  (context: Context) =>
   async (call: Call): Promise<Response> =>
     render('deleted', { brand: houseBrand(context), request_id: call.request_id }, { locale: call.locale })

@@ -1,12 +1,12 @@
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { Call } from '#src/http/call.ts'
 import type { AccountFrame } from '#src/http/page-data.ts'
-import { brandOf } from '#src/oauth/step-pages.ts'
 import { accountToken, type Person } from './person.ts'
 
 /** What stands around every page of a person's own. */
 export const frameOf = (context: Context, call: Call, person: Person): AccountFrame => ({
-  brand: brandOf(person.organization),
+  brand: brandOf(context, person.organization),
   request_id: call.request_id,
   csrf_token: accountToken(context, person),
   logout_action: '/account/logout',

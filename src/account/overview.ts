@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
 import { render } from '#src/http/pages.ts'
+import { houseBrand } from '#src/http/themes.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { personOf } from '#src/oauth/step-pages.ts'
@@ -86,10 +87,10 @@ export const postLogout =
   }
 
 export const getSignedOut =
-  () =>
+  (context: Context) =>
   async (call: Call): Promise<Response> =>
     render(
       'logged-out',
-      { brand: { name: 'Gatehouse' }, request_id: call.request_id, login_url: '/account' },
+      { brand: houseBrand(context), request_id: call.request_id, login_url: '/account' },
       { locale: call.locale },
     )

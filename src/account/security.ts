@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factor-store.ts'
 import { recordFactors, removeFactor } from '#src/directory/users/factors.ts'
@@ -8,7 +9,7 @@ import { render } from '#src/http/pages.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { advance, seeOther } from '#src/oauth/advance.ts'
 import { accountRequest, flowOf } from '#src/oauth/flow.ts'
-import { brandOf, personOf } from '#src/oauth/step-pages.ts'
+import { personOf } from '#src/oauth/step-pages.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
@@ -124,7 +125,7 @@ export const postRecoveryCodes =
     return render(
       'recovery-codes',
       {
-        brand: brandOf(person.organization),
+        brand: brandOf(context, person.organization),
         request_id: call.request_id,
         user: personOf(user),
         codes,

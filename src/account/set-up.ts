@@ -1,5 +1,6 @@
 import { nobody } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
@@ -12,7 +13,6 @@ import type { SetUp } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf } from '#src/oauth/step-pages.ts'
 import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
@@ -38,7 +38,7 @@ const page = async (
   return render(
     'set-up',
     {
-      brand: brandOf(organization),
+      brand: brandOf(context, organization),
       request_id: call.request_id,
       action,
       token,

@@ -29,6 +29,7 @@ const holderOf = async ({ store }: Context, { user_id, organization_id }: Link):
 }
 
 const page = (
+  context: Context,
   call: Call,
   { action, token, csrf_token }: LinkPage,
   { user, organization }: Holder,
@@ -56,7 +57,7 @@ export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, kind)
-    return withCookies(page(call, opened, await holderOf(context, opened.link)), opened.cookies)
+    return withCookies(page(context, call, opened, await holderOf(context, opened.link)), opened.cookies)
   }
 
 export const postSignIn =
@@ -71,7 +72,7 @@ export const postSignIn =
       ask_current: false,
       origin: call,
     })
-    if (again) return page(call, opened, holder, again)
+    if (again) return page(context, call, opened, holder, again)
     const visitor = visitorOf(context, call)
     const flow = await flowOf(context, accountRequest(organization.id))
     const { stored } = await storeFlow(context, visitor, flow)

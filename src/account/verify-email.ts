@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { updateUser } from '#src/directory/users/service.ts'
 import { findUser } from '#src/directory/users/store.ts'
@@ -9,7 +10,6 @@ import { render } from '#src/http/pages.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { brandOf } from '#src/oauth/step-pages.ts'
 import { checkThrottle, countFailure } from '#src/sign-in/throttle.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import { openForm, permit } from './person.ts'
@@ -33,7 +33,7 @@ const page = async (
   return render(
     'verify-email',
     {
-      brand: brandOf(organization),
+      brand: brandOf(context, organization),
       request_id: call.request_id,
       email: user.email,
       ...(!done && { form: { action, token, csrf_token } }),

@@ -2,14 +2,20 @@ import { createHash } from 'node:crypto'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 const files = embed('templates', ['.css', '.js', '.svg'])
-const types: Record<string, string> = {
+const types = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
+  png: 'image/png',
+  webp: 'image/webp',
+  jpg: 'image/jpeg',
+  woff2: 'font/woff2',
 }
+export type AssetType = keyof typeof types
+export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
 
 const urls = new Map<string, string>()
-const by_url = new Map<string, { body: string; type: string }>()
+const by_url = new Map<string, { body: string; type: AssetType }>()
 
 const load = (): void => {
   for (const [path, body] of Object.entries(files)) {
@@ -17,7 +23,7 @@ const load = (): void => {
     const hash = createHash('sha256').update(body).digest('hex').slice(0, 12)
     const url = `/assets/${path.slice(0, dot)}.${hash}${path.slice(dot)}`
     urls.set(path, url)
-    by_url.set(url, { body, type: types[path.slice(dot + 1)] ?? 'application/octet-stream' })
+    by_url.set(url, { body, type: path.slice(dot + 1) as AssetType })
   }
 }
 
@@ -27,17 +33,30 @@ export const assetUrl = (path: string): string | undefined => {
   return urls.get(path)
 }
 
+export const FOR_EVER = 'public, max-age=31536000, immutable'
+/** For what others wrote: opened as a document, a picture can neither script nor load. */
+export const HARMLESS = {
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
+
+export const assetAnswer = (
+  body: string | Uint8Array<ArrayBuffer>,
+  type: AssetType,
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(body, {
+    headers: {
+      'content-type': types[type],
+      'cache-control': FOR_EVER,
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+      ...headers,
+    },
+  })
+
 /** The answer for a path under `/assets/`; undefined when no such file is embedded. */
 export const asset = (pathname: string): Response | undefined => {
   if (urls.size === 0) load()
   const found = by_url.get(pathname)
-  if (!found) return undefined
-  return new Response(found.body, {
-    headers: {
-      'content-type': found.type,
-      'cache-control': 'public, max-age=31536000, immutable',
-      'x-content-type-options': 'nosniff',
-      'cross-origin-resource-policy': 'same-origin',
-    },
-  })
+  return found && assetAnswer(found.body, found.type)
 }

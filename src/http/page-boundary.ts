@@ -5,6 +5,7 @@ import { asAppError } from './answer.ts'
 import { type Call, callOf } from './call.ts'
 import type { ErrorPage } from './page-data.ts'
 import { render } from './pages.ts'
+import { houseBrand } from './themes.ts'
 
 type ErrorPageCode = ErrorPage['code']
 
@@ -41,7 +42,7 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
 
 /** The error boundary of every route that a browser walks: whatever is thrown becomes a page with the request's id. */
 export const pageBoundary =
-  (context: Pick<Context, 'log'>, handle: (call: Call) => Promise<Response>) =>
+  (context: Pick<Context, 'config' | 'clock' | 'log'>, handle: (call: Call) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
     const call = callOf(request)
     try {
@@ -56,9 +57,13 @@ export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
 /** Any failure as a page. */
-export const errorPage = (context: Pick<Context, 'log'>, call: Call, error: unknown): Response => {
+export const errorPage = (
+  context: Pick<Context, 'config' | 'clock' | 'log'>,
+  call: Call,
+  error: unknown,
+): Response => {
   const { locale } = call
-  const common = { brand: { name: 'Gatehouse' }, request_id: call.request_id }
+  const common = { brand: houseBrand(context), request_id: call.request_id }
   if (error instanceof PageError) {
     const { code, status, retry_url } = error
     return render('error', { ...common, code, ...(retry_url && { retry_url }) }, { locale, status })

@@ -9,9 +9,21 @@ export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey
     : never
   : never
 
-/** What every page needs. `name` is the organization's display name; an unknown `theme` is the default one. */
+/**
+ * Whose page it is. `name` is the organization's display name; `theme` a built-in one, an unknown one is the default;
+ * `sheets` are the addresses of what is laid over it, the last one wins; `logo_dark` stands for `logo` where all is dark.
+ */
+export interface Brand {
+  name: string
+  theme?: string
+  sheets?: string[]
+  logo?: string
+  logo_dark?: string
+}
+
+/** What every page needs. */
 export interface Common {
-  brand: { name: string; theme?: string; logo?: string }
+  brand: Brand
   /** Shown beside errors, so that a person can quote it. */
   request_id?: string
 }

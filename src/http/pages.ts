@@ -16,7 +16,7 @@ const headers = {
   'content-type': 'text/html; charset=utf-8',
   // No form-action: Chromium applies it to each redirect that follows a POST, the client's own included.
   'content-security-policy':
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; font-src 'self'; " +
+    "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'x-content-type-options': 'nosniff',
@@ -54,6 +54,7 @@ export const render = <Page extends keyof Pages>(
   const t = translator(locale)
   const title = titleOf(page, data, t)
   const theme = assetUrl(`themes/${data.brand.theme}.css`) ?? assetUrl('themes/default.css')
+  const sheets = [theme, assetUrl('style.css'), ...(data.brand.sheets ?? [])]
   const view = {
     ...data,
     ...viewTools(locale, t),
@@ -61,7 +62,7 @@ export const render = <Page extends keyof Pages>(
     is_own: isOwn(page),
     t,
     title,
-    theme,
+    sheets,
     locale,
     dir: direction(locale),
     url: assetUrl,

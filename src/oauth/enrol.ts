@@ -62,6 +62,7 @@ export const postEnrol =
         if (!codes) return advance(context, then, settled, 'post')
         const continue_url = `/oauth/enrol?request=${flow.handle}`
         return show(
+          context,
           'recovery-codes',
           then,
           settled,

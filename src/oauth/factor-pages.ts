@@ -34,6 +34,7 @@ export const secondFactorPage = async (
   const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
   const challenge = challengeOf(context, 'second_factor', roundOf(flow))
   return show(
+    context,
     'second-factor',
     visitor,
     flow,
@@ -83,7 +84,7 @@ export const enrolPage = async (
   if (!kind) {
     const choices = kinds.map(name => ({ kind: name, url: `${address}&kind=${name}` }))
     const reason = flow.request.enrol ? 'chosen' : isProven(flow) ? 'required' : 'step_up'
-    return show('enrol', visitor, flow, { user, reason, choices, ...leave }, undefined)
+    return show(context, 'enrol', visitor, flow, { user, reason, choices, ...leave }, undefined)
   }
   const form = {
     action: '/oauth/enrol',
@@ -94,7 +95,7 @@ export const enrolPage = async (
   }
   if (kind === 'totp') {
     const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)
-    return show('enrol-totp', visitor, flow, { ...form, ...set_up }, again as Again<'enrol-totp'>)
+    return show(context, 'enrol-totp', visitor, flow, { ...form, ...set_up }, again as Again<'enrol-totp'>)
   }
   const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
   const challenge = challengeOf(context, 'enrol', roundOf(flow))
@@ -105,5 +106,5 @@ export const enrolPage = async (
     { ...login, id: login.user_id },
     passkeys,
   )
-  return show('enrol-passkey', visitor, flow, { ...form, options }, again as Again<'enrol-passkey'>)
+  return show(context, 'enrol-passkey', visitor, flow, { ...form, options }, again as Again<'enrol-passkey'>)
 }

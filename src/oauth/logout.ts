@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -7,6 +8,7 @@ import { clearCookie, cookieNames, loginHash, withCookies } from '#src/http/cook
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import type { Common } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
+import { houseBrand } from '#src/http/themes.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
@@ -16,7 +18,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { type LoggedIn, logOut } from '#src/sessions/service.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { seeOther } from './advance.ts'
-import { brandOf, personOf } from './step-pages.ts'
+import { personOf } from './step-pages.ts'
 
 const PATH = '/oauth/logout'
 /** What goes on to the confirmation and from a POST to our GET. */
@@ -133,7 +135,7 @@ const common = async (
 ): Promise<Common & { client_name?: string }> => {
   const organization = await findOrganization(context.store, client?.organization_id ?? DEFAULT_ORGANIZATION)
   return {
-    brand: organization ? brandOf(organization) : { name: 'Gatehouse' },
+    brand: organization ? brandOf(context, organization) : houseBrand(context),
     request_id: call.request_id,
     ...(client && { client_name: client.name || client.client_id }),
   }

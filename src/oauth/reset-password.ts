@@ -20,6 +20,7 @@ const page = (
 ): Response => {
   const { login_hint } = flow.request
   return show(
+    context,
     'reset-password',
     visitor,
     flow,

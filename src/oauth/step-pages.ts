@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
-import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
 import type { Common, Pages, Person } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -16,11 +17,6 @@ export interface Again<Page extends keyof Pages> {
   headers?: Record<string, string>
 }
 
-export const brandOf = (organization: Organization): Common['brand'] => {
-  const { theme } = settingsOf(organization)
-  return { name: organization.display_name, ...(theme && { theme }) }
-}
-
 export const personOf = (user: Pick<Subject, 'first_name' | 'last_name' | 'username' | 'email'>): Person => ({
   name: `${user.first_name} ${user.last_name}`.trim(),
   username: user.username,
@@ -28,6 +24,7 @@ export const personOf = (user: Pick<Subject, 'first_name' | 'last_name' | 'usern
 })
 
 export const show = <Page extends keyof Pages>(
+  context: Context,
   page: Page,
   { call }: Visitor,
   { organization }: StoredFlow,
@@ -36,7 +33,12 @@ export const show = <Page extends keyof Pages>(
 ): Response =>
   render(
     page,
-    { brand: brandOf(organization), request_id: call.request_id, ...data, ...again?.data } as Pages[Page],
+    {
+      brand: brandOf(context, organization),
+      request_id: call.request_id,
+      ...data,
+      ...again?.data,
+    } as Pages[Page],
     { ...again, locale: call.locale },
   )
 
@@ -65,6 +67,7 @@ export const loginPage = async (
   if (other) return other
   const providers = await listButtons(context.store, flow.organization.id, flow.handle)
   return show(
+    context,
     'login',
     visitor,
     flow,
@@ -94,6 +97,7 @@ export const selectAccountPage = (
   logins: readonly Subject[],
 ): Response =>
   show(
+    context,
     'select-account',
     visitor,
     flow,
@@ -115,6 +119,7 @@ export const changePasswordPage = (
   again?: Again<'change-password'>,
 ): Response =>
   show(
+    context,
     'change-password',
     visitor,
     flow,
@@ -138,6 +143,7 @@ export const consentPage = (
 ): Response => {
   const { request, client } = flow
   return show(
+    context,
     'consent',
     visitor,
     flow,

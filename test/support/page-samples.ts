@@ -6,8 +6,14 @@ export type Sample = {
 }[keyof Pages]
 
 const brand = { name: 'Northwind Labs' }
-const logo =
-  'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 36"%3E%3Cpath fill="%230a7d6c" d="M0 18a18 18 0 0 1 36 0zM54 18a18 18 0 0 0 36 0zM27 36a18 18 0 0 1 36 0z"/%3E%3C/svg%3E'
+/** What the preview serves at these addresses. */
+export const logos = Object.fromEntries(
+  Object.entries({ light: '#0a7d6c', dark: '#5fd6c2' }).map(([scheme, fill]) => [
+    `/assets/organizations/org_sample/${scheme}.svg`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 36"><path fill="${fill}" d="M0 18a18 18 0 0 1 36 0zM54 18a18 18 0 0 0 36 0zM27 36a18 18 0 0 1 36 0z"/></svg>`,
+  ]),
+)
+const [logo = '', logo_dark = ''] = Object.keys(logos)
 const request_id = 'req_0199f2c4-7d1e-7b60-9a53-4f1c2b8e6d70'
 const form = { csrf_token: 'csrf-3Vb', request: 'request-8Qx' }
 const ada = { name: 'Ada Lovelace', username: 'ada', email: 'ada@northwind.example' }
@@ -226,7 +232,7 @@ export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
   { page: 'login', state: 'account', data: { brand, ...form, action: '/oauth/login' } },
   { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
-  { page: 'login', state: 'logo', data: { ...login, brand: { ...brand, logo } } },
+  { page: 'login', state: 'logo', data: { ...login, brand: { ...brand, logo, logo_dark } } },
   {
     page: 'login',
     state: 'refused',

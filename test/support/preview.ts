@@ -1,10 +1,11 @@
 // Every page in every state, with sample data.
-//   bun test/support/preview.ts                  serves them (`?theme=ember`, `?dir=rtl`)
+//   bun test/support/preview.ts                  serves them (`?theme=ember`, `?accent=2b8a3e`, `?dir=rtl`)
 //   bun test/support/preview.ts FOLDER [PATTERN] writes screenshots: phone and desktop, light and dark, right to left, themes
 import { chromium } from 'playwright-core'
+import { accentAsset, accentUrl } from '#src/http/accent.ts'
 import { asset } from '#src/http/assets.ts'
 import { render } from '#src/http/pages.ts'
-import { samples } from './page-samples.ts'
+import { logos, samples } from './page-samples.ts'
 
 const [folder, pattern = ''] = process.argv.slice(2)
 const nameOf = (sample: (typeof samples)[number]) => `${sample.page}.${sample.state}`
@@ -14,11 +15,15 @@ const server = Bun.serve({
   fetch: async request => {
     const url = new URL(request.url)
     const sample = samples.find(candidate => url.pathname === `/${nameOf(candidate)}`)
-    if (!sample) return asset(url.pathname) ?? index()
+    const logo = logos[url.pathname]
+    if (logo) return new Response(logo, { headers: { 'content-type': 'image/svg+xml' } })
+    if (!sample) return asset(url.pathname) ?? accentAsset(url.pathname) ?? index()
     const theme = url.searchParams.get('theme') ?? 'default'
+    const accent = url.searchParams.get('accent')
+    const sheets = accent ? [accentUrl(`#${accent}`)] : []
     const page = render(
       sample.page,
-      { ...sample.data, brand: { ...sample.data.brand, theme } },
+      { ...sample.data, brand: { ...sample.data.brand, theme, sheets } },
       { status: sample.status ?? 200 },
     )
     const html = await page.text()

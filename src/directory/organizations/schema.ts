@@ -4,7 +4,9 @@ import { listOf, listQuery } from '#src/http/list.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
-import { iso } from '#src/lib/text.ts'
+import { PICTURE_LIMIT, readPicture } from '#src/lib/picture.ts'
+import { iso, isPlain } from '#src/lib/text.ts'
+import { isAddress, STYLE_LIMIT } from './address.ts'
 import type { Organization as Row } from './store.ts'
 
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
@@ -26,6 +28,26 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
+const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
+
+const picture = z
+  .string(PICTURE)
+  .refine(text => isAddress(text) || readPicture(text) !== undefined, PICTURE)
+  .meta({ description: PICTURE })
+
+const COLOR = 'A colour of six hexadecimal digits, such as #2b50d8.'
+const color = z
+  .string(COLOR)
+  .regex(/^#[0-9a-f]{6}$/i, COLOR)
+  .overwrite(text => text.toLowerCase())
+
+const STYLE = `CSS of at most ${STYLE_LIMIT / 1024} KiB; it can load nothing from other servers.`
+const style = z
+  .string(STYLE)
+  .overwrite(text => text.replaceAll('\r\n', '\n'))
+  .refine(text => text.trim() !== '' && isPlain(text) && Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
+  .meta({ description: STYLE })
+
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
 
 /** Partial, as stored and as sent. In a PUT null takes a setting back to its default. */
@@ -36,6 +58,11 @@ export const Settings = z.strictObject(
     mfa_required: nullable(flag),
     /** Whether users may delete themselves on their own pages. */
     self_deletion: nullable(flag),
+    /** Kept apart from the other settings (assets.ts); answers carry their addresses. */
+    logo: nullable(picture),
+    logo_dark: nullable(picture),
+    accent_color: nullable(color),
+    custom_css: nullable(style),
     allowed_domains: nullable(set(domain, 100)),
     password_policy: nullable(
       z.strictObject(

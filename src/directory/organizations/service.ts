@@ -12,6 +12,8 @@ import { whenTaken } from '#src/directory/store.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { insertAssets, removeAssets } from './asset-store.ts'
+import { addressesIn, takeAssets } from './assets.ts'
 import {
   type CreateOrganization,
   organizationItem,
@@ -70,16 +72,19 @@ export const createOrganization = (
   context.store.write(async tx => {
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
+    const id = input.id ?? newId('org', now)
+    const { settings, assets } = takeAssets(id, {}, input.settings)
     const organization = {
-      id: input.id ?? newId('org', now),
+      id,
       name,
       slug,
       display_name,
-      settings: mergeSettings({}, input.settings),
+      settings: mergeSettings({}, settings),
       created_at: now,
       updated_at: now,
     }
     await insertOrganization(tx, organization).catch(SLUG_TAKEN)
+    await insertAssets(tx, assets)
     await insertBuiltInRoles(tx, organization.id, now)
     await recordChange(context, tx, by, {
       type: 'organization.created',
@@ -99,7 +104,8 @@ export const updateOrganization = (
 ): Promise<Organization> =>
   context.store.write(async tx => {
     const organization = await getOrganization(tx, by.caller, reference)
-    const settings = mergeSettings(organization.settings, change.settings ?? {})
+    const { assets, ...given } = takeAssets(organization.id, organization.settings, change.settings ?? {})
+    const settings = mergeSettings(organization.settings, given.settings)
     const fields = changedFields(organizationItem(organization), { ...change, settings })
     refuse(readOnlyProblems(fields, writable))
     if (fields.length === 0) return organization
@@ -107,6 +113,8 @@ export const updateOrganization = (
     const { display_name = organization.display_name } = change
     const changed = { ...organization, name, slug, display_name, settings, updated_at: context.clock.now() }
     await saveOrganization(tx, changed).catch(SLUG_TAKEN)
+    await insertAssets(tx, assets)
+    await removeAssets(tx, organization.id, addressesIn(settings))
     await recordChange(context, tx, by, {
       type: 'organization.updated',
       target_id: organization.id,

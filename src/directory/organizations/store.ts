@@ -44,6 +44,10 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     session_ttl,
     mfa_required,
     self_deletion,
+    logo,
+    logo_dark,
+    accent_color,
+    custom_css,
     allowed_domains,
     password_policy: policy,
   } = settings as Settings
@@ -52,6 +56,10 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     session_ttl: session_ttl ? parseDuration(session_ttl) : undefined,
     mfa_required: mfa_required ?? false,
     self_deletion: self_deletion ?? false,
+    logo: logo ?? undefined,
+    logo_dark: logo_dark ?? undefined,
+    accent_color: accent_color ?? undefined,
+    custom_css: custom_css ?? undefined,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
     password_policy: {
       min_length: policy?.min_length ?? 8,
@@ -92,8 +100,9 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
  * hidden from now on and follow in batches, as does what hangs on the clients.
  */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
-  const { clients, groups, identity_providers, organizations, purges, roles } = tx.tables
+  const { clients, groups, identity_providers, organizations, organization_assets, purges, roles } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))
+  await tx.delete(organization_assets).where(eq(organization_assets.organization_id, id))
   await tx.delete(roles).where(eq(roles.organization_id, id))
   await tx.delete(groups).where(eq(groups.organization_id, id))
   await tx.delete(identity_providers).where(eq(identity_providers.organization_id, id))

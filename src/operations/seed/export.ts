@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import type { Context } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type Section, Seed, sections } from './schema.ts'
 import {
@@ -54,7 +55,9 @@ const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record
   )
   const clients = await allClients(q)
   return {
-    organizations,
+    organizations: await Promise.all(
+      organizations.map(async row => ({ ...row, settings: await withContents(q, row.settings) })),
+    ),
     roles: (await allRoles(q)).map(homed),
     users: (await allUsers(q)).map(({ password_hash, ...user }) => ({
       ...homed(user),

@@ -1,0 +1,16 @@
+export const STYLE_LIMIT = 32 * 1024
+
+const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(png|svg|webp|jpg|css)$/
+
+/** Where a picture or stylesheet of an organization is served: what it is follows from its hash. */
+export const addressOf = (organization_id: string, hash: string, type: string): string =>
+  `/assets/organizations/${organization_id}/${hash}.${type}`
+
+export const readAddress = (
+  text: string,
+): { organization_id: string; hash: string; type: string } | undefined => {
+  const [, organization_id, hash, type] = address.exec(text) ?? []
+  return organization_id && hash && type ? { organization_id, hash, type } : undefined
+}
+
+export const isAddress = (text: string): boolean => address.test(text)

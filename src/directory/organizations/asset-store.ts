@@ -1,0 +1,57 @@
+import { and, eq, notInArray, sql } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+import { addressOf, readAddress } from './address.ts'
+
+export type Asset = Tables['organization_assets']['$inferSelect']
+
+const { placeholder } = sql
+
+const selectAsset = prepared((q, { organization_assets: t }) =>
+  q
+    .select()
+    .from(t)
+    .where(
+      and(
+        eq(t.organization_id, placeholder('organization_id')),
+        eq(t.hash, placeholder('hash')),
+        eq(t.type, placeholder('type')),
+      ),
+    ),
+)
+
+export const readAsset = async (q: Queries, address: string): Promise<Asset | undefined> => {
+  const named = readAddress(address)
+  return named && (await selectAsset(q, named))[0]
+}
+
+/** From memory, some hundred of them, until a commit touches organizations. */
+export const findAsset = cached('organizations', readAsset, 200)
+
+export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): Promise<void> => {
+  if (assets.length === 0) return
+  await tx
+    .insert(tx.tables.organization_assets)
+    .values([...assets])
+    .onConflictDoNothing()
+}
+
+/** All of an organization but those at these addresses. */
+export const removeAssets = async (
+  tx: Transaction,
+  organization_id: OrganizationId,
+  kept: readonly string[],
+): Promise<void> => {
+  const { organization_assets: t } = tx.tables
+  const hashes = kept.flatMap(address => readAddress(address)?.hash ?? [])
+  await tx
+    .delete(t)
+    .where(
+      and(eq(t.organization_id, organization_id), hashes.length > 0 ? notInArray(t.hash, hashes) : undefined),
+    )
+}
+
+export const assetAddress = ({ organization_id, hash, type }: Asset): string =>
+  addressOf(organization_id, hash, type)

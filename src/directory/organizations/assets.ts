@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import type { Context } from '#src/context.ts'
+import { type AssetType, assetAnswer, HARMLESS } from '#src/http/assets.ts'
+import { type Detail, invalid } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { pictureUri, readPicture } from '#src/lib/picture.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { isAddress } from './address.ts'
+import { type Asset, assetAddress, findAsset, readAsset } from './asset-store.ts'
+import type { Settings } from './schema.ts'
+
+/** Settings that are too large to be read with each organization: they are stored by their hash, and the setting is their address. */
+const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
+type Kind = (typeof KINDS)[number]
+
+const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): Asset => {
+  const { type, bytes } =
+    kind === 'custom_css'
+      ? { type: 'css', bytes: Buffer.from(value) }
+      : (readPicture(value) ?? { type: '', bytes: Buffer.of() })
+  const hash = createHash('sha256').update(`${type}\n`).update(bytes).digest('hex').slice(0, 32)
+  return { organization_id, hash, type, body: bytes }
+}
+
+export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
+
+/** Settings as they are stored, and what of them is stored apart. 422 for an address that is not the setting's own: it may be sent back, nothing else. */
+export const takeAssets = (
+  organization_id: OrganizationId,
+  stored: Settings,
+  given: Settings,
+): { settings: Settings; assets: Asset[] } => {
+  const settings = { ...given }
+  const assets: Asset[] = []
+  for (const kind of KINDS) {
+    const value = given[kind]
+    if (!value) continue
+    if (isAddress(value)) {
+      if (value !== stored[kind]) throw invalid(notItsOwn(kind))
+      continue
+    }
+    const asset = assetOf(organization_id, kind, value)
+    assets.push(asset)
+    settings[kind] = assetAddress(asset)
+  }
+  return { settings, assets }
+}
+
+const notItsOwn = (kind: Kind): Detail => ({
+  field: `settings.${kind}`,
+  code: 'unknown_address',
+  message: 'Not the address of what is set here: give the content itself.',
+})
+
+/** The settings with the contents in the place of addresses, as they can be given to another instance. */
+export const withContents = async (q: Queries, settings: Settings): Promise<Settings> => {
+  const whole = { ...settings }
+  for (const kind of KINDS) {
+    const asset = await readAsset(q, settings[kind] ?? '')
+    if (asset)
+      whole[kind] = asset.type === 'css' ? asset.body.toString() : pictureUri({ ...asset, bytes: asset.body })
+  }
+  return whole
+}
+
+/** The answer for the address of an organization's picture or stylesheet; undefined once it is gone. */
+export const organizationAsset = async (
+  { store }: Pick<Context, 'store'>,
+  pathname: string,
+): Promise<Response | undefined> => {
+  const asset = isAddress(pathname) ? await findAsset(store, pathname) : undefined
+  return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, HARMLESS)
+}

@@ -1,0 +1,25 @@
+import type { Context } from '#src/context.ts'
+import { accentUrl } from '#src/http/accent.ts'
+import type { Brand } from '#src/http/page-data.ts'
+import { themeOf } from '#src/http/themes.ts'
+import { type Organization, settingsOf } from './store.ts'
+
+/** How the pages of an organization look: its theme, over that its colour, over that its own rules. */
+export const brandOf = (
+  base: Pick<Context, 'config' | 'clock' | 'log'>,
+  organization: Pick<Organization, 'display_name' | 'settings'>,
+): Brand => {
+  const { theme, accent_color, custom_css, logo, logo_dark } = settingsOf(organization)
+  const { theme: base_theme, sheets } = themeOf(base, theme)
+  return {
+    name: organization.display_name,
+    theme: base_theme,
+    sheets: [
+      ...sheets,
+      ...(accent_color ? [accentUrl(accent_color)] : []),
+      ...(custom_css ? [custom_css] : []),
+    ],
+    ...(logo && { logo }),
+    ...(logo_dark && { logo_dark }),
+  }
+}
