@@ -31,6 +31,14 @@ CREATE TABLE `organizations` (
 CREATE UNIQUE INDEX `organizations_slug` ON `organizations` (`slug`);
 CREATE INDEX `organizations_created` ON `organizations` (`created_at`,`id`);
 
+CREATE TABLE `organization_assets` (
+  `organization_id` text NOT NULL,
+  `hash` text NOT NULL,
+  `type` text NOT NULL,
+  `body` blob NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX `organization_assets_hash` ON `organization_assets` (`organization_id`,`hash`);
+
 CREATE TABLE `roles` (
   `id` text PRIMARY KEY NOT NULL,
   `organization_id` text NOT NULL,
@@ -190,8 +198,10 @@ CREATE TABLE `sessions` (
   `started_at` integer NOT NULL,
   `last_active_at` integer NOT NULL,
   `expires_at` integer NOT NULL,
+  `due_at` integer NOT NULL,
   `ends_by` integer,
   `ended_at` integer,
+  `refresh_hash` text,
   `tokens_valid_until` integer
 ) STRICT;
 CREATE INDEX `sessions_user` ON `sessions` (`user_id`,`ended_at`,`id`);
@@ -199,18 +209,7 @@ CREATE INDEX `sessions_client` ON `sessions` (`client_id`,`ended_at`,`id`);
 CREATE INDEX `sessions_organization` ON `sessions` (`organization_id`,`ended_at`,`id`);
 CREATE INDEX `sessions_all` ON `sessions` (`ended_at`,`id`);
 CREATE INDEX `sessions_login` ON `sessions` (`login_id`);
-CREATE INDEX `sessions_expires` ON `sessions` (`ended_at`,`expires_at`);
-
-CREATE TABLE `refresh_tokens` (
-  `token_hash` text PRIMARY KEY NOT NULL,
-  `session_id` text NOT NULL,
-  `created_at` integer NOT NULL,
-  `expires_at` integer NOT NULL,
-  `used_at` integer,
-  FOREIGN KEY (`session_id`) REFERENCES `sessions`(`id`) ON DELETE cascade
-) STRICT;
-CREATE INDEX `refresh_tokens_session` ON `refresh_tokens` (`session_id`);
-CREATE INDEX `refresh_tokens_expires` ON `refresh_tokens` (`expires_at`);
+CREATE INDEX `sessions_due` ON `sessions` (`ended_at`,`due_at`);
 
 CREATE TABLE `authorization_codes` (
   `code_hash` text PRIMARY KEY NOT NULL,

@@ -57,9 +57,9 @@ const findAccess = async (context: Context, text: string): Promise<Found | undef
 }
 
 const findRefresh = async (context: Context, text: string): Promise<Found | undefined> => {
-  const grant = await context.store.read(q => findRefreshGrant(q, text))
+  const grant = await context.store.read(q => findRefreshGrant(context, q, text))
   const isLive =
-    grant?.used_at === null &&
+    grant?.is_used === false &&
     grant.ended_at === null &&
     grant.enabled &&
     grant.expires_at > context.clock.now()

@@ -42,7 +42,7 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
     if (presented && presented.method !== 'none') await authenticateClient(context, presented)
     // An access token cannot be revoked, and sending one is no guess at a refresh token, which has no dot.
     if (token.includes('.')) return
-    const grant = await context.store.read(q => findRefreshGrant(q, token))
+    const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new WrongGuess('invalid_grant')
     if (presented && presented.client_id !== grant.client_id) return
     exchange.client_id = grant.client_id

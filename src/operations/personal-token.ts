@@ -39,6 +39,7 @@ export const issuePersonalToken = async (
     const scope = formatScope(scopes)
     const session = {
       id: session_id,
+      refresh_hash: null,
       user_id,
       email,
       client_id,

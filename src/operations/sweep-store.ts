@@ -1,4 +1,4 @@
-import { inArray, lte } from 'drizzle-orm'
+import { lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
@@ -24,7 +24,6 @@ type Expiring =
   | 'used_assertions'
   | 'links'
   | 'throttles'
-  | 'refresh_tokens'
 
 const expired =
   (name: Expiring | 'authorization_codes', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
@@ -32,22 +31,6 @@ const expired =
     const table = tx.tables[name]
     return removeSome(tx, table, key(tx), lte(table.expires_at, now - kept), BATCH)
   }
-
-/** The refresh tokens of a session may be many: they go before it, not all at once with it. */
-const tokensOfEnded: Removal = (tx, now) => {
-  const { refresh_tokens, sessions } = tx.tables
-  const ended = tx
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(lte(sessions.ended_at, now - SESSION_KEPT))
-  return removeSome(
-    tx,
-    refresh_tokens,
-    refresh_tokens.token_hash,
-    inArray(refresh_tokens.session_id, ended),
-    BATCH,
-  )
-}
 
 export const removals: Removal[] = [
   expired('logins', tx => tx.tables.logins.id),
@@ -58,11 +41,9 @@ export const removals: Removal[] = [
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
-  expired('refresh_tokens', tx => tx.tables.refresh_tokens.token_hash),
   (tx, now) => {
     const { devices } = tx.tables
     return removeSome(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), BATCH)
   },
-  tokensOfEnded,
   (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, BATCH),
 ]

@@ -11,6 +11,7 @@ import {
   endSessions,
   expireSessions,
   type NewSession,
+  postponeSessions,
   refuseTokens,
   type Session,
   type SessionFilter,
@@ -108,13 +109,15 @@ export const releaseSessions = (
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
 
-/** Ends sessions that ran out, `limit` at most, with the event of each; says how many. */
+/** Ends sessions that ran out, `limit` at most, with the event of each; says how many it dealt with. */
 export const expireDueSessions = async (
   context: Context,
   tx: Transaction,
   limit: number,
 ): Promise<number> => {
-  const expired = await expireSessions(tx, context.clock.now(), limit)
+  const now = context.clock.now()
+  const postponed = await postponeSessions(tx, now, limit)
+  const expired = await expireSessions(tx, now, limit)
   for (const session of expired)
     await record(context, tx, {
       type: 'session.expired',
@@ -126,7 +129,7 @@ export const expireDueSessions = async (
       metadata: { user_id: session.user_id, client_id: session.client_id },
       subject_id: session.user_id,
     })
-  return expired.length
+  return postponed + expired.length
 }
 
 export interface LoggedIn {

@@ -6,7 +6,7 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Session = Tables['sessions']['$inferSelect']
-export type NewSession = Omit<Session, 'last_active_at' | 'ended_at' | 'tokens_valid_until'>
+export type NewSession = Omit<Session, 'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until'>
 export type ListedSession = Session & { username: string }
 
 /** Which sessions: those that fit every field given. */
@@ -19,12 +19,13 @@ export interface SessionFilter {
 }
 
 const placeholder = sql.placeholder
-/** A placeholder in SET, where drizzle's types have no room for a bare one. */
-const value = (name: string): SQL => sql`${placeholder(name)}`
 
-/** The sign keeps the index of `expires_at` out of it: nearly all sessions lie ahead there, and would be sorted for each page. */
-const isActive = ({ sessions }: Tables, now: number | SQL) =>
-  and(isNull(sessions.ended_at), gt(sql`+${sessions.expires_at}`, now))
+const isActive = ({ sessions }: Tables, now: number) =>
+  and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
+
+/** Expects `due_at` of what has run out to lie behind: so the index of it finds them. */
+const hasRunOut = ({ sessions }: Tables, now: number) =>
+  and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 const insertSession = prepared((q, { sessions }) =>
   q.insert(sessions).values({
@@ -40,27 +41,14 @@ const insertSession = prepared((q, { sessions }) =>
     started_at: placeholder('started_at'),
     last_active_at: placeholder('started_at'),
     expires_at: placeholder('expires_at'),
+    due_at: placeholder('expires_at'),
     ends_by: placeholder('ends_by'),
+    refresh_hash: placeholder('refresh_hash'),
   }),
 )
 
 export const createSession = async (tx: Transaction, session: NewSession): Promise<void> => {
   await insertSession(tx, session)
-}
-
-const touch = prepared((q, { sessions }) =>
-  q
-    .update(sessions)
-    .set({ last_active_at: value('now'), expires_at: value('expires_at') })
-    .where(and(eq(sessions.id, placeholder('id')), isNull(sessions.ended_at))),
-)
-
-/** The session was used and now lasts until `expires_at`. */
-export const touchSession = async (
-  tx: Transaction,
-  session: { id: SessionId; now: number; expires_at: number },
-): Promise<void> => {
-  await touch(tx, session)
 }
 
 const selectHolder = prepared((q, { sessions, users }) =>
@@ -150,19 +138,29 @@ export const closeSessions = (
   return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }
 
+/** Sessions that are due but were refreshed meanwhile are due when they run out now; says how many. */
+export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
+  const { sessions } = tx.tables
+  const prolonged = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(isNull(sessions.ended_at), lte(sessions.due_at, now), gt(sessions.expires_at, now)))
+    .limit(limit)
+  const postponed = await tx
+    .update(sessions)
+    .set({ due_at: sql`${sessions.expires_at}` })
+    .where(inArray(sessions.id, prolonged))
+    .returning({ id: sessions.id })
+  return postponed.length
+}
+
 /** Ends sessions that ran out, at the moment when they did: each is returned by exactly one call. */
 export const expireSessions = (tx: Transaction, now: number, limit: number): Promise<Session[]> => {
   const { sessions } = tx.tables
   const due = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(
-      and(
-        isNull(sessions.ended_at),
-        lte(sessions.expires_at, now),
-        notPurged(tx, sessions.user_id, sessions.organization_id),
-      ),
-    )
+    .where(and(hasRunOut(tx.tables, now), notPurged(tx, sessions.user_id, sessions.organization_id)))
     .limit(limit)
   return tx
     .update(sessions)
@@ -247,11 +245,7 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
   // Sessions that ran out stay in the counter until the sweep has ended them: a few at any time.
   const ranOut = await q.$count(
     sessions,
-    and(
-      isNull(sessions.ended_at),
-      lte(sessions.expires_at, now),
-      within && eq(sessions.organization_id, within),
-    ),
+    and(hasRunOut(q.tables, now), within && eq(sessions.organization_id, within)),
   )
   return (counted?.total ?? 0) - ranOut
 }

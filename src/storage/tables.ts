@@ -75,6 +75,20 @@ export const tables = (kit: Kit) => {
     ],
   )
 
+  /** Pictures and stylesheets of an organization's pages: too large to be read with it. */
+  const organization_assets = table(
+    'organization_assets',
+    {
+      organization_id: organization_id(),
+      /** SHA-256 of type and body, 32 hexadecimal digits. */
+      hash: text('hash').notNull(),
+      /** The extension of its address: png, svg, webp, jpg or css. */
+      type: text('type').notNull(),
+      body: bytes('body').notNull(),
+    },
+    t => [uniqueIndex('organization_assets_hash').on(t.organization_id, t.hash)],
+  )
+
   const roles = table(
     'roles',
     {
@@ -287,9 +301,13 @@ export const tables = (kit: Kit) => {
       started_at: ms('started_at').notNull(),
       last_active_at: ms('last_active_at').notNull(),
       expires_at: ms('expires_at').notNull(),
+      /** When the sweep looks at it: never after `expires_at`, which moves with each refresh and has no index for that reason. */
+      due_at: ms('due_at').notNull(),
       /** The hard end that sliding never passes: start + the organization's `session_ttl`; null without one. */
       ends_by: ms('ends_by'),
       ended_at: ms('ended_at'),
+      /** Of the refresh token that is good now, since `last_active_at`; null without one. */
+      refresh_hash: text('refresh_hash').$type<SecretHash>(),
       tokens_valid_until: ms('tokens_valid_until'),
     },
     t => [
@@ -299,22 +317,8 @@ export const tables = (kit: Kit) => {
       index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
       index('sessions_all').on(t.ended_at, t.id),
       index('sessions_login').on(t.login_id),
-      index('sessions_expires').on(t.ended_at, t.expires_at),
+      index('sessions_due').on(t.ended_at, t.due_at),
     ],
-  )
-
-  const refresh_tokens = table(
-    'refresh_tokens',
-    {
-      token_hash: text('token_hash').$type<SecretHash>().primaryKey(),
-      session_id: id<SessionId>('session_id')
-        .notNull()
-        .references(() => sessions.id, cascade),
-      created_at: created_at(),
-      expires_at: ms('expires_at').notNull(),
-      used_at: ms('used_at'),
-    },
-    t => [index('refresh_tokens_session').on(t.session_id), index('refresh_tokens_expires').on(t.expires_at)],
   )
 
   const authorization_codes = table(
@@ -623,6 +627,7 @@ export const tables = (kit: Kit) => {
     settings,
     signing_keys,
     organizations,
+    organization_assets,
     roles,
     users,
     user_roles,
@@ -632,7 +637,6 @@ export const tables = (kit: Kit) => {
     clients,
     logins,
     sessions,
-    refresh_tokens,
     authorization_codes,
     authorization_requests,
     parked_requests,

@@ -1,46 +1,60 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
-import type { SessionId } from '#src/lib/ids.ts'
-import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { bareId, type SessionId } from '#src/lib/ids.ts'
+import { hashSecret, type Secret, sameHash } from '#src/lib/secrets.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 
-const placeholder = sql.placeholder
+type WithMaster = Pick<Context, 'master'>
 
-const insertToken = prepared((q, { refresh_tokens }) =>
-  q.insert(refresh_tokens).values({
-    token_hash: placeholder('token_hash'),
-    session_id: placeholder('session_id'),
-    created_at: placeholder('created_at'),
-    expires_at: placeholder('expires_at'),
-  }),
-)
+/**
+ * A refresh token is the id of its session, 256 bits that nobody can guess, and a tag, base64url (86 characters). The session's row keeps
+ * the hash of the one that is good. The tag tells an older one from a text that somebody made up: the first ends the
+ * session, and ids of sessions are no secret.
+ */
+const ID = 16
+const SECRET = 32
+const TAG = 16
+const LENGTH = Math.ceil(((ID + SECRET + TAG) * 4) / 3)
 
-interface NewToken {
-  session_id: SessionId
-  now: number
-  expires_at: number
+const tagOf = ({ master }: WithMaster, named: Uint8Array): Buffer =>
+  createHmac('sha256', master.derive('refresh-tag')).update(named).digest().subarray(0, TAG)
+
+const compose = (context: WithMaster, session_id: SessionId, secret: Uint8Array): Secret => {
+  const id = Buffer.from(bareId(session_id).replaceAll('-', ''), 'hex')
+  const named = Buffer.concat([id, secret])
+  return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-const storeToken = async (tx: Transaction, token: Secret, { now, ...row }: NewToken): Promise<Secret> => {
-  await insertToken(tx, { ...row, token_hash: hashSecret(token), created_at: now })
-  return token
+/** The session that a token was made for, however old it is; undefined for any other text. */
+const sessionOf = (context: WithMaster, token: string): SessionId | undefined => {
+  if (token.length !== LENGTH) return undefined
+  const bytes = Buffer.from(token, 'base64url')
+  if (bytes.toString('base64url') !== token) return undefined
+  const named = bytes.subarray(0, ID + SECRET)
+  if (!timingSafeEqual(bytes.subarray(named.length), tagOf(context, named))) return undefined
+  const id = bytes.toString('hex', 0, ID).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+  return `sess_${id}`
 }
 
 /** The first refresh token of a session. */
-export const issueRefreshToken = (tx: Transaction, token: NewToken): Promise<Secret> =>
-  storeToken(tx, newSecret(), token)
+export const newRefreshToken = (context: WithMaster, session_id: SessionId): Secret =>
+  compose(context, session_id, randomBytes(SECRET))
 
-const selectGrant = prepared((q, { refresh_tokens, sessions, users }) =>
+const placeholder = sql.placeholder
+
+const selectGrant = prepared((q, { sessions, users }) =>
   q
     .select({
-      session_id: refresh_tokens.session_id,
-      used_at: refresh_tokens.used_at,
+      session_id: sessions.id,
+      refresh_hash: sessions.refresh_hash,
+      last_active_at: sessions.last_active_at,
       client_id: sessions.client_id,
       user_id: sessions.user_id,
       scope: sessions.scope,
       expires_at: sessions.expires_at,
+      due_at: sessions.due_at,
       ends_by: sessions.ends_by,
       ended_at: sessions.ended_at,
       organization_id: users.organization_id,
@@ -51,61 +65,79 @@ const selectGrant = prepared((q, { refresh_tokens, sessions, users }) =>
       last_name: users.last_name,
       enabled: users.enabled,
     })
-    .from(refresh_tokens)
-    .innerJoin(sessions, eq(sessions.id, refresh_tokens.session_id))
+    .from(sessions)
     .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(
-      and(eq(refresh_tokens.token_hash, placeholder('token_hash')), notPurged(q, sessions.organization_id)),
-    ),
+    .where(and(eq(sessions.id, placeholder('session_id')), notPurged(q, sessions.organization_id))),
 )
 
-/** What a refresh token stands for: its session and the user. */
+/** What a refresh token stands for: its session and the user. `is_used`: another one has followed upon it. */
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
 
 /** Whatever its state: used, ended or disabled is for the caller to judge. */
-export const findRefreshGrant = async (q: Queries, token: string) => {
-  const [grant] = await selectGrant(q, { token_hash: hashSecret(token) })
-  return grant
-}
-
-const consume = prepared((q, { refresh_tokens }) =>
-  q
-    .update(refresh_tokens)
-    .set({ used_at: sql`${placeholder('now')}` })
-    .where(and(eq(refresh_tokens.token_hash, placeholder('token_hash')), isNull(refresh_tokens.used_at)))
-    .returning({ session_id: refresh_tokens.session_id }),
-)
-
-/** The token's one use; false when it was used before. */
-export const consumeRefreshToken = async (tx: Transaction, token: string, now: number): Promise<boolean> => {
-  const used = await consume(tx, { token_hash: hashSecret(token), now })
-  return used.length > 0
+export const findRefreshGrant = async (context: WithMaster, q: Queries, token: string) => {
+  const session_id = sessionOf(context, token)
+  const [row] = session_id ? await selectGrant(q, { session_id }) : []
+  if (!row?.refresh_hash) return undefined
+  const { refresh_hash, ...grant } = row
+  return { ...grant, refresh_hash, is_used: !sameHash(refresh_hash, hashSecret(token)) }
 }
 
 /**
  * The token that follows upon this one. It can be computed again when the answer that carried it was lost
  * (`refresh_token_reuse_window`), so that nothing but its hash needs to be stored.
  */
-const successorOf = ({ master }: Pick<Context, 'master'>, token: string, session_id: SessionId): Secret =>
-  createHmac('sha256', master.derive('refresh'))
-    .update(`${session_id}\0${token}`)
-    .digest('base64url') as Secret
-
-export const issueSuccessor = (
-  context: Pick<Context, 'master'>,
-  tx: Transaction,
-  token: string,
-  row: NewToken,
-): Promise<Secret> => storeToken(tx, successorOf(context, token, row.session_id), row)
+const successorOf = (context: WithMaster, token: string, session_id: SessionId): Secret => {
+  const key = context.master.derive('refresh')
+  const secret = createHmac('sha256', key).update(`${session_id}\0${token}`).digest()
+  return compose(context, session_id, secret)
+}
 
 /** The successor of a used token while nobody has used it: never two generations back. */
-export const findUnusedSuccessor = async (
-  context: Pick<Context, 'master'>,
+export const findUnusedSuccessor = (
+  context: WithMaster,
+  token: string,
+  { session_id, refresh_hash }: RefreshGrant,
+): Secret | undefined => {
+  const successor = successorOf(context, token, session_id)
+  return sameHash(hashSecret(successor), refresh_hash) ? successor : undefined
+}
+
+const rotate = prepared((q, { sessions }) =>
+  q
+    .update(sessions)
+    .set({
+      refresh_hash: sql`${placeholder('next_hash')}`,
+      last_active_at: sql`${placeholder('now')}`,
+      expires_at: sql`${placeholder('expires_at')}`,
+    })
+    .where(
+      and(
+        eq(sessions.id, placeholder('session_id')),
+        eq(sessions.refresh_hash, placeholder('token_hash')),
+        isNull(sessions.ended_at),
+      ),
+    )
+    .returning({ id: sessions.id }),
+)
+
+/**
+ * The token's one use: its session has another from now on, and lasts until `expires_at`. undefined when somebody else was
+ * faster.
+ */
+export const rotateRefreshToken = async (
+  context: WithMaster,
   tx: Transaction,
   token: string,
-  session_id: SessionId,
+  { session_id, due_at }: RefreshGrant,
+  times: { now: number; expires_at: number },
 ): Promise<Secret | undefined> => {
   const successor = successorOf(context, token, session_id)
-  const grant = await findRefreshGrant(tx, successor)
-  return grant?.used_at === null ? successor : undefined
+  const hashes = { token_hash: hashSecret(token), next_hash: hashSecret(successor) }
+  const rotated = await rotate(tx, { session_id, ...hashes, ...times })
+  if (rotated.length === 0) return undefined
+  // Not in the statement above: to set it, even to what it was, costs its index.
+  const { sessions } = tx.tables
+  if (times.expires_at < due_at)
+    await tx.update(sessions).set({ due_at: times.expires_at }).where(eq(sessions.id, session_id))
+  return successor
 }

@@ -51,6 +51,7 @@ const startSession = async (browser: ReturnType<typeof openBrowser>) => {
       started_at: now,
       expires_at: now + 60 * 60_000,
       ends_by: null,
+      refresh_hash: null,
     }),
   )
   return id

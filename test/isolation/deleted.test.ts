@@ -102,6 +102,7 @@ describe('M-10 after an organization is deleted', () => {
         started_at: START,
         last_active_at: START,
         expires_at: START + 3_600_000,
+        due_at: START + 3_600_000,
       })
       await tx.insert(tx.tables.consents).values({
         user_id: other.id,

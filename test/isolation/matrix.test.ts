@@ -124,6 +124,7 @@ const addSession = async (organization_id: string, user_id: string): Promise<str
       started_at: START,
       last_active_at: START,
       expires_at: START + 3_600_000,
+      due_at: START + 3_600_000,
     } as Json)
   })
   return id

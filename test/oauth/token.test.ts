@@ -44,7 +44,7 @@ describe('the code grant', () => {
     expect(status).toBe(200)
     expect(body).toEqual({
       access_token: expect.any(String),
-      refresh_token: expect.stringMatching(/^[\w-]{43}$/),
+      refresh_token: expect.stringMatching(/^[\w-]{86}$/),
       id_token: expect.any(String),
       token_type: 'Bearer',
       expires_in: 3600,

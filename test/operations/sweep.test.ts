@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { and, isNull, lte } from 'drizzle-orm'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { sweep } from '#src/operations/sweep.ts'
@@ -11,7 +12,7 @@ const start = async () => {
   const user = await addUser(app, 'alice')
   const client = await addClient(app, 'shop', { refresh_token_ttl: 3600 })
   await app.events()
-  const count = (name: 'sessions' | 'refresh_tokens' | 'authorization_codes' | 'logins' | 'throttles') =>
+  const count = (name: 'sessions' | 'authorization_codes' | 'logins' | 'throttles') =>
     app.context.store.read(q => q.$count(q.tables[name]))
   return { app, user, client, count, sweep: () => sweep(app.context) }
 }
@@ -67,13 +68,11 @@ test('R-20 more sessions than fit into one batch: each recorded once', async () 
   expect(new Set(events.map(({ target_id }) => target_id))).toEqual(new Set(made.map(sid)))
 })
 
-test('a session goes with its refresh tokens once its last access token has run out', async () => {
+test('a session goes once its last access token has run out', async () => {
   const { app, user, client, count, sweep } = await start()
-  const { refresh_token } = await grantTokens(app, client, user)
-  await refresh(app, client, refresh_token)
+  await grantTokens(app, client, user)
   app.clock.advance(HOUR)
   await sweep()
-  expect([await count('sessions'), await count('refresh_tokens')]).toEqual([1, 0])
   app.clock.advance(DAY)
   await sweep()
   expect(await count('sessions')).toBe(1)
@@ -82,14 +81,58 @@ test('a session goes with its refresh tokens once its last access token has run 
   expect(await count('sessions')).toBe(0)
 })
 
-test('a released session takes refresh tokens along that are still young', async () => {
+test('a session that is refreshed expires when its last refresh says, be that later or sooner than it was to', async () => {
+  const { app, user, client, sweep } = await start()
+  const later = await grantTokens(app, client, user)
+  const sooner = await grantTokens(app, client, user)
+  app.clock.advance(30 * MINUTE)
+  await refresh(app, client, later.refresh_token)
+  await app.admin('PUT', '/clients/shop', { refresh_token_ttl: 600 })
+  await refresh(app, client, sooner.refresh_token)
+  await app.events()
+  const expired = async () => {
+    await sweep()
+    return (await app.events()).map(({ type, target_id }) => [type, target_id])
+  }
+  app.clock.advance(10 * MINUTE)
+  expect(await expired()).toEqual([['session.expired', sid(sooner)]])
+  app.clock.advance(50 * MINUTE - 1)
+  expect(await expired()).toEqual([])
+  app.clock.advance(1)
+  expect(await expired()).toEqual([['session.expired', sid(later)]])
+})
+
+test('more refreshed sessions than fit into one batch do not keep back one that ran out, and are looked at once', async () => {
+  const { app, user, client, sweep } = await start()
+  const login_id = await addLogin(app, user)
+  const made = await Promise.all(
+    Array.from({ length: 600 }, () => grantTokens(app, client, user, { login_id })),
+  )
+  app.clock.advance(30 * MINUTE)
+  const [gone, ...kept] = made
+  await Promise.all(kept.map(({ refresh_token }) => refresh(app, client, refresh_token)))
+  app.clock.advance(30 * MINUTE)
+  await app.events()
+  await sweep()
+  expect((await app.events()).map(({ target_id }) => target_id)).toEqual([sid(gone as never)])
+  const { store, clock } = app.context
+  const due = store.read(q =>
+    q.$count(
+      q.tables.sessions,
+      and(isNull(q.tables.sessions.ended_at), lte(q.tables.sessions.due_at, clock.now())),
+    ),
+  )
+  expect(await due).toBe(0)
+})
+
+test('a released session goes although its refresh token is still young', async () => {
   const { app, user, count, sweep } = await start()
   const lasting = await addClient(app, 'lasting')
   const { refresh_token } = await grantTokens(app, lasting, user)
   await post(app, '/oauth/revoke', { token: refresh_token })
   app.clock.advance(DAY + 10 * MINUTE)
   await sweep()
-  expect([await count('sessions'), await count('refresh_tokens')]).toEqual([0, 0])
+  expect(await count('sessions')).toBe(0)
 })
 
 test('a code is known for an hour after it ran out: a replay in that time still revokes', async () => {

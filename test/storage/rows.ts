@@ -1,5 +1,4 @@
 import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
 import { searchText } from '#src/storage/search.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -88,13 +87,7 @@ export const sessionRow = (organization_id: OrganizationId, user_id: UserId) => 
   started_at: 1,
   last_active_at: 1,
   expires_at: 2,
-})
-
-export const refreshTokenRow = (session_id: ReturnType<typeof sessionRow>['id'], token: string) => ({
-  token_hash: hashSecret(token),
-  session_id,
-  created_at: 1,
-  expires_at: 2,
+  due_at: 2,
 })
 
 export const eventRow = (organization_id: OrganizationId) => ({

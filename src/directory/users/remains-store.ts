@@ -4,8 +4,7 @@ import { BATCH, removeSome } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Removes what refers to deleted users: `BATCH` rows at most, and says how many. Refresh tokens go with their session.
- * Of the events only `user.deleted` stays.
+ * Removes what refers to deleted users: `BATCH` rows at most, and says how many. Of the events only `user.deleted` stays.
  */
 export const removeRemains = async (tx: Transaction, ids: UserId[]): Promise<number> => {
   const { authorization_codes, consents, events, links, logins, sessions } = tx.tables

@@ -4,6 +4,7 @@ import { effectiveRoles } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
 import { WrongGuess } from '#src/oauth/client-authentication.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
@@ -15,7 +16,7 @@ import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { type Code, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
-import { issueRefreshToken } from '#src/tokens/refresh-tokens.ts'
+import { newRefreshToken } from '#src/tokens/refresh-tokens.ts'
 import { type Grant, type GrantCall, issueAccessToken, type TokenAnswer } from './grant.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
@@ -48,6 +49,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const ends_by = session_ttl === undefined ? null : now + session_ttl
   const isRefreshed = client.grant_types.includes('refresh_token')
   const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
+  const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
   const session = {
     id: session_id,
     user_id: user.id,
@@ -62,6 +64,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     started_at: now,
     expires_at: Math.min(now + lifetime, ends_by ?? Number.POSITIVE_INFINITY),
     ends_by,
+    refresh_hash: refresh_token ? hashSecret(refresh_token) : null,
   }
   const actor = { id: user.id, email: user.email }
   const about = { actor, organization_id: user.organization_id, subject_id: user.id }
@@ -83,8 +86,6 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     origin,
     metadata: { client_id, grant_type, scope: code.scope },
   })
-  const { expires_at } = session
-  const refresh_token = isRefreshed ? await issueRefreshToken(tx, { session_id, now, expires_at }) : undefined
   return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
 }
 

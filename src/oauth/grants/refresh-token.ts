@@ -8,14 +8,12 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { revokeSession } from '#src/sessions/service.ts'
-import { touchSession } from '#src/sessions/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import {
-  consumeRefreshToken,
   findRefreshGrant,
   findUnusedSuccessor,
-  issueSuccessor,
   type RefreshGrant,
+  rotateRefreshToken,
 } from '#src/tokens/refresh-tokens.ts'
 import { type Grant, type GrantCall, issueAccessToken } from './grant.ts'
 
@@ -39,15 +37,14 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 /** A refusal is returned, not thrown: reuse revokes the session. */
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, origin } = call
-  const grant = await findRefreshGrant(tx, request.refresh_token)
+  const grant = await findRefreshGrant(context, tx, request.refresh_token)
   // What another client presents is refused, and nothing happens to it.
   if (grant?.client_id !== client.client_id) return new WrongGuess('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)
     return new OAuthError('invalid_grant', 'The session has ended.')
-  const isUsed = grant.used_at !== null
-  const repeated = isUsed ? await findRepeatable(context, tx, call, grant) : undefined
-  if (isUsed && !repeated) return refuseReuse(context, tx, call, grant)
+  const repeated = grant.is_used ? findRepeatable(context, call, grant) : undefined
+  if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
   // Nothing is consumed: the session comes back when the user is enabled again.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
@@ -77,29 +74,27 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
 }
 
 /** The answer to this token once more, for a client whose first one was lost (decisions.md section 3, "Refresh token reuse"). */
-const findRepeatable = async (
+const findRepeatable = (
   context: Context,
-  tx: Transaction,
   { client, request }: RefreshCall,
-  { used_at, session_id }: RefreshGrant,
-): Promise<Secret | undefined> => {
+  grant: RefreshGrant,
+): Secret | undefined => {
   const window = client.refresh_token_reuse_window * SECOND
-  const isLate = window === 0 || context.clock.now() - (used_at ?? 0) > window
-  return isLate ? undefined : findUnusedSuccessor(context, tx, request.refresh_token, session_id)
+  const isLate = window === 0 || context.clock.now() - grant.last_active_at > window
+  return isLate ? undefined : findUnusedSuccessor(context, request.refresh_token, grant)
 }
 
 /** One use, and the session lasts from now on; undefined when somebody else was faster. */
-const rotate = async (
+const rotate = (
   context: Context,
   tx: Transaction,
   { client, request }: RefreshCall,
-  { session_id, ends_by }: RefreshGrant,
+  grant: RefreshGrant,
 ): Promise<Secret | undefined> => {
   const now = context.clock.now()
-  if (!(await consumeRefreshToken(tx, request.refresh_token, now))) return undefined
-  const expires_at = Math.min(now + client.refresh_token_ttl * SECOND, ends_by ?? Number.POSITIVE_INFINITY)
-  await touchSession(tx, { id: session_id, now, expires_at })
-  return issueSuccessor(context, tx, request.refresh_token, { session_id, now, expires_at })
+  const ends_by = grant.ends_by ?? Number.POSITIVE_INFINITY
+  const expires_at = Math.min(now + client.refresh_token_ttl * SECOND, ends_by)
+  return rotateRefreshToken(context, tx, request.refresh_token, grant, { now, expires_at })
 }
 
 /** Two parties have the token: nobody can tell which is the thief. https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2 */
