@@ -50,16 +50,25 @@ export const admit = async (q: Queries, arrival: Arrival): Promise<Admission> =>
 
 const newcomer = ({ provider, organization, profile }: Arrival): Admission => {
   if (!provider.allow_registration) return { step: 'refuse', reason: 'registration_closed' }
-  if (profile.email && !admits(organization, profile.email))
-    return { step: 'refuse', reason: 'domain_not_allowed' }
+  const reason = refusedAddress(organization, profile)
+  if (reason) return { step: 'refuse', reason }
   const isWhole = profile.email && (profile.first_name || profile.last_name)
   return { step: isWhole ? 'create' : 'complete' }
 }
 
-/** Whether the organization lets users have this address. */
-export const admits = (organization: Organization, email: string): boolean => {
+/**
+ * Where only some domains are allowed, the address is what lets a stranger in: it has to be one that the provider calls verified,
+ * not one that somebody typed, there or here.
+ */
+const refusedAddress = (
+  organization: Organization,
+  { email = '', email_verified }: Profile,
+): string | undefined => {
   const { allowed_domains } = settingsOf(organization)
-  return allowed_domains.length === 0 || allowed_domains.includes(canonicalEmail(email)?.split('@')[1] ?? '')
+  if (allowed_domains.length === 0) return undefined
+  if (email && !allowed_domains.includes(canonicalEmail(email)?.split('@')[1] ?? ''))
+    return 'domain_not_allowed'
+  return email && email_verified ? undefined : 'address_not_verified'
 }
 
 /**

@@ -17,7 +17,7 @@ import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { enter, FEDERATED, linkAs, refusing } from './arrival.ts'
 import { findArrival } from './journey.ts'
-import { type Admission, type Arrival, admit, admits } from './link.ts'
+import { type Admission, type Arrival, admit } from './link.ts'
 import type { Profile } from './profile.ts'
 
 /** Somebody who has come back, and is asked for what is left. */
@@ -165,7 +165,7 @@ const complete = async (
   const values = Object.fromEntries(missing.map(field => [field, (form.get(field) ?? '').trim()]))
   const errors = Object.fromEntries(
     missing.flatMap(field => {
-      const error = errorOf(arrival, field, values[field] ?? '')
+      const error = errorOf(field, values[field] ?? '')
       return error ? [[field, error]] : []
     }),
   )
@@ -179,14 +179,11 @@ const complete = async (
 }
 
 const errorOf = (
-  { organization }: Arrival,
   field: CompleteProfile['missing'][number],
   text: string,
 ): NonNullable<CompleteProfile['errors']>[typeof field] => {
   if (field === 'last_name' && !text) return undefined
   if (!text) return 'required'
   if (text.length > 255 || !isPlain(text)) return 'too_long'
-  if (field !== 'email') return undefined
-  if (!canonicalEmail(text)) return 'email'
-  return admits(organization, text) ? undefined : 'domain'
+  return field === 'email' && !canonicalEmail(text) ? 'email' : undefined
 }

@@ -173,6 +173,18 @@ describe('somebody new', () => {
     expect(await usersBy(email)).toEqual([])
   })
 
+  test('comes by an address that the provider calls verified where only some domains are allowed', async () => {
+    const { id } = await addOrganization(app, 'walled', { settings: { allowed_domains: ['walled.example'] } })
+    await addProvider(app, 'walled', { organization_id: id, client_id: 'walled', trust_email: true })
+    await app.events()
+    const arrive = (said: Somebody) => goThrough(fresh(), upstream, '/oauth/social/walled', said)
+    const { sub } = somebody()
+    for (const said of [{ email: '' }, { email: 'me@walled.example', email_verified: 'false' }])
+      expect((await arrive({ sub, ...said })).heading).toBe('Signing in didn’t work')
+    expect(await refusal()).toEqual(Array(2).fill(['user.login_failed', '', 'address_not_verified']))
+    expect((await arrive({ sub, email: 'me@walled.example' })).heading).toBe('Your account')
+  })
+
   test('fifty arrivals of one person at the same moment make one user', async () => {
     const who = somebody()
     const pages = await Promise.all(
