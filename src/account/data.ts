@@ -53,6 +53,22 @@ export const getData =
     return page(context, call, person)
   }
 
+/** Whence an administrator acted on the person is the administrator's. Nobody's doings (a wrong password) are told with all that is known. */
+const eventOf = (
+  { id }: Person['user'],
+  {
+    actor_id,
+    timestamp,
+    ip_address,
+    user_agent,
+    ...event
+  }: Awaited<ReturnType<typeof listOwnEvents>>[number],
+) => ({
+  ...event,
+  ...((actor_id === id || actor_id === null) && { ip_address, user_agent }),
+  timestamp: iso(timestamp),
+})
+
 /** All that is stored about the person, but for what would let somebody in. */
 export const postDownload =
   (context: Context) =>
@@ -91,10 +107,7 @@ export const postDownload =
         last_active_at: iso(session.last_active_at),
         expires_at: iso(session.expires_at),
       })),
-      events: (await listOwnEvents(q, user.id)).map(({ timestamp, ...event }) => ({
-        ...event,
-        timestamp: iso(timestamp),
-      })),
+      events: (await listOwnEvents(q, user.id)).map(event => eventOf(user, event)),
     }))
     return new Response(JSON.stringify({ made_at: iso(context.clock.now()), ...data }, null, 2), {
       headers: {

@@ -67,6 +67,7 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
     .select({
       id: events.id,
       type: events.type,
+      actor_id: events.actor_id,
       target_id: events.target_id,
       target_type: events.target_type,
       ip_address: events.ip_address,

@@ -207,6 +207,13 @@ describe('download', () => {
     expect(data.applications).toMatchObject([{ client_id: 'shop', scopes: ['openid'] }])
     expect(data.sessions).toMatchObject([{ client_id: 'shop' }])
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
+    const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
+    expect(own).toMatchObject([{ ip_address: '192.0.2.10', user_agent: expect.any(String) }])
+    // What an administrator did tells nothing of the administrator.
+    const foreign = data.events.filter(({ type }: Json) => type === 'user.created')
+    expect(foreign.map(Object.keys)).toEqual([
+      ['id', 'type', 'target_id', 'target_type', 'metadata', 'timestamp'],
+    ])
     for (const secret of [key.replaceAll(' ', ''), ...recoveryCodesOf(codes), '$argon2', other.id, PASSWORD])
       expect(file.html).not.toContain(secret)
   })
