@@ -119,7 +119,9 @@ export const settings = {
   admin_username: setting(text, 'first admin user (first start only)'),
   admin_email: setting(text, 'its e-mail address'),
   admin_password: secret('its password'),
-  metrics_token: secret('opens /metrics to who presents it as bearer token; default: this machine alone'),
+  metrics_token: secret(
+    'opens /metrics to who presents it as bearer token; default: this machine alone, and nobody once url or host are of others',
+  ),
   access_token_alg: withDefault(oneOf(algorithms), 'ES256', 'signature of access tokens'),
   id_token_alg: withDefault(oneOf(algorithms), 'RS256', 'signature of ID tokens'),
   seed_file: setting(text, 'file of organizations, users, clients … that each start applies'),

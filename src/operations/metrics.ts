@@ -40,14 +40,26 @@ export const observe = (path: string, status: number, ms: number): void => {
   answers(classes[Math.floor(status / 100)] ?? '')
 }
 
-const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address)
+/** An address or name of this machine, as it stands in settings, URLs and `Host`. */
+const isLoopback = (host: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)(?::\d+)?$/i.test(host)
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
-/** With `metrics_token` whoever presents it; without one this machine alone, and nobody for whom a proxy on it asks. */
+/**
+ * Whether the caller is on this machine, and not a proxy on it that asks for somebody else. Not every proxy says so: a server that
+ * others reach, by what its settings say, takes nobody's word for it.
+ */
+const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
+  trusted_proxies.length === 0 &&
+  [host, new URL(url).host, request.headers.get('host') ?? '', callOf(request).ip_address].every(
+    isLoopback,
+  ) &&
+  !forwarding.some(name => request.headers.has(name))
+
+/** With `metrics_token` whoever presents it; without one this machine alone, and only while nobody else is served. */
 const mayRead = ({ config }: Context, request: Request): boolean => {
   const { metrics_token } = config
-  if (metrics_token === undefined)
-    return isLoopback(callOf(request).ip_address) && !forwarding.some(name => request.headers.has(name))
+  if (metrics_token === undefined) return isLocal(config, request)
   const given = hashSecret(request.headers.get('authorization') ?? '')
   return timingSafeEqual(Buffer.from(given), Buffer.from(hashSecret(`Bearer ${metrics_token}`)))
 }

@@ -1,16 +1,18 @@
 import { expect, test } from 'bun:test'
+import type { Config } from '#src/config.ts'
 import { startApp } from '#test/support/app.ts'
 
 const metric = (text: string, name: string): number => {
   const line = text.split('\n').find(candidate => candidate.startsWith(`${name} `))
   return line ? Number(line.slice(name.length + 1)) : 0
 }
+const here = { headers: { host: 'localhost:8080' } }
 const ISSUED = 'gatehouse_tokens_total{grant="client_credentials"}'
 const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 
 test('counts what happened: requests by family, tokens by grant, events by type', async () => {
   const app = await startApp()
-  const read = async () => (await app.call('/metrics')).text()
+  const read = async () => (await app.call('/metrics', here)).text()
   const before = await read()
   const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin' }
   await app.tokenOf('gatehouse-admin', app.context.config.admin_client_secret ?? '')
@@ -31,12 +33,12 @@ test('counts what happened: requests by family, tokens by grant, events by type'
 
 test('every line is one of the text format, and buckets add up', async () => {
   const app = await startApp()
-  const answer = await app.call('/metrics')
+  const answer = await app.call('/metrics', here)
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   const text = await answer.text()
   for (const line of text.trimEnd().split('\n'))
     expect(line).toMatch(/^# (HELP|TYPE) \w+ .+$|^\w+(\{\w+="[^"]*"(,le="[^"]*")?\})? -?[\d.e+-]+$/)
-  const again = await (await app.call('/metrics')).text()
+  const again = await (await app.call('/metrics', here)).text()
   expect(metric(again, 'gatehouse_request_duration_seconds_bucket{family="other",le="+Inf"}')).toBe(
     metric(again, 'gatehouse_request_duration_seconds_count{family="other"}'),
   )
@@ -44,11 +46,30 @@ test('every line is one of the text format, and buckets add up', async () => {
 
 test('without a token: this machine alone, and not through a proxy on it', async () => {
   const app = await startApp()
-  expect((await app.call('/metrics', { ip: '::1' })).status).toBe(200)
-  expect((await app.call('/metrics', { ip: '192.0.2.1' })).status).toBe(404)
+  expect((await app.call('/metrics', { ...here, ip: '::1' })).status).toBe(200)
+  expect((await app.call('/metrics', { ...here, ip: '192.0.2.1' })).status).toBe(404)
   for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
-    expect((await app.call('/metrics', { headers: { [name]: '127.0.0.1' } })).status).toBe(404)
+    expect((await app.call('/metrics', { headers: { ...here.headers, [name]: '127.0.0.1' } })).status).toBe(
+      404,
+    )
+  for (const host of ['id.example.com', 'localhost.example.com', '127.0.0.1.example.com', ''])
+    expect((await app.call('/metrics', { headers: { host } })).status).toBe(404)
 })
+
+test.each<Partial<Config>>([
+  { url: 'https://id.example.com' },
+  { host: '0.0.0.0' },
+  { host: '::' },
+  { trusted_proxies: ['127.0.0.1'] },
+])(
+  'without a token, nobody where others are served: a proxy that says nothing looks like this machine (%o)',
+  async settings => {
+    const app = await startApp(settings)
+    // As nginx asks that was told no more than `proxy_pass http://127.0.0.1:8080`.
+    const status = (await app.call('/metrics', { headers: { host: '127.0.0.1:8080' } })).status
+    expect(status).toBe(404)
+  },
+)
 
 test('with one: who presents it, from anywhere', async () => {
   const app = await startApp({ metrics_token: 'scrape-me' })

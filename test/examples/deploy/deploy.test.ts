@@ -26,7 +26,7 @@ test('every setting that an example names is one', () => {
 
 test('the dashboard asks for metrics that there are', async () => {
   const app = await startApp()
-  const exposed = await (await app.call('/metrics')).text()
+  const exposed = await (await app.call('/metrics', { headers: { host: 'localhost:8080' } })).text()
   const { panels }: Json = JSON.parse(text('grafana.json'))
   expect(panels.length).toBeGreaterThan(5)
   for (const { targets } of panels)
