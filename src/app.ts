@@ -6,13 +6,16 @@ import { openApiDocument } from './admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Context, Ports } from './context.ts'
 import { anyOrigin, originOf } from './directory/clients/store.ts'
+import { organizationAsset } from './directory/organizations/assets.ts'
 import { federationRoutes } from './federation/routes.ts'
+import { accentAsset } from './http/accent.ts'
 import { errorAnswer, json } from './http/answer.ts'
 import { asset } from './http/assets.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
 import { type AdminRoute, serve } from './http/guard.ts'
 import { errorPage, wantsPage } from './http/page-boundary.ts'
 import { logRequest } from './http/request-log.ts'
+import { themeAsset } from './http/themes.ts'
 import { AppError } from './lib/app-error.ts'
 import { VERSION } from './lib/version.ts'
 import { browserRoutes } from './oauth/browser-routes.ts'
@@ -24,6 +27,8 @@ export interface App {
   context: Context
   /** Every admin route there is: the tests of permissions and tenancy walk it. */
   routes: AdminRoute[]
+  /** The path of a route as it is written, such as `/oauth/token` or `/api/v1/admin/users/:id`. */
+  routeOf(path: string): string | undefined
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
@@ -55,13 +60,29 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error),
   )
   elysia.compile()
-  const dispatch = ({ isHead, call }: Asked) =>
-    isHead && isWalked.test(call.path) ? refuse(call) : elysia.fetch(call.request)
-  return { context, routes, fetch: (request, server) => answer(context, dispatch, request, server) }
+  const dispatch = ({ isHead, call }: Asked) => {
+    if (!isWalked.test(call.path)) return elysia.fetch(call.request)
+    if (isPart(call.request)) return unmatched(context, [], call)
+    return isHead ? refuse(call) : elysia.fetch(call.request)
+  }
+  return {
+    context,
+    routes,
+    routeOf: path => methods.find(({ pattern }) => pattern.test(path))?.path,
+    fetch: (request, server) => answer(context, dispatch, request, server),
+  }
 }
 
 /** Where a GET may use something up or issue a code: a HEAD must have no effect. */
 const isWalked = /^\/(?:oauth|saml|account)\b/
+
+/**
+ * Whether a page asks for it as a picture, font or stylesheet: nothing there is one. A tenant's CSS may load from our own origin
+ * alone; what it picks by the attributes of a page must not even there have an effect that the tenant sees, such as our asking their provider.
+ * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
+ */
+const isPart = ({ headers }: Request): boolean =>
+  !['document', 'iframe', 'frame', 'empty'].includes(headers.get('sec-fetch-dest') ?? 'document')
 
 interface Asked {
   call: Call
@@ -127,27 +148,29 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
     )
     .get(
       '/metrics',
-      ({ request }) => metricsPage(context, request) ?? unmatched(context, new Map(), callOf(request)),
+      ({ request }) => metricsPage(context, request) ?? unmatched(context, [], callOf(request)),
     )
     .get('/api/v1/openapi.json', () => {
       document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION))
       return new Response(document, { headers: { 'content-type': 'application/json; charset=utf-8' } })
     })
-    .get(
-      '/assets/*',
-      ({ request }) => asset(callOf(request).path) ?? unmatched(context, new Map(), callOf(request)),
-    )
+    .get('/assets/*', async ({ request }) => {
+      const call = callOf(request)
+      return (
+        asset(call.path) ??
+        accentAsset(call.path) ??
+        themeAsset(context, call.path) ??
+        (await organizationAsset(context, call.path)) ??
+        unmatched(context, [], call)
+      )
+    })
 }
 
-type MethodTable = Map<RegExp, Set<string>>
+/** Paths with what they take; those that are fixed come first. */
+type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
 const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
-  const table = new Map<string, Set<string>>()
-  for (const { method, path } of routes) {
-    const methods = table.get(path) ?? new Set<string>()
-    methods.add(method)
-    table.set(path, methods)
-  }
+  const table = Map.groupBy(routes, ({ path }) => path)
   const pattern = (path: string) =>
     new RegExp(
       `^${path
@@ -155,7 +178,13 @@ const methodTable = (routes: { method: string; path: string }[]): MethodTable =>
         .replace(/:\w+/g, '[^/]+')
         .replace(/\*/g, '.*')}$`,
     )
-  return new Map([...table].map(([path, methods]) => [pattern(path), methods]))
+  return [...table]
+    .sort(([a], [b]) => Number(/[:*]/.test(a)) - Number(/[:*]/.test(b)))
+    .map(([path, found]) => ({
+      path,
+      pattern: pattern(path),
+      methods: new Set(found.map(({ method }) => method)),
+    }))
 }
 
 /** What no route took: 405 with Allow when the path exists under other methods, 404 else, 500 for what escaped a boundary. */
@@ -165,7 +194,7 @@ const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: u
 }
 
 const notHere = (methods: MethodTable, call: Call): AppError => {
-  for (const [pattern, allowed] of methods)
+  for (const { pattern, methods: allowed } of methods)
     if (pattern.test(call.path)) {
       const allow = [...allowed].join(', ')
       return new AppError('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })

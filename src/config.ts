@@ -7,6 +7,14 @@ export class ConfigError extends Error {
   readonly exit_code = 2
 }
 
+const samplers = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 
@@ -45,6 +53,30 @@ const baseUrl = (value: string): string => {
     ? plain
     : refuse('an http or https address without path and trailing slash, such as https://id.example.com')
 }
+
+const endpoint = (value: string): string => {
+  const url = URL.parse(value)
+  return url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
+    ? value.replace(/\/+$/, '')
+    : refuse('an http or https address without credentials and query, such as http://127.0.0.1:4318')
+}
+
+/** https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables */
+const headers = (value: string): Record<string, string> => {
+  try {
+    return Object.fromEntries(
+      value.split(',').map(entry => {
+        const [, name = '', text = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry) ?? refuse('')
+        return [name, decodeURIComponent(text)]
+      }),
+    )
+  } catch {
+    return refuse('a comma list of name=value, values encoded as in addresses')
+  }
+}
+
+const ratio = (value: string): number =>
+  /^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(value) ? Number(value) : refuse('a number from 0 to 1, such as 0.1')
 
 const isRange = (entry: string): boolean => {
   const [address = '', bits, more] = entry.split('/')
@@ -125,6 +157,17 @@ export const settings = {
   access_token_alg: withDefault(oneOf(algorithms), 'ES256', 'signature of access tokens'),
   id_token_alg: withDefault(oneOf(algorithms), 'RS256', 'signature of ID tokens'),
   seed_file: setting(text, 'file of organizations, users, clients … that each start applies'),
+  otel_exporter_otlp_endpoint: setting(
+    endpoint,
+    'OpenTelemetry collector (OTLP over HTTP) that is given traces; default none',
+  ),
+  otel_exporter_otlp_headers: {
+    ...setting(headers, 'name=value, …: what it is sent with them'),
+    secret: true,
+  },
+  otel_service_name: withDefault(text, 'gatehouse', 'name of this service in traces'),
+  otel_traces_sampler: withDefault(oneOf(samplers), 'parentbased_always_on', 'which requests are traced'),
+  otel_traces_sampler_arg: withDefault(ratio, 1, 'share of them for the samplers named traceidratio, 0 to 1'),
   event_retention: setting(duration, 'age at which audit events are removed; default never'),
 }
 
@@ -195,6 +238,12 @@ const fromEnvironment = (env: Record<string, string | undefined>, warnings: stri
       warnings.push(`${name} looks like a container's service link and was passed over.`)
     else if (value !== '') take(given, name.slice(PREFIX.length), value, 'environment', name)
   }
+  // The standard's own names hold for every program of the machine: ours beat them, and those that are not ours are not judged.
+  for (const [name, value] of Object.entries(env)) {
+    const key = name.toLowerCase()
+    if (name.startsWith('OTEL_') && value && isName(key) && !given.has(key))
+      given.set(key, { value, source: `environment, ${name}` })
+  }
   return given
 }
 
@@ -220,6 +269,11 @@ const fromFile = (path: string): Map<Name, Given> => {
   return given
 }
 
+/** As the operator wrote it. */
+const labelOf = (name: Name, source = ''): string =>
+  /^environment, (OTEL_\w+)$/.exec(source)?.[1] ??
+  (source.startsWith('environment') ? PREFIX + name.toUpperCase() : name)
+
 /** Reads all settings, or throws a ConfigError that says which setting, what was given, what is allowed and where it stood. */
 export const loadConfig = (
   env: Record<string, string | undefined>,
@@ -235,7 +289,7 @@ export const loadConfig = (
     try {
       values[name] = entry ? parse(entry.value) : fallback
     } catch (error) {
-      const label = entry?.source.startsWith('environment') ? PREFIX + name.toUpperCase() : name
+      const label = labelOf(name, entry?.source)
       const shown = secret ? 'a value that' : `"${entry?.value.slice(0, 80)}", which`
       throw new ConfigError(`${label}: given ${shown} is not ${(error as Error).message} (${entry?.source}).`)
     }

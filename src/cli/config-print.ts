@@ -6,7 +6,7 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
   const hide = options.redacted || process.stdout.isTTY
   const rows = (Object.keys(settings) as (keyof Config)[]).map(name => {
     const value = config[name]
-    const shown = value === undefined ? '–' : Array.isArray(value) ? value.join(',') || '–' : String(value)
+    const shown = value === undefined ? '–' : typeof value === 'object' ? plain(value) : String(value)
     return [
       name,
       hide && value !== undefined && 'secret' in settings[name] ? '••••' : shown,
@@ -18,3 +18,11 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
     console.log(`${name.padEnd(width(0))}  ${value.padEnd(Math.min(width(1), 60))}  ${source}`)
   for (const warning of warnings) console.error(`warning: ${warning}`)
 }
+
+/** A list or a table of settings, as it is written in the environment. */
+const plain = (value: object): string =>
+  Array.isArray(value)
+    ? value.join(',') || '–'
+    : Object.entries(value)
+        .map(([name, text]) => `${name}=${encodeURIComponent(text)}`)
+        .join(',')

@@ -12,6 +12,7 @@ import { openLog } from './log.ts'
 
 /** After SIGTERM requests in flight have this long; the process is gone within 2 s (decisions.md section 7). */
 const DRAIN_MS = 1_500
+const LAST_SPANS_MS = 250
 
 /** The server for keeps. Resolves when it has been stopped. */
 export const serve = async (options: { config?: string }): Promise<void> => {
@@ -35,7 +36,13 @@ export const serve = async (options: { config?: string }): Promise<void> => {
       'no mail goes out (smtp_url and mail_from are not set): passwords are not reset by mail, and nobody is told of changes',
     )
 
-  const instance = await openInstance(config, log)
+  const opened = await openInstance(config, log)
+  const tracing = config.otel_exporter_otlp_endpoint
+    ? (await import('#src/operations/tracing.ts')).openTracing(config, log)
+    : undefined
+  const instance = tracing
+    ? { ...opened, store: tracing.store(opened.store), fetch: tracing.outbound(opened.fetch) }
+    : opened
   const first = await seedInstance(instance)
   if (config.seed_file) {
     const { applySeedFile } = await import('./seed-file.ts')
@@ -43,8 +50,9 @@ export const serve = async (options: { config?: string }): Promise<void> => {
       log.info({ event: 'seed', ...change })
   }
   const running = await createApp(instance)
+  if (tracing) running.context.ports.keys = tracing.keys(running.context.ports.keys)
   app.resolve(running)
-  listener.answer((request, server) => running.fetch(request, server))
+  listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)
 
   flush()
@@ -60,6 +68,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
   await instance.store.close()
   unlock()
+  await Promise.race([tracing?.close(), Bun.sleep(LAST_SPANS_MS)])
   log.info({ event: 'stopped' })
   await close()
   process.exit(0)

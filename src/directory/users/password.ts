@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { Context } from '#src/context.ts'
 import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
 import { gauge } from '#src/lib/metrics.ts'
+import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
@@ -106,11 +107,13 @@ const SLOTS = Math.max(1, availableParallelism() - 1)
 const hashing = boundedQueue(SLOTS, SLOTS * 64)
 gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', hashing.waiting)
 
+const hashed = <T>(job: () => Promise<T>): Promise<T> => traced('password.hash', () => hashing(job))
+
 /** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
 export const hashPassword = async ({ config }: Costs, password: string): Promise<string> => {
   const text = normalizePassword(password)
   if (tooLong(text)) throw invalid(LENGTH)
-  return hashing(() =>
+  return hashed(() =>
     Bun.password.hash(text, {
       algorithm: 'argon2id',
       memoryCost: config.argon2_memory,
@@ -142,7 +145,7 @@ export const verifyPassword = async (
   // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const given = stored?.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
-  const matches = await hashing(() => Bun.password.verify(given, stored ?? dummy(context)))
+  const matches = await hashed(() => Bun.password.verify(given, stored ?? dummy(context)))
   return matches && stored !== undefined
 }
 

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '#src/config.ts'
+
+/** Where a span belongs: https://www.w3.org/TR/trace-context/#traceparent-header */
+export interface TraceParent {
+  trace_id: string
+  span_id: string
+  sampled: boolean
+}
+
+const HEADER = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
+const isNothing = (id: string): boolean => /^0+$/.test(id)
+
+/** undefined for a header that is missing, malformed or of no meaning: the trace then begins here. */
+export const parseTraceParent = (header: string | null): TraceParent | undefined => {
+  const [, version, trace_id = '', span_id = '', flags = '', more] = HEADER.exec(header ?? '') ?? []
+  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
+  if (isNothing(trace_id) || isNothing(span_id)) return undefined
+  return { trace_id, span_id, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
+}
+
+/** 16 bytes for a trace, 8 for a span, in hexadecimal. */
+export const newId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
+
+/** The last seven bytes of a trace id are random (https://www.w3.org/TR/trace-context-2/#random-trace-id-flag): all who see the trace decide alike. */
+const inRatio = (trace_id: string, ratio: number): boolean =>
+  Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
+
+/** Whether a trace is recorded: https://opentelemetry.io/docs/specs/otel/trace/sdk/#built-in-samplers */
+export const sampler = ({
+  otel_traces_sampler,
+  otel_traces_sampler_arg,
+}: Pick<Config, 'otel_traces_sampler' | 'otel_traces_sampler_arg'>) => {
+  const root = (trace_id: string): boolean => {
+    const name = otel_traces_sampler.replace('parentbased_', '')
+    return name === 'always_on' || (name === 'traceidratio' && inRatio(trace_id, otel_traces_sampler_arg))
+  }
+  return (trace_id: string, parent: TraceParent | undefined): boolean =>
+    parent && otel_traces_sampler.startsWith('parentbased_') ? parent.sampled : root(trace_id)
+}

@@ -1,0 +1,159 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Server } from 'bun'
+import type { Logger } from 'pino'
+import type { Config } from '#src/config.ts'
+import type { Context, Ports } from '#src/context.ts'
+import { setTrace } from '#src/lib/trace.ts'
+import type { Store } from '#src/storage/store.ts'
+import { type Attributes, openExporter, type Span } from './otlp.ts'
+import { newId, parseTraceParent, sampler } from './trace-context.ts'
+
+type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
+type Started = Omit<Span, 'ended' | 'failed'>
+
+/** https://opentelemetry.io/docs/specs/semconv/http/http-spans/: any other method is a stranger's text. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])
+const methodOf = (method: string): string => (METHODS.has(method) ? method : '_OTHER')
+
+const now = (): number => performance.timeOrigin + performance.now()
+
+/**
+ * Traces of requests, for a collector: the settings have to name one. Everything that is traced is wrapped here, so that a
+ * server without tracing runs none of this. Spans tell names of routes and durations; never ids, addresses or queries.
+ */
+export const openTracing = (config: Config, log: Logger) => {
+  const exporter = openExporter(config, log)
+  const isSampled = sampler(config)
+  const active = new AsyncLocalStorage<Started>()
+
+  const begin = (
+    name: string,
+    kind: Span['kind'],
+    parent: Started,
+    attributes: Attributes = {},
+  ): Started => ({
+    trace_id: parent.trace_id,
+    span_id: newId(8),
+    parent_id: parent.span_id,
+    name,
+    kind,
+    started: now(),
+    attributes,
+  })
+  const end = (span: Started, failed = false, ended = now()): void => exporter.add({ ...span, ended, failed })
+
+  /** The work as a span of its own, if a trace is being recorded. */
+  const within = <T>(
+    name: string,
+    kind: Span['kind'],
+    attributes: Attributes,
+    work: (span: Started | undefined) => T,
+  ): T => {
+    const parent = active.getStore()
+    if (!parent) return work(undefined)
+    const span = begin(name, kind, parent, attributes)
+    const fail = (error: unknown): never => {
+      end(span, true)
+      throw error
+    }
+    try {
+      const result = active.run(span, work, span)
+      if (result instanceof Promise)
+        return result.then(value => {
+          end(span)
+          return value
+        }, fail) as T
+      end(span)
+      return result
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  setTrace((name, work) => within(name, 1, {}, work))
+
+  const database: Attributes = { 'db.system.name': 'sqlite' }
+
+  return {
+    close: exporter.close,
+
+    /** Writes, with the time before they begin and that of the commit, which others may share. */
+    store: (store: Store): Store => {
+      const system = store.engine === 'sqlite' ? database : { 'db.system.name': 'postgresql' }
+      return {
+        ...store,
+        write: body =>
+          within('store.write', 1, system, async span => {
+            if (!span) return store.write(body)
+            const wait = begin('store.wait', 1, span)
+            let commit: Started | undefined
+            const result = await store.write(async tx => {
+              const begun = now()
+              const value = await body(tx)
+              if (!commit) end(wait, false, begun)
+              commit = begin('store.commit', 1, span)
+              return value
+            })
+            if (commit) end(commit)
+            return result
+          }),
+      }
+    },
+
+    /** Calls to other servers. They are told nothing of the trace. */
+    outbound:
+      (fetch: Context['fetch']): Context['fetch'] =>
+      (url, init) => {
+        const method = methodOf(init?.method ?? 'GET')
+        const attributes = { 'http.request.method': method, 'server.address': new URL(url).hostname }
+        return within(method, 3, attributes, async span => {
+          const answer = await fetch(url, init)
+          if (span) span.attributes['http.response.status_code'] = answer.status
+          return answer
+        })
+      },
+
+    keys: (keys: Ports['keys']): Ports['keys'] => ({
+      ...keys,
+      sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),
+    }),
+
+    requests: (handler: Handler, routeOf: (path: string) => string | undefined): Handler => {
+      const { hostname, protocol } = new URL(config.url)
+      const settle = (span: Started, response: Response): Response => {
+        span.attributes['http.response.status_code'] = response.status
+        if (response.status >= 500) span.attributes['error.type'] = String(response.status)
+        span.attributes['gatehouse.request_id'] = response.headers.get('x-request-id') ?? ''
+        end(span, response.status >= 500)
+        return response
+      }
+      return (request, server) => {
+        const parent = parseTraceParent(request.headers.get('traceparent'))
+        const trace_id = parent?.trace_id ?? newId(16)
+        if (!isSampled(trace_id, parent)) return handler(request, server)
+        const method = methodOf(request.method)
+        const route = routeOf(URL.parse(request.url)?.pathname ?? '')
+        const span: Started = {
+          trace_id,
+          span_id: newId(8),
+          parent_id: parent?.span_id,
+          name: route === undefined ? method : `${method} ${route}`,
+          kind: 2,
+          started: now(),
+          attributes: {
+            'http.request.method': method,
+            ...(route !== undefined && { 'http.route': route }),
+            'url.scheme': protocol.slice(0, -1),
+            'server.address': hostname,
+          },
+        }
+        return active.run(span, () => {
+          const answer = handler(request, server)
+          return answer instanceof Response
+            ? settle(span, answer)
+            : answer.then(response => settle(span, response))
+        })
+      }
+    },
+  }
+}

@@ -1,0 +1,239 @@
+/** Traces as a collector receives them, from the executable; and the exporter alone where the collector misbehaves. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { pino } from 'pino'
+import { loadConfig } from '#src/config.ts'
+import { renderMetrics } from '#src/lib/metrics.ts'
+import { openExporter, type Span } from '#src/operations/otlp.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { type ReceivedSpan, startCollector } from '#test/support/collector.ts'
+import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
+import { remote } from '#test/support/remote.ts'
+import { redeem } from '#test/support/tokens.ts'
+
+setDefaultTimeout(30_000)
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+const SPAN = '00f067aa0ba902b7'
+const traceparent = (sampled: boolean) => `00-${TRACE}-${SPAN}-0${sampled ? 1 : 0}`
+
+const until = async (done: () => boolean): Promise<void> => {
+  while (!done()) await Bun.sleep(10)
+}
+const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
+
+test('a login, code and token: each request a span, its work below it, and nothing that names a person', async () => {
+  await using collector = startCollector()
+  await using server = await serveExecutable({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20let-me-in,x-tenant=ours',
+    OTEL_SERVICE_NAME: 'sign-in',
+    GATEHOUSE_ID_TOKEN_ALG: 'ES256',
+  })
+  const app = remote(server)
+  const user = await addUser(app, 'alice')
+  const client = await addClient(app, 'shop', { client_id: 'shop' })
+  const browser = openBrowser(app)
+  await logInTo(browser, 'shop', 'alice')
+  const { code = '' } = answerOf(await browser.get(authorizeUrl('shop', { state: 'the-state' })))
+  await redeem(app, client, code)
+  await app.admin('GET', `/users/${user.id}`)
+  await app.call('/account/nothing-here')
+  const answer = await app.call('/oauth/token', {
+    method: 'POST',
+    body: new URLSearchParams({ ...form, client_secret: 'wrong' }),
+    headers: { traceparent: traceparent(true) },
+  })
+  expect(answer.status).toBe(401)
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+
+  const { spans } = collector
+  expect(collector.refused).toEqual([])
+  expect(collector.headers[0]?.get('authorization')).toBe('Bearer let-me-in')
+  expect(collector.headers[0]?.get('x-tenant')).toBe('ours')
+  expect(collector.resources[0]).toMatchObject({
+    'service.name': 'sign-in',
+    'service.version': expect.any(String),
+  })
+
+  const below = (span: ReceivedSpan) => spans.filter(({ parent }) => parent === span.id)
+  const names = (span: ReceivedSpan) =>
+    below(span)
+      .map(({ name }) => name)
+      .sort()
+  const servers = spans.filter(({ kind }) => kind === 2)
+  const named = (name: string) => servers.filter(span => span.name === name)
+  const login = named('POST /oauth/login').find(span => names(span).includes('password.hash'))
+  expect(login).toMatchObject({
+    parent: undefined,
+    failed: false,
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/oauth/login',
+      'http.response.status_code': 302,
+      'url.scheme': 'http',
+      'server.address': 'localhost',
+      'gatehouse.request_id': expect.stringMatching(/^[\da-f-]{36}$/),
+    },
+  })
+  const write = below(login as ReceivedSpan).find(({ name }) => name === 'store.write') as ReceivedSpan
+  expect(names(write)).toEqual(['store.commit', 'store.wait'])
+  expect(write.attributes).toEqual({ 'db.system.name': 'sqlite' })
+  expect(names(named('POST /oauth/token').find(span => names(span).length > 2) as ReceivedSpan)).toEqual([
+    'store.write',
+    'token.sign',
+    'token.sign',
+  ])
+  expect(named('GET /api/v1/admin/users/:user_id')).toHaveLength(1)
+  // A path that leads nowhere may hold anything: the name has none of it.
+  expect(named('GET')).toMatchObject([{ attributes: { 'http.response.status_code': 404 } }])
+  const [joined] = servers.filter(({ parent }) => parent !== undefined)
+  expect(joined).toMatchObject({ trace: TRACE, parent: SPAN, name: 'POST /oauth/token' })
+
+  const byId = new Map(spans.map(span => [span.id, span]))
+  expect(byId.size).toBe(spans.length)
+  for (const span of spans) {
+    expect(span.ended).toBeGreaterThanOrEqual(span.started)
+    const parent = byId.get(span.parent ?? '')
+    if (!parent) continue
+    expect([parent.trace, parent.started <= span.started, span.ended <= parent.ended]).toEqual([
+      span.trace,
+      true,
+      true,
+    ])
+  }
+  for (const secret of [
+    'alice',
+    user.id,
+    'shop',
+    'the-state',
+    code,
+    SECRET,
+    '127.0.0.1',
+    '?',
+    'nothing-here',
+  ])
+    expect([secret, collector.bodies.some(body => body.includes(secret))]).toEqual([secret, false])
+})
+
+test('who calls decides whether its trace is recorded; so does the sampler', async () => {
+  await using collector = startCollector()
+  const ask = async (sampler: string, header?: string) => {
+    const before = collector.spans.length
+    await using server = await serveExecutable({
+      GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      GATEHOUSE_OTEL_TRACES_SAMPLER: sampler,
+    })
+    await remote(server).call('/healthz', header === undefined ? {} : { headers: { traceparent: header } })
+    server.signal('SIGTERM')
+    await server.exited
+    return collector.spans.length - before
+  }
+  expect(await ask('parentbased_always_on', traceparent(true))).toBe(1)
+  expect(await ask('parentbased_always_on', traceparent(false))).toBe(0)
+  expect(await ask('parentbased_always_off', traceparent(true))).toBe(1)
+  expect(await ask('always_off', traceparent(true))).toBe(0)
+  expect(await ask('parentbased_always_on', 'nonsense')).toBe(1)
+})
+
+test('settings: the headers are a secret, ours beat the standard ones, wrong ones are named', async () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20let-me-in',
+    OTEL_SERVICE_NAME: 'theirs',
+    GATEHOUSE_OTEL_SERVICE_NAME: 'ours',
+    OTEL_METRICS_EXPORTER: 'none',
+  }
+  expect(loadConfig(env).config).toMatchObject({
+    otel_exporter_otlp_endpoint: 'http://collector:4318',
+    otel_exporter_otlp_headers: { authorization: 'Bearer let-me-in' },
+    otel_service_name: 'ours',
+    otel_traces_sampler: 'parentbased_always_on',
+  })
+  const { stdout } = await gatehouse(['config', 'print', '--redacted'], env)
+  expect(stdout).toMatch(/^otel_exporter_otlp_headers +•••• +environment, OTEL_EXPORTER_OTLP_HEADERS$/m)
+  for (const [name, value] of [
+    ['OTEL_TRACES_SAMPLER', 'sometimes'],
+    ['OTEL_TRACES_SAMPLER_ARG', '2'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+    ['OTEL_EXPORTER_OTLP_HEADERS', 'let-me-in'],
+  ] as const) {
+    const { code, stderr } = await gatehouse(['config', 'check'], { [name]: value })
+    expect([code, stderr.startsWith(`gatehouse: ${name}: given `)]).toEqual([2, true])
+    expect(stderr).not.toContain('let-me-in')
+  }
+})
+
+const some = (count: number, name = 'a'): Span[] =>
+  Array.from({ length: count }, (_, n) => ({
+    trace_id: TRACE,
+    span_id: n.toString(16).padStart(16, '0'),
+    parent_id: undefined,
+    name,
+    kind: 1,
+    started: 1_700_000_000_000.25,
+    ended: 1_700_000_000_001.5,
+    attributes: {},
+    failed: false,
+  }))
+const outcomes = () =>
+  Object.fromEntries(
+    [...renderMetrics().matchAll(/^gatehouse_trace_spans_total\{outcome="(\w+)"\} (\d+)$/gm)].map(
+      ([, name, count]) => [name, Number(count)],
+    ),
+  )
+const exporterTo = (url: string) => {
+  const said: string[] = []
+  const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line).msg) })
+  const { config } = loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
+  return { said, ...openExporter(config, log) }
+}
+
+test('a collector that is away: so many spans are kept, the rest dropped and counted; when it is back they arrive, each once', async () => {
+  const collector = startCollector()
+  const { port } = collector
+  await collector.stop()
+  const before = outcomes()
+  const exporter = exporterTo(collector.url)
+  for (const span of some(3_000)) exporter.add(span)
+  await until(() => exporter.said.length === 1)
+  expect(exporter.said).toEqual(['the collector takes no spans: some are kept'])
+  expect((outcomes().dropped ?? 0) - (before.dropped ?? 0)).toBe(3_000 - 2_048)
+  await using back = startCollector(port)
+  await until(() => back.spans.length === 2_048)
+  await exporter.close()
+  expect(exporter.said).toEqual([
+    'the collector takes no spans: some are kept',
+    'the collector takes spans again',
+  ])
+  expect(back.spans).toHaveLength(2_048)
+  expect((outcomes().sent ?? 0) - (before.sent ?? 0)).toBe(2_048)
+  expect(back.bodies.every(body => JSON.parse(body).resourceSpans[0].scopeSpans[0].spans.length <= 512)).toBe(
+    true,
+  )
+  expect(back.spans[0]).toMatchObject({
+    started: 1_700_000_000_000_250_000n,
+    ended: 1_700_000_000_001_500_000n,
+  })
+})
+
+test('what a collector refuses for good is not sent again; what it asks for later is', async () => {
+  await using collector = startCollector()
+  const before = outcomes()
+  const more = (name: string) => (outcomes()[name] ?? 0) - (before[name] ?? 0)
+  const exporter = exporterTo(collector.url)
+  collector.answerNext(
+    () => new Response('no', { status: 400 }),
+    () => Response.json({ partialSuccess: { rejectedSpans: '2', errorMessage: 'two too many' } }),
+    () => new Response(null, { status: 503, headers: { 'retry-after': '1' } }),
+  )
+  for (const span of some(10)) exporter.add(span)
+  await until(() => more('refused') === 10)
+  for (const span of some(5)) exporter.add(span)
+  await until(() => more('refused') === 12 && more('sent') === 3)
+  for (const span of some(4, 'again')) exporter.add(span)
+  await until(() => collector.spans.length === 4)
+  expect(collector.spans.map(({ name }) => name)).toEqual(Array(4).fill('again'))
+  await exporter.close()
+  expect([more('refused'), more('sent')]).toEqual([12, 7])
+})
