@@ -67,9 +67,11 @@ interface Known {
 }
 
 const KNOWN_FOR = 10 * MINUTE
+/** A provider that is down is left alone for a moment: each call to it may take 5 s. */
+const FAILED_FOR = 15 * SECOND
 const instances = new WeakMap<Context['store'], Map<string, Known>>()
 
-/** The provider's metadata and our client there: asked for once in ten minutes, and anew after a change or a failure. */
+/** The provider's metadata and our client there: asked for once in ten minutes, and anew after a change, or soon after a failure. */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const known = instances.get(context.store) ?? new Map<string, Known>()
   instances.set(context.store, known)
@@ -77,9 +79,10 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   const found = known.get(provider.id)
   if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
   const configuration = discover(context, provider)
-  known.set(provider.id, { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration })
+  const asked = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
+  known.set(provider.id, asked)
   configuration.catch(() => {
-    if (known.get(provider.id)?.configuration === configuration) known.delete(provider.id)
+    asked.expires_at = context.clock.now() + FAILED_FOR
   })
   return configuration
 }

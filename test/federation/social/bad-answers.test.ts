@@ -191,14 +191,23 @@ describe('a provider that answers badly', () => {
     await expectRefusal(reason, () => goThrough(fresh(), upstream, '/oauth/social/up'))
   })
 
-  test('about itself: no way there, and nobody is kept waiting at the next try', async () => {
+  test('about itself: no way there; it is left alone for a quarter of a minute, and nobody waits for it', async () => {
     await addProvider(app, 'down')
     await app.events()
     upstream.intercept = () => new Response('', { status: 503 })
     const page = await fresh().get('/oauth/social/down')
     expect([page.status, page.heading]).toEqual([502, 'Signing in didn’t work'])
     expect(await app.events()).toEqual([])
+    upstream.asked.length = 0
+    app.clock.advance(14_999)
+    expect((await fresh().get('/oauth/social/down')).status).toBe(502)
+    expect(upstream.asked).toEqual([])
+    app.clock.advance(1)
+    expect((await fresh().get('/oauth/social/down')).status).toBe(502)
+    expect(upstream.asked).toEqual(['/.well-known/openid-configuration'])
     honest()
+    // Whoever mends the settings does not wait.
+    await app.admin('PUT', '/identity-providers/down', { name: 'Up again' })
     expect((await fresh().get('/oauth/social/down')).location).toStartWith(ISSUER)
   })
 
