@@ -12,27 +12,36 @@ export class StorageError extends Error {
   }
 }
 
-const codesOf = (error: unknown): unknown[] =>
-  error instanceof Error ? [Reflect.get(error, 'code'), ...codesOf(error.cause)] : []
+/** Codes of SQLite and of Bun, and PostgreSQL's SQLSTATE, which Bun has in `errno`; there in `cause` too. */
+const codesOf = (error: unknown): string[] =>
+  error instanceof Error
+    ? [String(Reflect.get(error, 'code')), String(Reflect.get(error, 'errno')), ...codesOf(error.cause)]
+    : []
 
-const uniqueViolations: ReadonlySet<unknown> = new Set([
-  'SQLITE_CONSTRAINT_UNIQUE',
-  'SQLITE_CONSTRAINT_PRIMARYKEY',
-  '23505',
-])
+const has =
+  (pattern: RegExp) =>
+  (error: unknown): boolean =>
+    codesOf(error).some(code => pattern.test(code))
 
-/** Whether a unique index refused a row: SQLite's extended code, or PostgreSQL's SQLSTATE, there in `cause`. */
-export const isUniqueViolation = (error: unknown): boolean =>
-  codesOf(error).some(code => uniqueViolations.has(code))
+/** Whether a unique index refused a row. */
+export const isUniqueViolation = has(/^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/)
 
-export const isBusy = (error: unknown): boolean =>
-  codesOf(error).some(code => String(code).startsWith('SQLITE_BUSY'))
+export const isBusy = has(/^SQLITE_BUSY/)
 
-/** The file or its disk refuses for reasons that may pass: full, read-only, faulty, held by another process. */
-export const isStorageFailure = (error: unknown): boolean =>
-  codesOf(error).some(code =>
-    /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/.test(String(code)),
-  )
+/** Another transaction came between: the same one may succeed when it is run again. */
+export const isConflict = has(/^(40001|40P01)$/)
+
+/** The connection is gone, or there is none at present. https://www.postgresql.org/docs/current/errcodes-appendix.html */
+export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
+
+/**
+ * The file, its disk or the server refuses for reasons that may pass: full, read-only, faulty, held by another process,
+ * out of connections, in the middle of a failover.
+ */
+export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
+const passing = has(
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|40001|40P01|25006|53\w{3}|55P03|57014|58\w{3}|XX\w{3})/,
+)
 
 export const unavailable = (cause: unknown): AppError =>
   new AppError('temporarily_unavailable', 'Nothing can be stored at present. Try again in a moment.', {

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { counter, gauge } from '#src/lib/metrics.ts'
+import { committed, queued } from './commit-metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from './errors.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
 
@@ -24,10 +24,6 @@ interface Hooks {
   failed(): void
 }
 
-let waiting = 0
-gauge('gatehouse_commit_queue', 'Writes that wait for their commit.', () => waiting)
-const committed = counter('gatehouse_commits_total', 'Commits by outcome.', 'outcome')
-
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -48,7 +44,22 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   let queue: Waiting[] = []
   let draining: Promise<void> | undefined
   let changed = new Set<Topic>()
-  const tx: Transaction = Object.assign(queries, { changed: (topic: Topic) => void changed.add(topic) })
+  let effects: (() => void)[] = []
+  const tx: Transaction = Object.assign(queries, {
+    changed: (topic: Topic) => void changed.add(topic),
+    after: (effect: () => void) => void effects.push(effect),
+    nested: async <T>(body: () => Promise<T>): Promise<T> => {
+      db.run('SAVEPOINT nested')
+      try {
+        return await body()
+      } catch (error) {
+        if (db.inTransaction) db.run('ROLLBACK TO nested')
+        throw error
+      } finally {
+        if (db.inTransaction) db.run('RELEASE nested')
+      }
+    },
+  })
 
   const beginPatiently = async (): Promise<void> => {
     for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, PAUSE)) {
@@ -64,12 +75,17 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   /** Runs one body in its savepoint; gives how to answer it. Throws when the transaction is lost. */
   const runBody = async ({ body, resolve, reject }: Waiting, topics: Set<Topic>): Promise<() => void> => {
     changed = new Set()
+    effects = []
     savepoint.run()
     try {
       const value = await body(tx)
       release.run()
       for (const topic of changed) topics.add(topic)
-      return () => resolve(value)
+      const done = effects
+      return () => {
+        for (const effect of done) effect()
+        resolve(value)
+      }
     } catch (error) {
       // A full disk ends the whole transaction, released savepoints included.
       if (!db.inTransaction) throw error
@@ -113,7 +129,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       const batch = queue.slice(0, BATCH)
       queue = queue.slice(BATCH)
       await runBatch(batch)
-      waiting -= batch.length
+      queued(-batch.length)
     }
     draining = undefined
   }
@@ -123,7 +139,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       new Promise((resolve, reject) => {
         if (!open) return reject(unavailable(new Error('The store is closed.')))
         queue.push({ body, resolve: resolve as (value: unknown) => void, reject })
-        waiting++
+        queued(1)
         draining ??= drain()
       }),
     /** Refuses new writes; settles once those that wait are answered. */

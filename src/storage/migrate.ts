@@ -38,7 +38,7 @@ export const migrate = (db: Database, migrations = sqliteMigrations, apply = tru
   }).immediate()
 }
 
-const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const exists = value(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
-import { StorageError } from './errors.ts'
+import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
 
@@ -12,14 +12,7 @@ export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
   options: { migrate?: boolean; durable?: boolean } = {},
 ): Promise<Store> => {
-  if (/^postgres(ql)?:/.test(config.database_url ?? ''))
-    throw new StorageError(
-      'GATEHOUSE_DATABASE_URL: PostgreSQL is not supported yet. Leave it out to use SQLite.',
-    )
-  if (config.database_url)
-    throw new StorageError(
-      'GATEHOUSE_DATABASE_URL: only postgres:// URLs name a database. Leave it out to use SQLite.',
-    )
+  if (config.database_url) return openPostgres({ url: config.database_url, ...options })
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
   // SQLite gives its log the mode of the database.

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type SQL, sql } from 'drizzle-orm'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import type { Queries } from './store.ts'
@@ -57,12 +57,21 @@ const matchOf = ({ term, organization_id, unless }: Search): string => {
   ].join(' NOT ')
 }
 
+const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
+
 /**
  * A table `matches` with the `seq` of each user whose `search_text` contains the term, by way of the index: its cost
- * follows the number taken from it. Indexed terms come in the order of `seq` if that is asked for.
+ * follows the number taken from it. Indexed terms come in the order of `seq` if that is asked for. PostgreSQL knows
+ * trigrams of letters and digits alone, and looks short terms up row by row.
  */
-export const matchesOf = (search: Search): SQL => {
+export const matchesOf = (q: Queries, search: Search): SQL => {
   const text = fold(search.term)
+  if (q.engine === 'postgres') {
+    const { users } = q.tables
+    const own = search.organization_id && eq(users.organization_id, search.organization_id)
+    const indexed = isIndexedTerm(text) ? sql`${users.search_text} LIKE ${like(text)}` : undefined
+    return sql`(SELECT seq FROM ${users} WHERE ${and(own, indexed, containsTerm(q, search))}) AS matches`
+  }
   const after = `${text}\u{10ffff}`
   return isIndexedTerm(text)
     ? sql`(SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}) AS matches`
@@ -72,8 +81,11 @@ export const matchesOf = (search: Search): SQL => {
 export const matchSeq = sql<number>`matches.seq`
 
 /** The same looked up row by row: the cost follows the number looked at. */
-export const containsTerm = ({ tables: { users } }: Queries, { term, unless }: Search): SQL => {
+export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
   const text = fold(term)
-  const contains = sql`instr(${users.search_text}, ${text}) > 0`
-  return unless ? sql`${contains} AND instr(${users.search_text}, ${starts[unless] + text}) = 0` : contains
+  const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')
+  const contains = sql`${position}(${users.search_text}, ${text}) > 0`
+  return unless
+    ? sql`${contains} AND ${position}(${users.search_text}, ${starts[unless] + text}) = 0`
+    : contains
 }

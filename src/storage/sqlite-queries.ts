@@ -1,20 +1,12 @@
 import type { Database, SQLQueryBindings, Statement } from 'bun:sqlite'
-import { Column, getTableName, is, Param, Placeholder, type Query, SQL } from 'drizzle-orm'
+import type { Query, SQL } from 'drizzle-orm'
 import { BaseSQLiteDatabase, SQLiteAsyncDialect, type SQLiteSession } from 'drizzle-orm/sqlite-core'
 import { sqliteTables } from './sqlite-tables.ts'
+import { binder, decoderOf, type Field, type Row, rowMapper, type Values } from './statements.ts'
 import type { Queries } from './store.ts'
 
 /** Statements kept compiled per connection, so that a query built anew at each call is not compiled anew too. */
 const STATEMENTS = 500
-
-type Values = Record<string, unknown>
-type Row = Record<string, unknown>
-type Decode = (value: unknown) => unknown
-
-interface Field {
-  path: string[]
-  field: Column | SQL | SQL.Aliased
-}
 
 /**
  * Drizzle's builder over one connection. Drizzle's own session for bun:sqlite spends 2 to 4 µs a statement on
@@ -38,7 +30,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
   dialect.escapeParam = () => '+?'
   const prepareQuery = (query: Query, fields: Field[] | undefined, method: 'run' | 'all') => {
     const statement = statementOf(query.sql)
-    const bind = binder(query.params)
+    const bind = binder(query.params) as (values?: Values) => SQLQueryBindings[]
     let read: ((params: SQLQueryBindings[]) => Row[]) | undefined
     const self = {
       /** Set by drizzle on queries with joins after they are prepared. */
@@ -62,7 +54,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
     count: async (query: SQL) => {
       guard()
       const { sql, params } = dialect.sqlToQuery(query)
-      return Number(statementOf(sql).values(...binder(params)(undefined))[0]?.[0])
+      return Number(statementOf(sql).values(...(binder(params)(undefined) as SQLQueryBindings[]))[0]?.[0])
     },
   }
   const builder = new BaseSQLiteDatabase(
@@ -75,35 +67,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
     for (const statement of statements.values()) statement.finalize()
     statements.clear()
   }
-  return Object.assign(builder, { tables: sqliteTables, finalize })
-}
-
-/** From the values of the placeholders to those of the statement, in its order. */
-const binder = (params: unknown[]) => {
-  const binds = params.map(param => {
-    const placeholder = is(param, Param) ? param.value : param
-    if (!is(placeholder, Placeholder)) return () => param
-    const { name } = placeholder
-    const encoder =
-      is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
-        ? param.encoder
-        : undefined
-    return (values: Values) => {
-      const value = values[name]
-      if (value === undefined) throw new TypeError(`No value for the placeholder ${name}`)
-      return encoder && value !== null ? encoder.mapToDriverValue(value) : value
-    }
-  })
-  return (values: Values = {}): SQLQueryBindings[] => binds.map(bind => bind(values) as SQLQueryBindings)
-}
-
-/** undefined for columns that SQLite answers as they are: most. */
-const decoderOf = ({ field }: Field): Decode | undefined => {
-  if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
-  const decoder: { mapFromDriverValue: Decode } = is(field, Column)
-    ? field
-    : Reflect.get(is(field, SQL) ? field : field.sql, 'decoder')
-  return value => decoder.mapFromDriverValue(value)
+  return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, finalize })
 }
 
 const reader = (statement: Statement, fields: Field[], notNullable: Record<string, boolean> | undefined) => {
@@ -120,31 +84,6 @@ const reader = (statement: Statement, fields: Field[], notNullable: Record<strin
       return rows
     }
   }
-  const optional = optionalObjects(fields, notNullable)
-  const mapRow = (values: unknown[]): Row => {
-    const row: Row = {}
-    fields.forEach(({ path }, i) => {
-      const [value, decode] = [values[i], decoders[i]]
-      let node = row
-      for (const name of path.slice(0, -1)) {
-        node[name] ??= {}
-        node = node[name] as Row
-      }
-      node[path.at(-1) ?? ''] = value === null || !decode ? value : decode(value)
-    })
-    for (const name of optional)
-      if (Object.values(row[name] as Row).every(value => value === null)) row[name] = null
-    return row
-  }
+  const mapRow = rowMapper(fields, decoders, notNullable)
   return (params: SQLQueryBindings[]): Row[] => statement.values(...params).map(mapRow)
 }
-
-/** The objects of a row that a left join leaves null when it finds no partner. */
-const optionalObjects = (fields: Field[], notNullable: Record<string, boolean> | undefined): Set<string> =>
-  new Set(
-    fields.flatMap(({ path: [name = '', inner], field }) =>
-      inner !== undefined && notNullable && is(field, Column) && !notNullable[getTableName(field.table)]
-        ? [name]
-        : [],
-    ),
-  )

@@ -106,6 +106,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     engine: 'sqlite',
     read: body => body(reads),
     write,
+    // Nobody but this process serves a file (lock.ts).
+    exclusively: (_, body) => body(),
     onChange: listener => void listeners.push(listener),
     ready: async () => {
       try {

@@ -1,6 +1,8 @@
 import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import type { Tables } from './tables.ts'
 
+export type Engine = 'sqlite' | 'postgres'
+
 /**
  * What a query is written against, on both engines: drizzle's builder, always awaited, always yielding arrays
  * (`.get()`, `.all()` and `.run()` exist on one engine only), with the tables of this engine beside it, so that a
@@ -9,7 +11,7 @@ import type { Tables } from './tables.ts'
 export type Queries = Pick<
   BaseSQLiteDatabase<'async', unknown>,
   'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'
-> & { readonly tables: Tables }
+> & { readonly tables: Tables; readonly engine: Engine }
 
 /** What caches hold: a write names the topics that it touches, and caches of them are dropped after its commit. */
 export type Topic =
@@ -25,20 +27,31 @@ export type Topic =
   | 'identity_providers'
   | 'mails'
 
-export type Transaction = Queries & { changed(topic: Topic): void }
+export type Transaction = Queries & {
+  changed(topic: Topic): void
+  /** Done once, after the commit: a body itself may run again, and must leave nothing behind but what `tx` undoes. */
+  after(effect: () => void): void
+  /** Part of the body: what it wrote is undone when it throws, and the rest may go on. */
+  nested<T>(body: () => Promise<T>): Promise<T>
+}
 
 export interface Store {
-  readonly engine: 'sqlite' | 'postgres'
+  readonly engine: Engine
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
-   * One transaction. The body does no I/O but `tx`; when it throws, nothing of it has happened. A refusal that must
-   * record something is returned from the body and thrown after the commit. Rejects with AppError
+   * One transaction, as if nobody else wrote. The body does no I/O but `tx`; when it throws, nothing of it has happened.
+   * It runs again when another copy of the server came between. A refusal that must record something is returned from the body and thrown after the commit. Rejects with AppError
    * `temporarily_unavailable` when the store cannot write.
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /** Calls `listener` after each commit that named topics, before its writer is answered; without topics after another process has committed: then anything may have changed. */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
+  /**
+   * Runs the body while no other copy of the server runs one of this name; unless `wait`, it is left out (undefined) when
+   * another copy is at it. A copy that loses its connection loses its right: bodies must be correct without it too.
+   */
+  exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /** Whether reads and writes work at present, for /readyz. */
   ready(): Promise<boolean>
   close(): Promise<void>

@@ -370,6 +370,8 @@ export const tables = (kit: Kit) => {
         password_changed_at: number
         /** Sealed: what the login is to bring about. */
         deed?: string
+        /** When the login ends at the latest. */
+        until?: number
       } | null>(),
       /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
       round: int('round').notNull().default(0),

@@ -92,6 +92,6 @@ test('openStore makes the data directory and a file that only its owner reads', 
   expect(modeOf(data_dir)).toBe(0o700)
   for (const file of ['gatehouse.db', 'gatehouse.db-wal']) expect(modeOf(join(data_dir, file))).toBe(0o600)
   await store.close()
-  for (const database_url of ['postgres://localhost/gatehouse', 'mysql://localhost/gatehouse'])
+  for (const database_url of ['postgres://localhost', 'mysql://localhost/gatehouse'])
     await expect(openStore({ data_dir, database_url })).rejects.toThrow('GATEHOUSE_DATABASE_URL')
 })

@@ -148,7 +148,7 @@ export const readList = (q: Queries, facets: Facets, page: Page, condition?: SQL
 export const fetchUsers = (q: Queries, page: Page, lists: Numbers[]): Promise<UserRow[]> => {
   const { users } = q.tables
   const numbers = sql.join(
-    lists.map(list => sql`SELECT seq FROM ${list} AS some`),
+    lists.map(list => sql`SELECT seq FROM ${list} AS part`),
     sql` UNION ALL `,
   )
   return q
@@ -163,7 +163,7 @@ export const countUpTo = (
   q: Queries,
   numbers: { limit(most: number): Numbers },
   most: number,
-): Promise<number> => q.$count(sql`${numbers.limit(most)} AS some`)
+): Promise<number> => q.$count(sql`${numbers.limit(most)} AS part`)
 
 /** Exact to 10,000, then 10,001. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {

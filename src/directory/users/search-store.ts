@@ -97,7 +97,7 @@ const found = (q: Queries, search: Search, condition?: SQL) => {
   const { users } = q.tables
   return q
     .select({ seq: users.seq })
-    .from(matchesOf(termOf(search)))
+    .from(matchesOf(q, termOf(search)))
     .crossJoin(users)
     .where(and(isFound(q, search), condition))
 }
@@ -179,7 +179,7 @@ const sorted = cached(
     const value = users[`${name}_fold`]
     return q
       .select({ value, seq: users.seq })
-      .from(matchesOf(termOf(search)))
+      .from(matchesOf(q, termOf(search)))
       .crossJoin(users)
       .where(isFound(q, search))
       .orderBy(asc(value), asc(users.seq))

@@ -1,0 +1,5 @@
+import { postgresKit } from './kit.ts'
+import { tables } from './tables.ts'
+
+/** The tables as PostgreSQL has them. */
+export const postgresTables = tables(postgresKit)

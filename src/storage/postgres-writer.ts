@@ -1,0 +1,194 @@
+import type { ReservedSQL, SQL } from 'bun'
+import { committed, queued } from './commit-metrics.ts'
+import { isConflict, isLost, isStorageFailure, unavailable } from './errors.ts'
+import { type Answer, postgresQueries } from './postgres-queries.ts'
+import type { Queries, Topic, Transaction } from './store.ts'
+
+/** How long a write is tried again, and the longest pause between two tries, ms. */
+const PATIENCE = 5_000
+const PAUSE = 10
+/** A write that others have kept from committing so many times goes on alone. */
+const TRIES = 4
+
+/**
+ * Every transaction takes the table `turns` in a mode that admits others like it, or, alone, in one that admits none. LOCK
+ * takes no snapshot: what a lone transaction sees is what those before it have left.
+ */
+const begin = (mode: string) => `BEGIN ISOLATION LEVEL SERIALIZABLE; LOCK TABLE turns IN ${mode} MODE`
+const TOGETHER = begin('ROW EXCLUSIVE')
+const ALONE = begin('EXCLUSIVE')
+
+/** The lowest number that no other connection of any copy has: `counter_slots` has a row for each. */
+const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n
+  WHERE pg_try_advisory_lock(1197766765, n) LIMIT 1`
+
+const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
+
+type Body<T> = (tx: Transaction) => Promise<T>
+
+interface Done<T> {
+  value: T
+  topics: ReadonlySet<Topic>
+  effects: (() => void)[]
+}
+
+/** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
+const openWriter = (sql: SQL, notice: (topics: ReadonlySet<Topic>) => string) => {
+  let connection: ReservedSQL | undefined
+  let inTransaction = false
+  /** The first error that the server answered in this transaction: nothing of it can be committed any more. */
+  let failure: unknown
+  let topics = new Set<Topic>()
+  let effects: (() => void)[] = []
+
+  const run = async (text: string, values?: unknown[]): Promise<Answer> => {
+    if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
+    try {
+      return (await connection.unsafe(text, values).values()) as Answer
+    } catch (error) {
+      failure ??= error
+      throw error
+    }
+  }
+  let savepoints = 0
+  const tx: Transaction = Object.assign(postgresQueries(run) as Queries, {
+    changed: (topic: Topic) => void topics.add(topic),
+    after: (effect: () => void) => void effects.push(effect),
+    nested: async <T>(body: () => Promise<T>): Promise<T> => {
+      const name = `nested_${++savepoints}`
+      await run(`SAVEPOINT ${name}`)
+      try {
+        const value = await body()
+        await run(`RELEASE ${name}`)
+        return value
+      } catch (error) {
+        if (isConflict(failure) || isLost(failure)) throw failure
+        await run(`ROLLBACK TO ${name}`)
+        await run(`RELEASE ${name}`)
+        failure = undefined
+        throw error
+      } finally {
+        savepoints--
+      }
+    },
+  })
+
+  const drop = async (): Promise<void> => {
+    const dropped = connection
+    connection = undefined
+    await dropped?.close().catch(() => {})
+  }
+
+  /** One try. Throws what the server said rather than what the body made of it, when that explains it. */
+  const attempt = async <T>(body: Body<T>, alone: boolean): Promise<Done<T>> => {
+    if (!connection) {
+      connection = await sql.reserve()
+      await connection.unsafe(TAKE_SLOT)
+    }
+    topics = new Set()
+    effects = []
+    failure = undefined
+    savepoints = 0
+    // Sent together with the first statement: the answer is looked at when something fails.
+    const began = connection.unsafe(alone ? ALONE : TOGETHER).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    inTransaction = true
+    try {
+      const value = await body(tx)
+      if (failure) throw failure
+      const told = topics.size > 0 ? run(notice(topics)) : undefined
+      const [, ended] = await Promise.all([told, connection.unsafe('COMMIT'), began])
+      // A transaction in which something failed ends so, without an error.
+      if (ended.command !== 'COMMIT') throw failure ?? (await began) ?? new Error('The transaction was lost.')
+      return { value, topics, effects }
+    } catch (error) {
+      inTransaction = false
+      const cause = (await began) ?? failure ?? error
+      if (isLost(cause)) await drop()
+      else await connection?.unsafe('ROLLBACK').catch(drop)
+      throw isConflict(cause) || isStorageFailure(cause) ? cause : error
+    } finally {
+      inTransaction = false
+    }
+  }
+  return { attempt, drop }
+}
+
+/**
+ * Write transactions, `count` at once. Each is serializable: the server refuses to commit what could not have happened one
+ * after the other, and the body runs again. https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
+ */
+export const postgresWriter = (
+  sql: SQL,
+  count: number,
+  {
+    notice,
+    done,
+  }: {
+    /** The statement that tells other copies of these topics when the transaction commits. */
+    notice(topics: ReadonlySet<Topic>): string
+    /** After a commit, before its writer hears of it. */
+    done(topics: ReadonlySet<Topic>): void
+  },
+) => {
+  const all = Array.from({ length: count }, () => openWriter(sql, notice))
+  const idle = [...all]
+  const waiting: ((writer: (typeof all)[number]) => void)[] = []
+  let open = true
+  let running = 0
+  const ended = Promise.withResolvers<void>()
+
+  const take = (): Promise<(typeof all)[number]> | (typeof all)[number] =>
+    idle.pop() ?? new Promise(resolve => waiting.push(resolve))
+  const give = (writer: (typeof all)[number]): void => {
+    const next = waiting.shift()
+    if (next) next(writer)
+    else idle.push(writer)
+  }
+
+  const persist = async <T>(writer: (typeof all)[number], body: Body<T>): Promise<Done<T>> => {
+    const end = performance.now() + PATIENCE
+    for (let tries = 1, lost = 0; ; tries++) {
+      try {
+        return await writer.attempt(body, tries > TRIES)
+      } catch (error) {
+        const mayPass = isConflict(error) || (isLost(error) && lost++ === 0)
+        if (!mayPass && !isStorageFailure(error)) throw error
+        if (!mayPass || performance.now() > end) {
+          committed('failed')
+          throw unavailable(error)
+        }
+        committed('retried')
+        await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+      }
+    }
+  }
+
+  return {
+    write: async <T>(body: Body<T>): Promise<T> => {
+      if (!open) throw unavailable(new Error('The store is closed.'))
+      running++
+      queued(1)
+      const writer = await take()
+      try {
+        const { value, topics, effects } = await persist(writer, body)
+        committed('done')
+        if (topics.size > 0) done(topics)
+        for (const effect of effects) effect()
+        return value
+      } finally {
+        give(writer)
+        queued(-1)
+        if (--running === 0 && !open) ended.resolve()
+      }
+    },
+    /** Refuses new writes; settles once those that run are answered. */
+    close: async (): Promise<void> => {
+      open = false
+      if (running > 0) await ended.promise
+      await Promise.all(all.map(({ drop }) => drop()))
+    },
+  }
+}

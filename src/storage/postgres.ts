@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto'
+import type { SQL } from 'bun'
+import { sql } from 'drizzle-orm'
+import { isLost, isStorageFailure, unavailable } from './errors.ts'
+import { postgresChanges } from './postgres-changes.ts'
+import { connectTo, parseUrl, refusal, requireServer } from './postgres-connect.ts'
+import { migratePostgres } from './postgres-migrate.ts'
+import { type Answer, postgresQueries } from './postgres-queries.ts'
+import { postgresWriter } from './postgres-writer.ts'
+import type { Store, Topic } from './store.ts'
+
+interface PostgresOptions {
+  url: string
+  /** false: a database that waits for migrations is an error. */
+  migrate?: boolean
+  /** Connections for reads, and as many for writes; one more listens. */
+  connections?: number
+}
+
+/** Per kind. More would not make a database of a few cores faster, and a server has a hundred by default. */
+const CONNECTIONS = 8
+/** How long a read waits for its turn and its answer at /readyz, ms. */
+const READY = 2_000
+/** How long and how often another copy's turn is waited for, ms. */
+const TURN = 60_000
+const LOOK = 50
+
+/**
+ * Small tables would be read from end to end, and a serializable transaction that has done so conflicts with every write
+ * to them. All queries of ours have an index.
+ */
+const PLANNING = { enable_seqscan: 'off', jit: 'off' }
+
+const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof parseUrl>> => {
+  const parsed = parseUrl(options.url)
+  const sql = connectTo(parsed, 1, { statement_timeout: 0 })
+  try {
+    await requireServer(sql, parsed.where)
+    await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
+    return parsed
+  } catch (error) {
+    throw refusal(error, parsed.where)
+  } finally {
+    await sql.close()
+  }
+}
+
+/**
+ * A PostgreSQL database as store, its tables made and migrated when need be. Several copies of the server may serve one.
+ * Throws StorageError when it cannot be reached, is of another program or newer than this version.
+ */
+export const openPostgres = async (options: PostgresOptions): Promise<Store> => {
+  const parsed = await prepare(options)
+  const { connections = CONNECTIONS } = options
+  const pool = connectTo(parsed, connections, PLANNING)
+  const writers = connectTo(parsed, connections, PLANNING)
+
+  const ask = async (text: string, values: unknown[]): Promise<Answer> =>
+    (await pool.unsafe(text, values).values()) as Answer
+  const reads = postgresQueries(async (text, values) => {
+    try {
+      // What was asked over a connection that is gone may be asked again: it only reads.
+      return await ask(text, values).catch(error => {
+        if (!isLost(error)) throw error
+        return ask(text, values)
+      })
+    } catch (error) {
+      throw isStorageFailure(error) ? unavailable(error) : error
+    }
+  })
+
+  const listeners: ((topics?: ReadonlySet<Topic>) => void)[] = []
+  const tell = (topics?: ReadonlySet<Topic>) => {
+    for (const listener of listeners) listener(topics)
+  }
+  const changes = await postgresChanges(pool, randomBytes(8).toString('hex'), tell)
+  const { write, close } = postgresWriter(writers, connections, { notice: changes.notice, done: tell })
+
+  return {
+    engine: 'postgres',
+    read: body => body(reads),
+    write,
+    exclusively: (name, body, wait) => exclusively(pool, name, body, wait === 'wait' ? TURN : 0),
+    onChange: listener => void listeners.push(listener),
+    ready: async () => {
+      const late = Promise.withResolvers<false>()
+      const timer = setTimeout(late.resolve, READY, false)
+      const looked = reads
+        .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
+        .from(reads.tables.settings)
+        .limit(1)
+        .then(
+          rows => rows.every(({ writable }) => writable),
+          () => false,
+        )
+      const ready = await Promise.race([looked, late.promise])
+      clearTimeout(timer)
+      return ready
+    },
+    close: async () => {
+      await close()
+      await changes.close()
+      await Promise.all([pool.close({ timeout: 1 }), writers.close({ timeout: 1 })])
+    },
+  }
+}
+
+/** An advisory lock of the session: it goes with the connection, however that ends. */
+const exclusively = async <T>(
+  pool: SQL,
+  name: string,
+  body: () => Promise<T>,
+  patience: number,
+): Promise<T | undefined> => {
+  const key = `hashtextextended(current_schema() || ' ' || $1, 0)`
+  let connection: Awaited<ReturnType<SQL['reserve']>>
+  try {
+    connection = await pool.reserve()
+  } catch (error) {
+    throw unavailable(error)
+  }
+  try {
+    for (let waited = 0; ; waited += LOOK) {
+      const [row] = await connection.unsafe(`SELECT pg_try_advisory_lock(${key}) AS taken`, [name])
+      if (row.taken) break
+      if (waited >= patience) return undefined
+      await Bun.sleep(LOOK)
+    }
+    try {
+      return await body()
+    } finally {
+      // A lock that cannot be given back goes with its connection.
+      await connection.unsafe(`SELECT pg_advisory_unlock(${key})`, [name]).catch(() => connection.close())
+    }
+  } finally {
+    await connection.release()
+  }
+}

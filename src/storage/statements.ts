@@ -1,0 +1,74 @@
+import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
+
+// What a statement of drizzle's builder needs around it on either engine: its values bound, its rows read.
+
+export type Values = Record<string, unknown>
+export type Row = Record<string, unknown>
+export type Decode = (value: unknown) => unknown
+
+export interface Field {
+  path: string[]
+  field: Column | SQL | SQL.Aliased
+}
+
+/** From the values of the placeholders to those of the statement, in its order. */
+export const binder = (params: unknown[]): ((values?: Values) => unknown[]) => {
+  const binds = params.map(param => {
+    const placeholder = is(param, Param) ? param.value : param
+    if (!is(placeholder, Placeholder)) return () => param
+    const { name } = placeholder
+    const encoder =
+      is(param, Param) && param.encoder.mapToDriverValue !== Column.prototype.mapToDriverValue
+        ? param.encoder
+        : undefined
+    return (values: Values) => {
+      const value = values[name]
+      if (value === undefined) throw new TypeError(`No value for the placeholder ${name}`)
+      return encoder && value !== null ? encoder.mapToDriverValue(value) : value
+    }
+  })
+  return (values = {}) => binds.map(bind => bind(values))
+}
+
+/** undefined for columns that the engine answers as they are: most. */
+export const decoderOf = ({ field }: Field): Decode | undefined => {
+  if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
+  const decoder: { mapFromDriverValue: Decode } = is(field, Column)
+    ? field
+    : Reflect.get(is(field, SQL) ? field : field.sql, 'decoder')
+  return value => decoder.mapFromDriverValue(value)
+}
+
+/** From the values of a row, in the order of the fields, to the object that the query asked for. */
+export const rowMapper = (
+  fields: Field[],
+  decoders: (Decode | undefined)[],
+  notNullable: Record<string, boolean> | undefined,
+) => {
+  const optional = optionalObjects(fields, notNullable)
+  return (values: unknown[]): Row => {
+    const row: Row = {}
+    fields.forEach(({ path }, i) => {
+      const [value, decode] = [values[i], decoders[i]]
+      let node = row
+      for (const name of path.slice(0, -1)) {
+        node[name] ??= {}
+        node = node[name] as Row
+      }
+      node[path.at(-1) ?? ''] = value === null || !decode ? value : decode(value)
+    })
+    for (const name of optional)
+      if (Object.values(row[name] as Row).every(value => value === null)) row[name] = null
+    return row
+  }
+}
+
+/** The objects of a row that a left join leaves null when it finds no partner. */
+const optionalObjects = (fields: Field[], notNullable: Record<string, boolean> | undefined): Set<string> =>
+  new Set(
+    fields.flatMap(({ path: [name = '', inner], field }) =>
+      inner !== undefined && notNullable && is(field, Column) && !notNullable[getTableName(field.table)]
+        ? [name]
+        : [],
+    ),
+  )

@@ -1,0 +1,126 @@
+import { spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+
+/** Debian keeps each version apart; elsewhere they are on the path. */
+const binaries = (): string => {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
+  if (versions[0]) return join(root, versions[0], 'bin')
+  const found = Bun.which('initdb')
+  if (!found) throw new Error('Tests on PostgreSQL need it installed (Debian: apt-get install postgresql).')
+  return join(found, '..')
+}
+
+export const hasPostgres = (): boolean => {
+  try {
+    return Boolean(binaries())
+  } catch {
+    return false
+  }
+}
+
+export interface PostgresServer {
+  /** Of a superuser, without a database: `${url}/name`. */
+  url: string
+  port: number
+  /** As a fault: at once, with everybody connected. */
+  stop(): void
+  start(): void
+  /** Stops it and removes its data. */
+  remove(): void
+}
+
+/** A server of its own on a free port of this machine, which needs no password. It does not wait for the disk. */
+export const startPostgres = (): PostgresServer => {
+  const bin = binaries()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
+  const isRoot = process.getuid?.() === 0
+  const run = (name: string, args: string[], allowed = false): void => {
+    const command = [join(bin, name), ...args]
+    // The server refuses to run as root; Debian's package makes a user for it.
+    const [program = '', ...rest] = isRoot ? ['runuser', '-u', 'postgres', '--', ...command] : command
+    const { status, stderr, error } = spawnSync(program, rest, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: folder,
+    })
+    if (status !== 0 && !allowed) throw new Error(`${name}: ${error ?? stderr}`)
+  }
+  if (isRoot) {
+    const id = (flag: string) => Number(spawnSync('id', [flag, 'postgres']).stdout.toString())
+    chownSync(folder, id('-u'), id('-g'))
+  }
+  const data = join(folder, 'data')
+  run('initdb', ['-D', data, '-U', 'gatehouse', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'])
+  const port = freePort()
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    fsync: 'off',
+    full_page_writes: 'off',
+    synchronous_commit: 'off',
+    max_connections: 400,
+    shared_buffers: '64MB',
+    autovacuum: 'off',
+  }
+  const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  const log = join(folder, 'log')
+  const start = () => run('pg_ctl', ['-D', data, '-l', log, '-o', options.join(' '), '-w', 'start'])
+  const stop = () => run('pg_ctl', ['-D', data, '-m', 'immediate', '-w', 'stop'], true)
+  start()
+  return {
+    url: `postgres://gatehouse@127.0.0.1:${port}`,
+    port,
+    start,
+    stop,
+    remove: () => {
+      stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const freePort = (): number => {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
+
+let shared: Promise<{ url: string; admin: SQL; template: string }> | undefined
+let databases = 0
+
+/** The server of this run: the one that test/run.ts has started for all, or one for this process. */
+const server = async () => {
+  let url = process.env.GATEHOUSE_TEST_POSTGRES
+  if (!url) {
+    const own = startPostgres()
+    process.on('exit', own.remove)
+    url = own.url
+  }
+  const admin = new SQL({ url: `${url}/postgres`, database: 'postgres', max: 1 })
+  const prefix = `test_${process.pid}`
+  const template = `${prefix}_template`
+  await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`)
+  await admin.unsafe(`CREATE DATABASE ${template}`)
+  const { openPostgres } = await import('#src/storage/postgres.ts')
+  await (await openPostgres({ url: `${url}/${template}`, connections: 1 })).close()
+  return { url, admin, template }
+}
+
+/** The URL of a new database with all tables, or of an empty one. */
+export const temporaryPostgres = async (empty = false): Promise<{ url: string; drop(): Promise<void> }> => {
+  shared ??= server()
+  const { url, admin, template } = await shared
+  const name = `test_${process.pid}_${++databases}`
+  await admin.unsafe(`CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : template}`)
+  return {
+    url: `${url}/${name}`,
+    drop: async () => {
+      await admin.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
+    },
+  }
+}
