@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { findOrganization } from '#src/directory/organizations/store.ts'
+import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { translator } from '#src/http/locale.ts'
 import { viewTools } from '#src/http/page-view.ts'
@@ -53,6 +53,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     kind,
     locale,
     brand: organization.display_name,
+    accent: settingsOf(organization).accent_color,
     name: tools.displayName(personOf(user)),
     data: {
       username: user.username,

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { latestEvent } from '#src/audit/store.ts'
 import { type Config, loadConfig } from '#src/config.ts'
+import { usedThemes } from '#src/directory/organizations/store.ts'
+import { checkThemes } from '#src/http/themes.ts'
 import { iso } from '#src/lib/text.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { checkFiles } from './config-check.ts'
@@ -94,7 +96,17 @@ const mail: Look = async ({ smtp_url, mail_from }) => {
   return mail_from ? ok('the mail server takes our mail') : warn('no mail_from: mail has no sender')
 }
 
-const looks: Record<string, Look> = { files, modes, database, disk, sockets, scheme, address, mail }
+const themes: Look = async config => {
+  const { store } = await openExisting(config, pino({ level: 'silent' }))
+  try {
+    const findings = checkThemes(config, await store.read(usedThemes))
+    return findings.length > 0 ? warn(findings.join('; ')) : ok('every theme that is used exists')
+  } finally {
+    await store.close()
+  }
+}
+
+const looks: Record<string, Look> = { files, modes, database, themes, disk, sockets, scheme, address, mail }
 
 /** Looks at what `serve` depends on, a line each; exit code 1 when something does not work. */
 export const doctor = async (options: { config?: string }): Promise<void> => {

@@ -33,7 +33,7 @@ export const assetUrl = (path: string): string | undefined => {
   return urls.get(path)
 }
 
-export const FOR_EVER = 'public, max-age=31536000, immutable'
+const FOR_EVER = 'public, max-age=31536000, immutable'
 /** For what others wrote: opened as a document, a picture can neither script nor load. */
 export const HARMLESS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",

@@ -13,23 +13,27 @@ const media: Record<string, PictureType> = {
   'image/jpeg': 'jpg',
 }
 
-/** What may stand before the root element: byte order mark, declaration, comments, a document type without declarations of its own. */
-const svg =
-  /^\ufeff?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*(?:<!DOCTYPE svg[^>[]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<svg[\s>]/
+/** What may stand before the root element; a document type may have no declarations of its own. */
+const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 
-const isUtf8Svg = (bytes: Buffer): boolean => {
+const isSvg = (bytes: Buffer): boolean => {
+  let text: string
   try {
-    return svg.test(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     return false
   }
+  prologue.lastIndex = 0
+  let root = 0
+  while (prologue.test(text)) root = prologue.lastIndex
+  return /^<svg[\s/>]/.test(text.slice(root, root + 5))
 }
 
 const begins: Record<PictureType, (bytes: Buffer) => boolean> = {
   png: bytes => bytes.subarray(0, 8).equals(Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')),
   jpg: bytes => bytes.subarray(0, 3).equals(Buffer.from([0xff, 0xd8, 0xff])),
   webp: bytes => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP',
-  svg: isUtf8Svg,
+  svg: isSvg,
 }
 
 const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefined => {

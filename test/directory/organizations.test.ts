@@ -211,6 +211,10 @@ describe('settings', () => {
       session_ttl: undefined,
       mfa_required: false,
       self_deletion: false,
+      logo: undefined,
+      logo_dark: undefined,
+      accent_color: undefined,
+      custom_css: undefined,
       allowed_domains: [],
       password_policy,
     })

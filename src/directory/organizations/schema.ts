@@ -38,7 +38,7 @@ const picture = z
 const COLOR = 'A colour of six hexadecimal digits, such as #2b50d8.'
 const color = z
   .string(COLOR)
-  .regex(/^#[0-9a-f]{6}$/i, COLOR)
+  .regex(/^#[0-9a-fA-F]{6}$/, COLOR)
   .overwrite(text => text.toLowerCase())
 
 const STYLE = `CSS of at most ${STYLE_LIMIT / 1024} KiB; it can load nothing from other servers.`

@@ -73,6 +73,13 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
   }
 }
 
+/** The themes that organizations name. */
+export const usedThemes = async (q: Queries): Promise<string[]> => {
+  const { settings } = q.tables.organizations
+  const rows = await q.select({ settings }).from(q.tables.organizations)
+  return [...new Set(rows.flatMap(row => settingsOf(row).theme ?? []))].sort()
+}
+
 /** The columns that a person gives, with what search looks at. */
 const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name'>>(organization: T) => ({
   ...organization,

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'bun:test'
+import { accentAsset, accentStyle, accentUrl, onAccent } from '#src/http/accent.ts'
+import { contrast, mix } from '#src/lib/color.ts'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+
+type Tokens = Record<string, string>
+
+const tokensOf = (css: string): [light: Tokens, dark: Tokens] => {
+  const read = (text: string) =>
+    Object.fromEntries(
+      [...text.matchAll(/--([\w-]+): ([^;]+);/g)].map(([, name = '', value = '']) => [name, value]),
+    )
+  const [light = '', dark = ''] = css.split('@media (prefers-color-scheme: dark)')
+  return [read(light), read(dark)]
+}
+
+/** Every corner and edge of the colours, and the greys. */
+const steps = [0, 51, 102, 153, 204, 255].map(step => step.toString(16).padStart(2, '0'))
+const colors = steps.flatMap(red => steps.flatMap(green => steps.map(blue => `#${red}${green}${blue}`)))
+
+describe('an accent colour', () => {
+  const themes = Object.entries(embed('templates/themes', ['.css']))
+  for (const [name, css] of themes)
+    test(`${name}: whatever it is, all that is written and drawn with it can be seen, light and dark`, () => {
+      const weak: unknown[] = []
+      for (const color of colors)
+        for (const scheme of [0, 1] as const) {
+          const own = tokensOf(accentStyle(color))[scheme]
+          const tokens = { ...tokensOf(css)[scheme], ...own }
+          const edge = own['accent-edge'] === 'transparent' ? 'accent' : 'accent-edge'
+          const pairs: [string, string, number][] = [
+            ['on-accent', 'accent', 4.5],
+            ['on-accent', 'accent-hover', 4.5],
+            ['on-accent-soft', 'accent-soft', 4.5],
+            ...['surface', 'sunken', 'canvas'].flatMap((ground): [string, string, number][] => [
+              ['link', ground, 4.5],
+              ['focus', ground, 3],
+              [edge, ground, 3],
+            ]),
+            ['text', 'glow', 4.5],
+            ['muted', 'glow', 4.5],
+          ]
+          for (const [front, back, least] of pairs) {
+            const ratio = contrast(tokens[front] ?? '', tokens[back] ?? '')
+            if (!(ratio >= least)) weak.push([color, ['light', 'dark'][scheme], front, back, ratio])
+          }
+        }
+      expect(weak).toEqual([])
+    })
+
+  test('is kept as it was given; only what needs contrast departs from it', () => {
+    for (const color of colors)
+      expect(tokensOf(accentStyle(color)).map(({ accent }) => accent)).toEqual([color, color])
+    expect(tokensOf(accentStyle('#2b50d8'))[0]).toMatchObject({
+      link: '#2b50d8',
+      focus: '#2b50d8',
+      'accent-edge': 'transparent',
+    })
+    expect([onAccent('#2b50d8'), onAccent('#ffd400')]).toEqual(['#ffffff', '#000000'])
+  })
+
+  test('has a stylesheet under an address that says the colour and a hash', async () => {
+    const url = accentUrl('#2b50d8')
+    expect(url).toMatch(/^\/assets\/accents\/2b50d8\.[0-9a-f]{12}\.css$/)
+    const answer = accentAsset(url)
+    expect(await answer?.text()).toBe(accentStyle('#2b50d8'))
+    expect(Object.fromEntries(answer?.headers ?? [])).toEqual({
+      'content-type': 'text/css; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    })
+    for (const other of ['2b50d9', '2B50D8', '..', '2b50d8/..'])
+      expect(accentAsset(url.replace('2b50d8', other))).toBeUndefined()
+    expect(accentAsset(`${url}x`)).toBeUndefined()
+  })
+})
+
+test('colours are mixed by channel, and contrast is that of WCAG', () => {
+  expect(mix('#000000', '#ffffff', 0.5)).toBe('#808080')
+  expect(mix('#102030', '#ffffff', 0)).toBe('#102030')
+  expect(contrast('#000000', '#ffffff')).toBe(21)
+  expect(contrast('#777777', '#ffffff')).toBeCloseTo(4.48, 2)
+})

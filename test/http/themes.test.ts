@@ -1,0 +1,166 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { checkThemes } from '#src/http/themes.ts'
+import { startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
+
+const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-themes-'))
+const folder = join(data_dir, 'themes')
+mkdirSync(folder)
+afterAll(() => rmSync(data_dir, { recursive: true }))
+
+const write = (path: string, content: string | Uint8Array) => writeFileSync(join(folder, path), content)
+const red = (shade: string) => `:root { --accent: ${shade}; }\n`
+
+const logged: { theme?: string; reason?: string }[] = []
+const log = pino({ level: 'warn' }, { write: line => logged.push(JSON.parse(line)) })
+const app = await startApp({ data_dir }, { log })
+await addOrganization(app, 'acme')
+await addClient(app, 'shop', { organization_id: (await app.admin('GET', '/organizations/acme')).body.id })
+
+/** The login page's stylesheets once the organization has this theme, and what was looked at may be old. */
+const sheetsWith = async (theme: string | null): Promise<string[]> => {
+  const { status } = await app.admin('PUT', '/organizations/acme', { settings: { theme } })
+  expect(status).toBe(200)
+  app.clock.advance(3_000)
+  const { html } = await openBrowser(app).get(authorizeUrl('shop'))
+  return [...html.matchAll(/<link rel="stylesheet" href="([^"]+)">/g)].map(([, url = '']) => url)
+}
+const names = (sheets: string[]) => sheets.map(url => url.replace(/^\/assets\/|\.[0-9a-f]{12}\.css$/g, ''))
+
+describe('a theme of the data directory', () => {
+  test('is laid over the default one, and served under its hash, for ever', async () => {
+    write('acme-red.css', red('#aa0000'))
+    const sheets = await sheetsWith('acme-red')
+    expect(names(sheets)).toEqual(['themes/default', 'style', 'themes/acme-red'])
+    const answer = await app.call(sheets[2] ?? '')
+    expect(await answer.text()).toBe(red('#aa0000'))
+    answer.headers.delete('x-request-id')
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      'content-type': 'text/css; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    })
+  })
+
+  test('is read again once it changes, without a restart; what a page has just named is still there', async () => {
+    write('moving.css', red('#100000'))
+    const [first = ''] = (await sheetsWith('moving')).slice(2)
+    write('moving.css', red('#200000'))
+    const [second = ''] = (await sheetsWith('moving')).slice(2)
+    expect(second).not.toBe(first)
+    expect(await (await app.call(first)).text()).toBe(red('#100000'))
+    expect(await (await app.call(second)).text()).toBe(red('#200000'))
+    rmSync(join(folder, 'moving.css'))
+    expect(names(await sheetsWith('moving'))).toEqual(['themes/default', 'style'])
+  })
+
+  test('with the name of a built-in one is laid over that one; default.css over every page without another', async () => {
+    write('ember.css', red('#300000'))
+    expect(names(await sheetsWith('ember'))).toEqual(['themes/ember', 'style', 'themes/ember'])
+    write('default.css', red('#400000'))
+    expect(names(await sheetsWith(null))).toEqual(['themes/default', 'style', 'themes/default'])
+    expect(names(await sheetsWith('nowhere'))).toEqual(['themes/default', 'style', 'themes/default'])
+    const error = await app.call('/nowhere', { headers: { accept: 'text/html' } })
+    expect(await error.text()).toMatch(/themes\/default\.[0-9a-f]{12}\.css.*style.*themes\/default\./s)
+    for (const file of ['ember.css', 'default.css']) rmSync(join(folder, file))
+    expect(names(await sheetsWith('ember'))).toEqual(['themes/ember', 'style'])
+  })
+
+  test('that is missing or cannot be used is the default one, and the log says so once', async () => {
+    writeFileSync(join(data_dir, 'master.key'), 'secret')
+    symlinkSync('../master.key', join(folder, 'stolen.css'))
+    mkdirSync(join(folder, 'folder.css'))
+    execFileSync('/usr/bin/mkfifo', [join(folder, 'pipe.css')])
+    write('large.css', new Uint8Array(256 * 1024 + 1))
+    logged.length = 0
+    const bad = [
+      'absent',
+      'stolen',
+      'folder',
+      'pipe',
+      'large',
+      '../master',
+      '..',
+      'Acme',
+      'a/b',
+      'a.b',
+      '%2e',
+    ]
+    for (const name of [...bad, ...bad])
+      expect([name, names(await sheetsWith(name))]).toEqual([name, ['themes/default', 'style']])
+    expect(logged.map(({ theme, reason }) => [theme, reason])).toEqual([
+      ['absent', 'there is no such theme'],
+      ['stolen', 'it leads out of the folder'],
+      ['folder', 'it is no file'],
+      ['pipe', 'it is no file'],
+      ['large', 'it is larger than 256 KiB'],
+      ...['../master', '..', 'Acme', 'a/b', 'a.b', '%2e'].map(name => [name, 'there is no such theme']),
+    ])
+    write('large.css', new Uint8Array(256 * 1024).fill(0x20))
+    expect(names(await sheetsWith('large'))).toEqual(['themes/default', 'style', 'themes/large'])
+  })
+
+  test('may be reached by a link inside the folder', async () => {
+    write('real.css', red('#500000'))
+    symlinkSync('real.css', join(folder, 'linked.css'))
+    expect(names(await sheetsWith('linked'))).toEqual(['themes/default', 'style', 'themes/linked'])
+  })
+
+  test('may have pictures and fonts beside it, and nothing else is served', async () => {
+    for (const path of ['acme-red', 'acme-red/deep']) mkdirSync(join(folder, path))
+    write('acme-red/wave.svg', '<svg/>')
+    write('acme-red/deep/wave.svg', '<svg/>')
+    write('acme-red/notes.txt', 'x')
+    write('acme-red/.hidden.svg', '<svg/>')
+    write('acme-red/huge.png', new Uint8Array(1024 * 1024 + 1))
+    symlinkSync('../../master.key', join(folder, 'acme-red/key.svg'))
+    const answer = await app.call('/assets/themes/acme-red/wave.svg')
+    answer.headers.delete('x-request-id')
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      'content-type': 'image/svg+xml',
+      'cache-control': 'public, max-age=300',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    })
+    const refused = [
+      ...['notes.txt', '.hidden.svg', 'huge.png', 'key.svg', 'deep/wave.svg', 'none.svg', '../acme-red.css'],
+      ...['..%2facme-red.css', '%2e%2e/acme-red.css', '..\\acme-red.css', 'wave.svg/', 'wave.svg%00', ''],
+    ].map(file => `/assets/themes/acme-red/${file}`)
+    for (const path of [
+      ...refused,
+      '/assets/themes/acme-red.css',
+      '/assets/themes/acme-red.000000000000.css',
+      '/assets/themes/stolen.000000000000.css',
+      '/assets/themes/../../master.key',
+      '/assets/themes/..%2f..%2fmaster.key',
+    ])
+      expect([path, (await app.call(path)).status]).toEqual([path, 404])
+  })
+
+  test('is found by its address after a restart too', async () => {
+    write('kept.css', red('#600000'))
+    const [sheet = ''] = (await sheetsWith('kept')).slice(2)
+    const restarted = await startApp({ data_dir })
+    expect(await (await restarted.call(sheet)).text()).toBe(red('#600000'))
+  })
+})
+
+test('what is wrong with themes is told by name', () => {
+  write('Loud.css', '')
+  expect(checkThemes(app.context.config, ['graphite', 'acme-red', 'absent']).sort()).toEqual([
+    'no theme is called absent',
+    'themes/Loud.css: a name has lower-case letters, digits and hyphens',
+    'themes/folder.css: it is no file',
+    'themes/pipe.css: it is no file',
+    'themes/stolen.css: it leads out of the folder',
+  ])
+  expect(checkThemes({ ...app.context.config, data_dir: join(data_dir, 'nowhere') }, ['ember'])).toEqual([])
+})
