@@ -11,6 +11,7 @@ import { renderMail } from '#src/mail/render.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import { startApp } from '#test/support/app.ts'
+import { mailKinds } from '#test/support/page-samples.ts'
 import { addUser } from '#test/support/people.ts'
 
 const data = {
@@ -22,19 +23,9 @@ const data = {
   factor: 'My phone',
   count: '7',
 }
-const kinds: Record<MailKind, boolean> = {
-  reset_password: true,
-  verify_email: true,
-  password_changed: false,
-  email_changed: false,
-  factor_added: false,
-  factor_removed: false,
-  recovery_code_used: false,
-  new_device: false,
-}
 
 describe('every mail', () => {
-  for (const [kind, has_url] of Object.entries(kinds) as [MailKind, boolean][])
+  for (const [kind, has_url] of Object.entries(mailKinds) as [MailKind, boolean][])
     for (const locale of locales)
       test(`${kind} in ${locale}: text and HTML say the same, with every hole filled and everything escaped`, () => {
         const url = has_url ? 'https://id.example.com/account/x?token=abc&more' : undefined

@@ -1,5 +1,7 @@
 import type { Pages } from '#src/http/page-data.ts'
+import type { Letter } from '#src/mail/render.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
+import type { MailKind } from '#src/storage/mail-kinds.ts'
 
 export type Sample = {
   [Page in keyof Pages]: { page: Page; state: string; data: Pages[Page]; status?: number }
@@ -565,3 +567,34 @@ export const samples: Sample[] = [
   },
   { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]
+
+/** Every mail, with whether a link belongs to it. */
+export const mailKinds: Record<MailKind, boolean> = {
+  reset_password: true,
+  verify_email: true,
+  password_changed: false,
+  email_changed: false,
+  factor_added: false,
+  factor_removed: false,
+  recovery_code_used: false,
+  new_device: false,
+}
+
+export const letterOf = (kind: MailKind, locale: string): Letter => ({
+  kind,
+  locale,
+  brand: brand.name,
+  name: ada.name,
+  data: {
+    username: ada.username,
+    email: ada.email,
+    time: '2026-11-20 12:00 UTC',
+    device: 'Firefox on Linux',
+    place: 'Lisbon',
+    factor: 'My phone',
+    count: '7',
+  },
+  ...(mailKinds[kind] && {
+    url: `https://id.northwind.example/account/reset-password?token=${'Qx7'.repeat(14)}`,
+  }),
+})
