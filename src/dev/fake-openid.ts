@@ -107,6 +107,7 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
         aud: request.get('client_id'),
         iat: now,
         exp: now + 300,
+        ...(request.has('max_age') && { auth_time: now }),
         nonce: request.get('nonce'),
         at_hash: accessTokenHash(access_token, 'ES256'),
         ...profile,

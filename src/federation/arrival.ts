@@ -125,12 +125,14 @@ export const enter = async (
   }
   if (arrival.linking && 'user' in admission)
     return endLinking(context, visitor, flow, arrival, admission.user)
-  if (admission.step === 'enter') return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED })
+  const { until } = arrival.profile
+  if (admission.step === 'enter')
+    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, until })
   if (admission.step === 'link') return linkAs(context, visitor, flow, arrival, admission.user, FEDERATED)
   if (admission.step === 'create') {
     const user = await createNewcomer(context, arrival, visitor.call).catch(whenQuicker)
     return user
-      ? proceedAs(context, visitor, flow, { user, ...FEDERATED })
+      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, until })
       : enter(context, visitor, flow, arrival)
   }
   const { provider, profile } = arrival
@@ -161,6 +163,7 @@ export const linkAs = (
   proceedAs(context, visitor, flow, {
     user,
     ...factors,
+    until: arrival.profile.until,
     confirm: tx => confirmProof(tx, user),
     deed: { do: 'link', account: accountOf(arrival) },
   })

@@ -32,6 +32,8 @@ interface Proven extends Means {
   /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
   confirm?: (tx: Transaction) => Promise<void>
   deed?: Deed
+  /** When the login ends at the latest, in milliseconds. */
+  until?: number | undefined
 }
 
 /**
@@ -55,7 +57,7 @@ const settleAs = async (
   { call, login_hash }: Visitor,
   flow: StoredFlow,
   user_id: UserId,
-  { acr, amr, deed }: Means & { deed?: Deed | undefined },
+  { acr, amr, deed, until }: Means & { deed?: Deed | undefined; until?: number | undefined },
 ): Promise<Outcome> => {
   const { organization } = flow
   const { request_hash } = flow.pending
@@ -65,12 +67,16 @@ const settleAs = async (
   const { factor_due, enrol_due } = owedBy(context, flow, { acr }, factors)
   if (factor_due || enrol_due) {
     const { password_changed_at } = user
-    const waiting = deed && { deed: sealDeed(context, request_hash, user, deed) }
+    const waiting = {
+      ...(deed && { deed: sealDeed(context, request_hash, user, deed) }),
+      ...(until !== undefined && { until }),
+    }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
     return { settled: { login_id: null, selected: false, proof } }
   }
+  if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (deed) await doDeed(context, tx, user, deed, call)
-  const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, login_hash })
+  const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, until, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
 }
@@ -89,7 +95,7 @@ export const settleWith = async (
   if (subject.id === PROOF) {
     const { proof, request_hash } = flow.pending
     const deed = proof ? openDeed(context, request_hash, proof) : undefined
-    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed })
+    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed, until: proof?.until })
   }
   if (!visitor.login_hash) throw new PageError('expired', 400)
   const login = await stepUp(context, tx, {

@@ -33,11 +33,13 @@ export const logIn = async (
     acr: string
     amr: string[]
     origin: Origin
+    /** When it ends at the latest, in milliseconds. */
+    until?: number | undefined
     /** Of the login cookie that the browser sent. */
     login_hash: SecretHash | undefined
   },
 ): Promise<NewLogin> => {
-  const { user, organization, acr, amr, origin } = login
+  const { user, organization, acr, amr, origin, until = Number.POSITIVE_INFINITY } = login
   const now = context.clock.now()
   const value = newSecret()
   const login_hash = hashSecret(value)
@@ -49,7 +51,7 @@ export const logIn = async (
     acr,
     amr,
     origin,
-    expires_at: now + (settingsOf(organization).session_ttl ?? DAY),
+    expires_at: Math.min(until, now + (settingsOf(organization).session_ttl ?? DAY)),
   })
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
 }

@@ -372,6 +372,8 @@ export const tables = (kit: Kit) => {
         deed?: string
         /** When the login ends at the latest. */
         until?: number
+        /** When the login ends at the latest. */
+        until?: number
       } | null>(),
       /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
       round: int('round').notNull().default(0),

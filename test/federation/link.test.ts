@@ -586,6 +586,40 @@ describe('ways in', () => {
     ]).toEqual([null, 'login', 'login', 'select_account'])
   })
 
+  test('O-48 whoever was to prove anew who they are, and by the provider’s own word did not, is refused', async () => {
+    const who = somebody()
+    const ago = (seconds: number) => {
+      upstream.twist = ({ claims }) => Object.assign(claims, { auth_time: Number(claims.iat) - seconds })
+    }
+    const ends = async (more: string) =>
+      (await goThrough(fresh(), upstream, entry('asking') + more, who)).status
+    ago(120)
+    expect([await ends('&prompt=login'), await ends('&max_age=3600'), await ends('')]).toEqual([
+      400, 400, 302,
+    ])
+    expect((await refusal()).map(([, , reason]) => reason)).toContain('old_authentication')
+    ago(30)
+    expect(await ends('&prompt=login')).toBe(302)
+    honest()
+    // Some providers never say when it was.
+    upstream.twist = ({ claims }) => void delete claims.auth_time
+    expect(await ends('&prompt=login')).toBe(302)
+    honest()
+    const away = new URL((await fresh().get(`${entry('asking')}&prompt=login`)).location ?? '')
+    expect(away.searchParams.get('max_age')).toBe('0')
+  })
+
+  test('a clock that development moves, before or on the way, breaks no login: the provider’s times are measured by its own', async () => {
+    for (const ms of [20 * 60_000, -20 * 60_000, 400 * 86_400_000]) {
+      if (Math.abs(ms) > 86_400_000) app.clock.advance(ms)
+      const browser = fresh()
+      const away = await browser.get(`${entry('asking')}&prompt=login`)
+      if (Math.abs(ms) < 86_400_000) app.clock.advance(ms)
+      const back = pathOf(await atUpstream(upstream, away.location ?? '', somebody()))
+      expect(answerOf(await browser.follow(await browser.get(back))).code).toBeString()
+    }
+  })
+
   test('several journeys of one browser all come to their end, in any order', async () => {
     const browser = fresh()
     const who = somebody()

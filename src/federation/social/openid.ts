@@ -1,10 +1,11 @@
 import * as client from 'openid-client'
-import type { SigningAlg } from '#src/context.ts'
+import type { Context, SigningAlg } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
 import { bound } from '#src/federation/journey.ts'
 import { type Profile, profileOf } from '#src/federation/profile.ts'
 import { ArrivalError } from '#src/federation/refusal.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
 import { configurationOf } from './configuration.ts'
 import { type Callback, redirectUri, type Upstream } from './upstream.ts'
@@ -30,6 +31,8 @@ export const openid: Upstream<OidcProvider> = {
       code_challenge_method: 'S256',
       ...(response_mode !== 'query' && { response_mode }),
       ...(prompt && { prompt }),
+      // Makes the answer say when that was.
+      ...(reauthenticate && { max_age: '0' }),
       ...(request.login_hint !== undefined && { login_hint: request.login_hint }),
       ...(request.ui_locales.length > 0 && { ui_locales: request.ui_locales.join(' ') }),
     })
@@ -54,6 +57,7 @@ export const openid: Upstream<OidcProvider> = {
     if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
       throw new ArrivalError('id_token_azp')
     checkAccessTokenHash(answer, claims)
+    checkFresh(context, claims, callback)
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = profileOf(provider, known, preset)
@@ -80,6 +84,16 @@ const checkAccessTokenHash = (
   const alg = header.alg.replace(/^PS/, 'RS')
   if (hashedAlgs.has(alg) && at_hash !== accessTokenHash(access_token, alg as SigningAlg))
     throw new ArrivalError('id_token_at_hash')
+}
+
+const TOLERANCE = MINUTE
+
+/** Whoever was to prove anew who they are did so since they left, as far as the provider says when it was: some never do. */
+const checkFresh = ({ clock }: Context, { auth_time, iat }: client.IDToken, { asked }: Callback): void => {
+  if (!asked?.reauthenticate || auth_time === undefined) return
+  // Both are the provider's own times, whatever its clock says.
+  const age = (iat - auth_time) * SECOND
+  if (age > Math.max(0, clock.now() - asked.sent_at) + TOLERANCE) throw new ArrivalError('old_authentication')
 }
 
 /** Apple names a person once, beside its signed answer: good enough for a name, and for nothing else. */

@@ -47,8 +47,10 @@ const stateOf = (parameters: URLSearchParams): string => {
 const arrive = (context: Context, call: Call, provider: SocialProvider, query: string): Promise<Response> => {
   const parameters = new URLSearchParams(query)
   const state = stateOf(parameters)
-  const prove = () => proveBy(context, provider, { parameters, state })
-  return receive(context, call, provider, { state, prove })
+  return receive(context, call, provider, {
+    state,
+    prove: asked => proveBy(context, provider, { parameters, state, asked }),
+  })
 }
 
 /** `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { OAuth2Provider, OidcProvider, SocialProvider } from '#src/directory/identity-providers/store.ts'
+import type { Asked } from '#src/federation/arrival.ts'
 import type { Departure, Leave } from '#src/federation/departure.ts'
 import type { Profile } from '#src/federation/profile.ts'
 import { ArrivalError } from '#src/federation/refusal.ts'
@@ -11,6 +12,8 @@ import { reasonOf } from './reason.ts'
 export interface Callback {
   parameters: URLSearchParams
   state: string
+  /** What was asked of the provider. */
+  asked: Asked | undefined
 }
 
 /** How one type of provider is talked to. */

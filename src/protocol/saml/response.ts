@@ -29,6 +29,8 @@ export interface Assertion {
   /** By name; values in the order given, empty ones left out. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
+  /** Until when the provider lets the session last that begins with it, tolerance included. */
+  readonly session_ends_at: number | undefined
   /** From then on it is refused whatever the provider's tolerance: so long its id has to be remembered. */
   readonly expires_at: number
 }
@@ -60,7 +62,7 @@ export const readResponse = (encoded: string, expected: Expected, now: number): 
     id,
     name_id: nameIdOf(find(subject, 'saml:NameID')),
     attributes: attributesOf(assertion),
-    authn_instant: checkAuthentication(findAll(assertion, 'saml:AuthnStatement'), expected, clock),
+    ...checkAuthentication(findAll(assertion, 'saml:AuthnStatement'), expected, clock),
     expires_at: ends_at + MOST_TOLERANT,
   }
 }
@@ -120,16 +122,21 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
   throw refusal
 }
 
-/** Answers when the person proved who they are. */
-const checkAuthentication = (statements: Element[], { request }: Expected, clock: Now): number => {
+/** Answers when the person proved who they are, and how long that may last. */
+const checkAuthentication = (
+  statements: Element[],
+  { request }: Expected,
+  clock: Now,
+): Pick<Assertion, 'authn_instant' | 'session_ends_at'> => {
   const [statement] = statements
   if (!statement) throw new SamlError('no_subject', 'no authentication')
   const ends = attributeOf(statement, 'SessionNotOnOrAfter')
-  if (ends !== undefined && clock.now >= parseTime(ends) + clock.tolerance) throw new SamlError('expired')
+  const session_ends_at = ends === undefined ? undefined : parseTime(ends) + clock.tolerance
+  if (session_ends_at !== undefined && clock.now >= session_ends_at) throw new SamlError('expired')
   const authn_instant = notBefore(statement, 'AuthnInstant', clock) ?? parseTime('')
   if (request?.force && authn_instant < request.sent_at - clock.tolerance)
     throw new SamlError('old_authentication')
-  return authn_instant
+  return { authn_instant, session_ends_at }
 }
 
 const notBefore = (

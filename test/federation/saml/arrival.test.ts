@@ -7,6 +7,7 @@ import { openSqlite } from '#src/storage/sqlite.ts'
 import { encode, ordinary, type Said } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
+import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import {
   addSaml,
@@ -405,6 +406,39 @@ test('S-20 SHA-1 and S-34 AES-CBC are for providers that opt in', async () => {
     attributes: { mail: ['lax@example.com'], sn: ['Lax'] },
   }
   expect(isIn(await comeBack(app, lax, encode(idp.respond(said, 'assertion', signing))))).toBe(true)
+})
+
+test('S-30 SessionNotOnOrAfter ends the login, before the organization would and across a second factor', async () => {
+  const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
+  const until = app.clock.now() + 600_000
+  const said = {
+    name_id: 'brief-1',
+    attributes: { mail: ['brief@example.com'], sn: ['Brief'] },
+    session_until: formatTime(until),
+  }
+  // The provider's tolerance of a minute, as for every other time that it names.
+  const ends_at = until + 60_000
+  const own = openBrowser(app)
+  const page = await arrive(app, idp, await setOut(app, 'corp', '', own), said)
+  expect(page.heading).toBe('Your account')
+  expect((await logins()).at(-1)?.expires_at).toBe(ends_at)
+  const { key } = await enrolTotp(app, own, await own.follow(await own.get('/account/security/add')))
+  app.clock.advance(30_000)
+  const trip = await setOut(app, 'corp', '')
+  const step = await arrive(app, idp, trip, said)
+  expect(step.heading).toBe('One more step')
+  await trip.browser.submit(step, { code: codeOf(app, key) })
+  expect((await logins()).at(-1)?.expires_at).toBe(ends_at)
+  const later = await setOut(app, 'corp', '')
+  const late = await arrive(app, idp, later, said)
+  app.clock.advance(ends_at - app.clock.now())
+  expect((await later.browser.submit(late, { code: codeOf(app, key) })).status).toBe(400)
+  expect((await own.get('/account')).heading).toBe('Sign in')
+  const longer = { ...said, session_until: '9999-12-31T23:59:59Z' }
+  const again = await setOut(app, 'corp', '')
+  const last = await arrive(app, idp, again, longer)
+  await again.browser.submit(last, { code: codeOf(app, key) })
+  expect((await logins()).at(-1)?.expires_at).toBe(app.clock.now() + 86_400_000)
 })
 
 test('O-48 a person who was to prove anew who they are, and did not', async () => {

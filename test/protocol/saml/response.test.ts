@@ -48,6 +48,7 @@ test('what an assertion says is read in full', () => {
       ['urn:oid:2.5.4.4', [' L ']],
     ]),
     authn_instant: party.now,
+    session_ends_at: party.now + 60_000 + expected.clock_tolerance,
     expires_at: party.now + 15 * 60_000,
   })
 })
