@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
 
+export const LOCK_FILE = 'gatehouse.lock'
+
 /** A connection that nobody refers to is closed when memory is cleaned up, and its lock with it. */
 const held = new Set<Database>()
 
@@ -13,7 +15,7 @@ const held = new Set<Database>()
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
-  const path = join(data_dir, 'gatehouse.lock')
+  const path = join(data_dir, LOCK_FILE)
   closeSync(openSync(path, 'a', 0o600))
   const db = new Database(path)
   try {
@@ -29,6 +31,20 @@ export const lockInstance = (data_dir: string): (() => void) => {
   held.add(db)
   return () => {
     held.delete(db)
+    db.close()
+  }
+}
+
+/** Whether a process holds the directory, this one included. */
+export const isLocked = (data_dir: string): boolean => {
+  const db = new Database(join(data_dir, LOCK_FILE), { readwrite: true, create: false })
+  try {
+    db.run('BEGIN EXCLUSIVE')
+    return false
+  } catch (error) {
+    if (!isBusy(error)) throw error
+    return true
+  } finally {
     db.close()
   }
 }

@@ -26,6 +26,7 @@ import type { SeedInput } from '#src/operations/seed/schema.ts'
 import { lockInstance } from '#src/storage/lock.ts'
 import { openStore } from '#src/storage/open.ts'
 import { pinKey } from '#src/tokens/by-hand.ts'
+import { removeLeftovers, THROW_AWAY } from './leftovers.ts'
 
 export interface StartOptions {
   /** What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential client. */
@@ -75,6 +76,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const seed = readOnce(options.seed ?? defaultSeed)
   const config = configOf(options)
   const data_dir = config.data_dir
+  if (!options.data_dir) removeLeftovers()
   const unlock = lockInstance(data_dir)
   const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
 
@@ -160,7 +162,7 @@ const mainClient = ({ entries: { clients } }: ReadSeed) => {
 }
 
 const configOf = (options: StartOptions): Config => {
-  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
+  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), THROW_AWAY))
   checkDataDir(data_dir)
   const base = options.config ?? {}
   const port = options.port ?? 0

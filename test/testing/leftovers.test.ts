@@ -1,0 +1,52 @@
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { lockInstance } from '#src/storage/lock.ts'
+import { removeLeftovers } from '#src/testing/leftovers.ts'
+
+const parent = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+afterAll(() => rmSync(parent, { recursive: true }))
+
+const make = (name: string): string => {
+  const path = join(parent, name)
+  mkdirSync(path)
+  writeFileSync(join(path, 'gatehouse.db'), '')
+  return path
+}
+const age = (path: string): void => utimesSync(path, new Date(0), new Date(0))
+
+/** A process that takes the directory and is killed. */
+const killHolder = async (path: string): Promise<void> => {
+  const lock = join(import.meta.dir, '../../src/storage/lock.ts')
+  const script = `const { lockInstance } = await import(${JSON.stringify(lock)}); lockInstance(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000)`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
+  for await (const chunk of child.stdout) if (new TextDecoder().decode(chunk).includes('held')) break
+  removeLeftovers(parent)
+  expect(existsSync(path)).toBe(true)
+  child.kill('SIGKILL')
+  await child.exited
+}
+
+test('what a killed development server left behind is removed; what is in use, new or somebody else’s stays', async () => {
+  const killed = make('gatehouse-dev-killed')
+  await killHolder(killed)
+  const own = make('gatehouse-dev-ownown')
+  const unlock = lockInstance(own)
+  const fresh = make('gatehouse-dev-fresh1')
+  const unlocked = make('gatehouse-dev-old123')
+  age(unlocked)
+  const kept = make('elsewhere')
+  symlinkSync(kept, join(parent, 'gatehouse-dev-link12'))
+  age(kept)
+
+  removeLeftovers(parent)
+  expect([killed, own, fresh, unlocked, kept].map(existsSync)).toEqual([false, true, true, false, true])
+  expect(existsSync(join(kept, 'gatehouse.db'))).toBe(true)
+
+  // Having looked at it has not let go of it.
+  expect(() => lockInstance(own)).toThrow('in use')
+  unlock()
+  removeLeftovers(parent)
+  expect(existsSync(own)).toBe(false)
+})
