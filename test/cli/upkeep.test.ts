@@ -6,6 +6,7 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -294,6 +295,23 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(/^fail {2}files .*geoip_file/m)
     expect(stdout).toMatch(/^fail {2}address /m)
     expect(stderr).toContain('2 things are wrong')
+  })
+
+  test('a theme that an organization names and nobody has is named, and a file that cannot be one', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    await using server = await serveExecutable({}, data_dir)
+    for (const theme of ['acme', 'nowhere'])
+      await server.admin('POST', '/organizations', { name: theme, slug: theme, settings: { theme } })
+    mkdirSync(join(data_dir, 'themes/folder.css'), { recursive: true })
+    writeFileSync(join(data_dir, 'themes/acme.css'), ':root { --radius: 0 }')
+    const { code, stdout } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: data_dir,
+      GATEHOUSE_URL: server.url,
+    })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^warn {2}themes .*themes\/folder\.css: it is no file; no theme is called nowhere$/m,
+    )
   })
 
   test('settings are checked without touching anything', async () => {

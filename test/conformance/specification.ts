@@ -57,6 +57,9 @@ export const specification: Tables = {
   ],
   Settings: [
     ...by('http/pages: an unknown theme is the default one', 'theme'),
+    ...by('http/themes: is read again once it changes', 'theme: of the data directory'),
+    ...by('directory/organization-looks: stand on the pages of the organization', 'logo, colour, CSS'),
+    ...by('browser/looks: O-27 counts on its pages', 'logo, colour, CSS: load nothing from elsewhere'),
     ...by(`${organizations}refuse values out of bounds`, 'session_ttl: form'),
     ...by(`${token}O-21 with session_ttl`, 'session_ttl: holds'),
     ...by(`${organizations}refuse values out of bounds`, 'mfa_required'),
