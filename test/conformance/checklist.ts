@@ -6,11 +6,8 @@ export const notBuiltYet: string[] = []
 
 /** Figures that a script or the benchmark measures, with what stands in for them in the suite. */
 export const notATest: Record<string, string> = {
-  'R-03':
-    'power loss is modelled below the file system; that every answered write is synced is pinned by R-01 and synchronous=FULL',
   'R-09':
     'no schema was ever released before this one; atomic migrations and refused newer ones are in storage/migrate',
   'R-10': 'a figure (1 GB in 60 s); that a backup is restored is pinned by R-13',
   'R-15': 'a figure of the benchmark at a million users',
-  'R-18': 'a figure of a slow disk; that reads never wait for a write is pinned by storage/group-commit',
 }

@@ -1,0 +1,208 @@
+/** Disks that are full, faulty or slow, under a server that is asked all the while. */
+import { Database } from 'bun:sqlite'
+import { afterAll, expect } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { remote, tokenOf } from '#test/support/remote.ts'
+import { bearer, claimsOf } from '#test/support/tokens.ts'
+import { faultyDisk, figure, LONG, testWithFaults } from './faults.ts'
+
+const folders: string[] = []
+afterAll(() => {
+  for (const path of folders) rmSync(path, { recursive: true, force: true })
+})
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-disk-'))
+  folders.push(path)
+  return path
+}
+const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
+
+/** Asks for a token, which is recorded: a write. */
+const askToken = async (server: Running) => {
+  const answer = await remote(server).call('/oauth/token', {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  })
+  return {
+    status: answer.status,
+    retry: answer.headers.get('retry-after'),
+    body: (await answer.json()) as any,
+  }
+}
+const until = async (done: () => Promise<boolean>): Promise<void> => {
+  while (!(await done())) await Bun.sleep(10)
+}
+/** How many tokens the audit log says were handed out. */
+const recorded = (data_dir: string): number => {
+  using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
+  return Number(db.query("SELECT count(*) FROM events WHERE type = 'token.issued'").values()[0]?.[0])
+}
+const stop = async (server: Running): Promise<void> => {
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+}
+
+/** A disk that can be filled and emptied again: a small one in memory where we may mount, else one that says so. */
+const smallDisk = async (dir: string) => {
+  const mounted = await Bun.$`mount -t tmpfs -o size=12m,mode=700 gatehouse ${dir}`.quiet().nothrow()
+  if (mounted.exitCode !== 0) {
+    const disk = await faultyDisk(dir)
+    return {
+      kind: 'a disk that says it is full',
+      env: disk.env,
+      fill: () => disk.set('full'),
+      free: () => disk.set('none'),
+      remove: async () => disk[Symbol.dispose](),
+    }
+  }
+  const ballast = join(dir, 'ballast')
+  const fill = (): void => {
+    for (let size = 1 << 20; size >= 512; size >>= 1)
+      for (;;)
+        try {
+          writeFileSync(ballast, Buffer.alloc(size), { flag: 'a' })
+        } catch {
+          break
+        }
+  }
+  return {
+    kind: 'a tmpfs of 12 MiB',
+    env: {},
+    fill,
+    free: () => rmSync(ballast),
+    remove: async () => void (await Bun.$`umount -l ${dir}`.quiet()),
+  }
+}
+
+testWithFaults(
+  'R-04 the disk is full and then freed: 503 with Retry-After, reads go on, and so do writes without a restart',
+  async () => {
+    const dir = folder()
+    const disk = await smallDisk(dir)
+    try {
+      await using server = await serveExecutable(disk.env, dir)
+      const { call } = remote(server)
+      const admin = await tokenOf(call, SECRET)
+      const status = async (path: string) => (await call(path, { headers: bearer(admin) })).status
+      disk.fill()
+      await until(async () => (await askToken(server)).status === 503)
+      let refused = 0
+      for (let i = 0; i < 40; i++) {
+        const { status: said, retry, body } = await askToken(server)
+        expect([said, retry, body.error, body.access_token]).toEqual([
+          503,
+          '1',
+          'temporarily_unavailable',
+          undefined,
+        ])
+        refused++
+        expect(await status('/.well-known/jwks.json')).toBe(200)
+        expect(await status('/api/v1/admin/users')).toBe(200)
+      }
+      expect([await status('/healthz'), await status('/readyz')]).toEqual([200, 503])
+      disk.free()
+      const freed = performance.now()
+      await until(async () => (await askToken(server)).status === 200)
+      const recovered = Math.ceil(performance.now() - freed)
+      expect(await status('/readyz')).toBe(200)
+      await stop(server)
+      expect(await gatehouse(['check'], { GATEHOUSE_DATA_DIR: dir })).toMatchObject({ code: 0 })
+      figure(
+        'R-04',
+        `${disk.kind}: ${refused} writes answered 503 while reads went on; written again ${recovered} ms after it was freed`,
+      )
+    } finally {
+      await disk.remove()
+    }
+  },
+  60_000,
+)
+
+testWithFaults(
+  'R-05 syncs and writes fail, the disk is read-only: no token is handed out that is not recorded',
+  async () => {
+    const dir = folder()
+    using disk = await faultyDisk(dir)
+    let server = await serveExecutable(disk.env, dir)
+    let issued = 0
+    const rounds = LONG ? 60 : 9
+    const ask = async () => {
+      const { status, body } = await askToken(server)
+      if (status === 200) issued++
+      else expect([status, body.error]).toEqual([503, 'temporarily_unavailable'])
+      return status
+    }
+    for (let round = 0; round < rounds; round++) {
+      await Promise.all(Array.from({ length: 8 }, ask))
+      disk.set((['failing sync', 'failing write', 'read-only'] as const)[round % 3] ?? 'none')
+      expect(await Promise.all(Array.from({ length: 24 }, ask))).toEqual(Array(24).fill(503))
+      expect((await remote(server).call('/.well-known/jwks.json')).status).toBe(200)
+      if (round % 4 === 3) {
+        // The machine goes down with the disk.
+        server.signal('SIGKILL')
+        await server.exited
+        disk.set('none')
+        expect(recorded(dir)).toBeGreaterThanOrEqual(issued)
+        server = await serveExecutable(disk.env, dir)
+      }
+      disk.set('none')
+      await until(async () => (await ask()) === 200)
+    }
+    await stop(server)
+    expect(recorded(dir)).toBeGreaterThanOrEqual(issued)
+    expect(await gatehouse(['check'], { GATEHOUSE_DATA_DIR: dir })).toMatchObject({ code: 0 })
+    figure('R-05', `${rounds} faults, ${issued} tokens handed out, ${recorded(dir)} recorded`)
+  },
+  120_000,
+)
+
+testWithFaults(
+  'R-18 a slow disk: no write waits five seconds, every answer is right, and writes share the waits',
+  async () => {
+    const seconds = LONG ? 20 : 3
+    for (const ms of [50, 200]) {
+      const dir = folder()
+      using disk = await faultyDisk(dir)
+      await using server = await serveExecutable({ ...disk.env, GATEHOUSE_LOG_LEVEL: 'warn' }, dir)
+      disk.set('slow sync', ms)
+      // The first write makes the log's file, which costs several syncs.
+      await askToken(server)
+      const before = recorded(dir)
+      const writes: number[] = []
+      const reads: number[] = []
+      const ends = performance.now() + seconds * 1_000
+      const timed = async (times: number[], ask: () => Promise<unknown>): Promise<void> => {
+        while (performance.now() < ends) {
+          const began = performance.now()
+          await ask()
+          times.push(performance.now() - began)
+        }
+      }
+      const ids = new Set<string>()
+      const write = async () => {
+        const { status, body } = await askToken(server)
+        expect(status).toBe(200)
+        ids.add(claimsOf(body.access_token).jti)
+      }
+      const read = async () => expect((await remote(server).call('/.well-known/jwks.json')).status).toBe(200)
+      await Promise.all([...Array.from({ length: 32 }, () => timed(writes, write)), timed(reads, read)])
+      disk.set('none')
+      const p = (times: number[], share: number) =>
+        Math.ceil(times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? 0)
+      expect(ids.size).toBe(writes.length)
+      expect(recorded(dir) - before).toBe(writes.length)
+      expect(p(writes, 1 - 1e-9)).toBeLessThan(5_000)
+      // Alone each would wait for a sync of its own.
+      expect(writes.length).toBeGreaterThan((seconds * 1_000 * 8) / ms)
+      figure(
+        'R-18',
+        `syncs of ${ms} ms: ${Math.round(writes.length / seconds)} writes a second, p99 ${p(writes, 0.99)} ms, longest ${p(writes, 1 - 1e-9)} ms; key set p99 ${p(reads, 0.99)} ms`,
+      )
+      await stop(server)
+    }
+  },
+  120_000,
+)
