@@ -2,7 +2,11 @@
 import { hasMessage, type Translate } from './locale.ts'
 import type { Person } from './page-data.ts'
 
+const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
+
 export const viewTools = (locale: string, t: Translate) => ({
+  /** In the order in which they are written where this language is spoken. */
+  names: familyFirst.has(locale) ? ['last_name', 'first_name'] : ['first_name', 'last_name'],
   initials,
   tone,
   host,
