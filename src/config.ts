@@ -123,7 +123,10 @@ export const settings = {
     baseUrl,
     'where other servers reach this one, when that is not url (containers): for the endpoints that they call',
   ),
-  host: setting(text, 'address to listen on; default 127.0.0.1 without url, all addresses with one'),
+  host: setting(
+    text,
+    'address to listen on; default 127.0.0.1 without url, :: with one: all addresses, IPv4 and IPv6 where the machine has it',
+  ),
   port: withDefault(integer(0, 65_535), 8080, 'port to listen on; 0 takes any free one'),
   data_dir: withDefault(text, './data', 'where keys and database live'),
   database_url: secret('postgres://… instead of SQLite in data_dir'),
@@ -295,7 +298,7 @@ export const loadConfig = (
     }
   }
   const config = values as Config
-  config.host ??= given.has('url') ? '0.0.0.0' : '127.0.0.1'
+  config.host ??= given.has('url') ? '::' : '127.0.0.1'
   config.url ??= `http://localhost:${config.port}`
   check(config)
   return { config, sources, warnings }

@@ -39,9 +39,9 @@ test('without settings the defaults of decisions.md section 7 hold', () => {
 })
 
 test('with a url the server listens on all addresses, unless host says otherwise', () => {
-  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com' }).config.host).toBe('0.0.0.0')
-  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_HOST: '::1' }).config.host).toBe(
-    '::1',
+  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com' }).config.host).toBe('::')
+  expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_HOST: '0.0.0.0' }).config.host).toBe(
+    '0.0.0.0',
   )
 })
 

@@ -85,13 +85,16 @@ const open = (
   fetch: Handler,
 ): Server<unknown> =>
   Bun.serve({
-    hostname: host,
+    ...hostnameOf(host),
     port,
     maxRequestBodySize: SOCKET_BODY,
     idleTimeout: IDLE_SECONDS,
     ...(certificate && { tls: { cert: certificate.cert, key: certificate.key }, reusePort: true }),
     fetch,
   })
+
+/** All addresses: without a name Bun takes those of both kinds, and goes on with IPv4 where the machine has nothing else. */
+const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} : { hostname: host })
 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
@@ -120,7 +123,7 @@ const whenSettled = (config: Config, reload: () => void): (() => void) => {
 /** A port that servers may share would be shared with strangers too: first it has to be nobody's. */
 const requireFree = (config: Config): void =>
   orSay(config, () => {
-    Bun.listen({ hostname: config.host, port: config.port, socket: { data() {} } }).stop(true)
+    Bun.serve({ ...hostnameOf(config.host), port: config.port, fetch: () => new Response() }).stop(true)
   })
 
 const orSay = <T>({ host, port }: Config, start: () => T): T => {
@@ -128,8 +131,8 @@ const orSay = <T>({ host, port }: Config, start: () => T): T => {
     return start()
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
-    if (code === 'EADDRINUSE')
-      throw new ConfigError(`GATEHOUSE_PORT: ${host}:${port} is in use by another program.`)
-    throw new ConfigError(`can't listen on ${host}:${port}: ${message}`)
+    const at = `${host.includes(':') ? `[${host}]` : host}:${port}`
+    if (code === 'EADDRINUSE') throw new ConfigError(`GATEHOUSE_PORT: ${at} is in use by another program.`)
+    throw new ConfigError(`can't listen on ${at}: ${message}`)
   }
 }

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '#src/lib/version.ts'
 import type { Json } from '#test/support/app.ts'
@@ -70,6 +70,18 @@ describe('a first start without settings', () => {
     expect(server.output()).not.toContain(written.client_secret)
     const { body } = await remote(server, { secret: written.client_secret }).admin('GET', '/users')
     expect(body.data).toEqual([])
+  })
+
+  test('with a URL, listens on all addresses of both kinds; a caller by IPv4 has an IPv4 address', async () => {
+    const has_ipv6 = Object.values(networkInterfaces()).some(all =>
+      all?.some(({ family }) => family === 'IPv6'),
+    )
+    await using server = await serveExecutable({ GATEHOUSE_URL: 'http://localhost:8080' })
+    const hosts = ['127.0.0.1', ...(has_ipv6 ? ['[::1]'] : [])]
+    for (const host of hosts) expect((await fetch(`http://${host}:${server.port}/readyz`)).status).toBe(200)
+    await remote(server).admin('GET', '/users')
+    const { body } = await remote(server).admin('GET', '/events?type=token.issued')
+    expect(new Set(body.data.map(({ ip_address }: Json) => ip_address))).toEqual(new Set(['127.0.0.1']))
   })
 
   test('listens on this machine alone', async () => {
