@@ -172,13 +172,12 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   if (many.has(key)) return COUNT_LIMIT + 1
   const total = await store.read(async q => {
     const { events } = q.tables
-    return q.$count(
-      q
-        .select({ seq: events.seq })
-        .from(events)
-        .where(await matching(q, filter))
-        .limit(COUNT_LIMIT + 1),
-    )
+    const found = q
+      .select({ seq: events.seq })
+      .from(events)
+      .where(await matching(q, filter))
+      .limit(COUNT_LIMIT + 1)
+    return q.$count(sql`${found} AS found`)
   })
   if (total > COUNT_LIMIT && many.size < REMEMBERED) many.add(key)
   return total

@@ -1,6 +1,6 @@
 import type { ReservedSQL, SQL } from 'bun'
 import { committed, queued } from './commit-metrics.ts'
-import { isConflict, isLost, isStorageFailure, unavailable } from './errors.ts'
+import { isConflict, isLost, isStorageFailure, isUniqueViolation, unavailable } from './errors.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
 
@@ -30,6 +30,18 @@ interface Done<T> {
   value: T
   topics: ReadonlySet<Topic>
   effects: (() => void)[]
+}
+/** What the body threw, and what the server had said: mostly the same. `unsure`: whether it was committed is not known. */
+interface Failed {
+  error: unknown
+  cause: unknown
+  unsure: boolean
+}
+
+const connect = async (sql: SQL): Promise<ReservedSQL> => {
+  const connection = await sql.reserve()
+  await connection.unsafe(TAKE_SLOT)
+  return connection
 }
 
 /** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
@@ -79,36 +91,35 @@ const openWriter = (sql: SQL, notice: (topics: ReadonlySet<Topic>) => string) =>
     await dropped?.close().catch(() => {})
   }
 
-  /** One try. Throws what the server said rather than what the body made of it, when that explains it. */
-  const attempt = async <T>(body: Body<T>, alone: boolean): Promise<Done<T>> => {
-    if (!connection) {
-      connection = await sql.reserve()
-      await connection.unsafe(TAKE_SLOT)
-    }
+  /** One try: nothing of it has happened when it fails, unless the connection was lost during the commit. */
+  const attempt = async <T>(body: Body<T>, alone: boolean): Promise<Done<T> | Failed> => {
     topics = new Set()
     effects = []
     failure = undefined
     savepoints = 0
-    // Sent together with the first statement: the answer is looked at when something fails.
-    const began = connection.unsafe(alone ? ALONE : TOGETHER).then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-    inTransaction = true
+    let began: Promise<unknown> | undefined
+    let ending = false
     try {
+      connection ??= await connect(sql)
+      // Sent together with the first statement: its answer is looked at in the end.
+      began = connection.unsafe(alone ? ALONE : TOGETHER).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      inTransaction = true
       const value = await body(tx)
       if (failure) throw failure
       const told = topics.size > 0 ? run(notice(topics)) : undefined
-      const [, ended] = await Promise.all([told, connection.unsafe('COMMIT'), began])
+      ending = true
+      const [, ended] = await Promise.all([told, connection.unsafe('COMMIT')])
       // A transaction in which something failed ends so, without an error.
-      if (ended.command !== 'COMMIT') throw failure ?? (await began) ?? new Error('The transaction was lost.')
+      if (ended.command !== 'COMMIT') throw new Error('The transaction was lost.')
       return { value, topics, effects }
     } catch (error) {
-      inTransaction = false
       const cause = (await began) ?? failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
-      throw isConflict(cause) || isStorageFailure(cause) ? cause : error
+      return { error, cause, unsure: ending && isLost(cause) }
     } finally {
       inTransaction = false
     }
@@ -150,19 +161,22 @@ export const postgresWriter = (
 
   const persist = async <T>(writer: (typeof all)[number], body: Body<T>): Promise<Done<T>> => {
     const end = performance.now() + PATIENCE
+    let alone = false
     for (let tries = 1, lost = 0; ; tries++) {
-      try {
-        return await writer.attempt(body, tries > TRIES)
-      } catch (error) {
-        const mayPass = isConflict(error) || (isLost(error) && lost++ === 0)
-        if (!mayPass && !isStorageFailure(error)) throw error
-        if (!mayPass || performance.now() > end) {
-          committed('failed')
-          throw unavailable(error)
-        }
-        committed('retried')
-        await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+      const result: Done<T> | Failed = await writer.attempt(body, alone)
+      if ('value' in result) return result
+      const { error, cause, unsure } = result
+      // A row that came between looks like one that was there: alone it shows which.
+      const isTaken = isUniqueViolation(cause) && !alone
+      const mayPass = isConflict(cause) || isTaken || (isLost(cause) && !unsure && lost++ === 0)
+      if (!mayPass && !isStorageFailure(cause)) throw error
+      if (!mayPass || performance.now() > end) {
+        committed('failed')
+        throw unavailable(cause)
       }
+      committed('retried')
+      alone = isTaken || tries >= TRIES
+      if (!alone) await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
     }
   }
 

@@ -95,7 +95,7 @@ let databases = 0
 
 /** The server of this run: the one that test/run.ts has started for all, or one for this process. */
 const server = async () => {
-  let url = process.env.GATEHOUSE_TEST_POSTGRES
+  let url = process.env.TEST_POSTGRES
   if (!url) {
     const own = startPostgres()
     process.on('exit', own.remove)

@@ -28,7 +28,7 @@ export const temporaryDatabase = async (): Promise<string> => {
 }
 
 /** The engine that this run tests: every test that does not name one runs on both (test/run.ts). */
-export const isPostgres = process.env.GATEHOUSE_TEST_ENGINE === 'postgres'
+export const isPostgres = process.env.TEST_ENGINE === 'postgres'
 
 /** Few: hundreds of stores may be open at once. */
 const CONNECTIONS = 3
