@@ -11,8 +11,18 @@ const DARK = '#242424'
 /** White where it can be read, else black: one of both always can. */
 export const onAccent = (accent: string): string => (contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK)
 
-/** A theme's tokens that have to do with the accent. Contrast as in WCAG 2.2: 4.5 for text, 3 for what else has to be seen. */
-const tokens = (accent: string, ground: string, goal: string, soft: string, glow: string): string => {
+interface Scheme {
+  ground: string
+  /** Where a colour is moved to until it is seen. */
+  goal: string
+  soft: string
+  glow: string
+  link: number
+  focus: number
+}
+
+/** A theme's tokens that have to do with the accent. WCAG 2.2 asks for 4.5 where it is read and 3 where it is seen. */
+const tokens = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme): string => {
   const on_accent = onAccent(accent)
   const values = {
     accent,
@@ -21,20 +31,40 @@ const tokens = (accent: string, ground: string, goal: string, soft: string, glow
     'on-accent': on_accent,
     'accent-soft': soft,
     'on-accent-soft': readableOn(soft, accent, goal, 4.5),
-    link: readableOn(ground, accent, goal, 4.5),
-    focus: readableOn(ground, accent, goal, 3),
+    link: readableOn(ground, accent, goal, link),
+    focus: readableOn(ground, accent, goal, focus),
     glow,
   }
   const lines = Object.entries(values).map(([name, value]) => `  --${name}: ${value};`)
   return `:root {\n${lines.join('\n')}\n}\n`
 }
 
-/** The stylesheet of an organization's accent colour (`#rrggbb`), for light and dark. */
-export const accentStyle = (accent: string): string => {
-  const light = tokens(accent, LIGHT, BLACK, mix(accent, WHITE, 0.9), mix(accent, LIGHT, 0.94))
-  const dark = tokens(accent, DARK, WHITE, mix(accent, '#16181d', 0.8), mix(accent, '#0b0d12', 0.88))
-  return `${light}@media (prefers-color-scheme: dark) {\n${dark}}\n`
+const lightTokens = (accent: string): string =>
+  tokens(accent, {
+    ground: LIGHT,
+    goal: BLACK,
+    soft: mix(accent, WHITE, 0.9),
+    glow: mix(accent, LIGHT, 0.94),
+    link: 4.5,
+    focus: 3,
+  })
+
+/** Where all is dark, a colour that is as dark as the ground would be no button: it is taken light instead. */
+const darkTokens = (given: string): string => {
+  const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, WHITE, 6) : given
+  return tokens(accent, {
+    ground: DARK,
+    goal: WHITE,
+    soft: mix(accent, '#16181d', 0.8),
+    glow: mix(accent, '#0b0d12', 0.88),
+    link: 6,
+    focus: 4.5,
+  })
 }
+
+/** The stylesheet of an organization's accent colour (`#rrggbb`), for light and dark. */
+export const accentStyle = (accent: string): string =>
+  `${lightTokens(accent)}@media (prefers-color-scheme: dark) {\n${darkTokens(accent)}}\n`
 
 /** Nothing is stored: the address says the colour, and a hash of what we make of it. */
 export const accentUrl = (accent: string): string => {

@@ -49,8 +49,14 @@ describe('an accent colour', () => {
     })
 
   test('is kept as it was given; only what needs contrast departs from it', () => {
-    for (const color of colors)
-      expect(tokensOf(accentStyle(color)).map(({ accent }) => accent)).toEqual([color, color])
+    for (const color of colors) expect(tokensOf(accentStyle(color))[0].accent).toBe(color)
+    expect(['#2b50d8', '#e4002b', '#ffffff'].map(color => tokensOf(accentStyle(color))[1].accent)).toEqual([
+      '#2b50d8',
+      '#e4002b',
+      '#ffffff',
+    ])
+    for (const color of ['#000000', '#0a1a4a', '#242424'])
+      expect(contrast(tokensOf(accentStyle(color))[1].accent ?? '', '#242424')).toBeGreaterThan(5.9)
     expect(tokensOf(accentStyle('#2b50d8'))[0]).toMatchObject({
       link: '#2b50d8',
       focus: '#2b50d8',
