@@ -6,8 +6,8 @@ import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
-import { createSignInLink, LIFETIME } from './links.ts'
+import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import { createSignInLink } from './links.ts'
 
 const needsMail = ({ mail }: Context): void => {
   if (!mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
@@ -69,7 +69,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
         const metadata = { fields: ['sign_in_link'] }
         await recordChange(context, tx, user, by, { type: 'user.updated', metadata })
         const url = await createSignInLink(context, user, tx)
-        return { url, expires_at: iso(context.clock.now() + LIFETIME) }
+        return { url, expires_at: iso(context.clock.now() + LINK_LIFETIME) }
       }),
   }),
 ]

@@ -5,16 +5,16 @@ import type { Call } from '#src/http/call.ts'
 import { browserHash, cookieNames, setCookie } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { DAY } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
 type Base = Pick<Context, 'config' | 'store' | 'clock'>
 
-export const LIFETIME = 30 * MINUTE
 /** Mail is not always read at once, and this one lets nobody in. */
 const VERIFY_FOR = DAY
 
@@ -38,7 +38,7 @@ const createLink = async (
       ...link,
       link_hash: hashSecret(token),
       created_at: now,
-      expires_at: now + (link.kind === 'verify_email' ? VERIFY_FOR : LIFETIME),
+      expires_at: now + (link.kind === 'verify_email' ? VERIFY_FOR : LINK_LIFETIME),
     })
   await (tx ? write(tx) : store.write(write))
   return `${config.url}${paths[link.kind]}?token=${token}`

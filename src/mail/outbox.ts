@@ -6,8 +6,11 @@ import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, removeMail } from './store.ts'
 
+/** For how long a link lets its holder in. */
+export const LINK_LIFETIME = 30 * MINUTE
+
 /** What is late by so much is not sent any more. */
-const KEPT: Partial<Record<MailKind, number>> = { reset_password: 30 * MINUTE }
+const KEPT: Partial<Record<MailKind, number>> = { reset_password: LINK_LIFETIME }
 const KEPT_ELSE = 2 * DAY
 
 /** Of one sender: when it is over, the mail is tried again by whoever comes first. */

@@ -2,14 +2,18 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
+import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
 import { checkThrottle, countFailure, type Limit, networkOf } from '#src/sign-in/throttle.ts'
 import { findFlow, openStep, type StoredFlow, stepToken, type Visitor, visitorOf } from './flow.ts'
 import { type Again, show } from './step-pages.ts'
 
-/** Mails to one account: more would only annoy its owner. */
-const PER_ACCOUNT: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
+/**
+ * Mails to one account, from one network and in all: more would only annoy its owner. The wait is no longer than a link lives, so
+ * whatever strangers ask for, the owner has one that works.
+ */
+const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
+const PER_ACCOUNT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
 const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
 const page = (
@@ -62,15 +66,21 @@ export const postResetPassword =
       return page(context, visitor, flow, { data: { error: { code: 'missing' } }, status: 400 })
     const organization_id = flow.organization.id
     const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
-    const address = { key: `resets:${networkOf(call.ip_address)}`, limit: PER_ADDRESS }
-    const account = { key: `reset:${accountName({ organization_id, identifier })}`, limit: PER_ACCOUNT }
+    const network = networkOf(call.ip_address)
+    const account = `reset:${accountName({ organization_id, identifier })}`
+    const address = { key: `resets:${network}`, limit: PER_ADDRESS }
+    const mails = [
+      { key: account, limit: PER_ACCOUNT },
+      { key: `${account}:${network}`, limit: PER_NETWORK },
+    ]
     const wait = await context.store.write(async tx => {
       const blocked = await checkThrottle(context, tx, [address])
       if (blocked > 0) return blocked
-      const enough = await checkThrottle(context, tx, [account])
-      await countFailure(context, tx, [address, account])
+      await countFailure(context, tx, [address])
+      if ((await checkThrottle(context, tx, mails)) > 0) return 0
+      await countFailure(context, tx, mails)
       const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
-      if (enough === 0) await enqueueMail(context, tx, mail, call)
+      await enqueueMail(context, tx, mail, call)
       return 0
     })
     if (wait === 0) return page(context, visitor, flow, { data: { sent: true }, status: 200 })

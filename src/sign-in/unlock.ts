@@ -10,8 +10,8 @@ export const forgetFailures = async (
 ): Promise<void> => {
   for (const identifier of [username, email]) {
     const name = accountName({ organization_id, identifier })
-    for (const kind of ['account', 'reset']) await removeThrottle(tx, `${kind}:${name}`)
-    await removeThrottles(tx, `known:${name}:`)
+    await removeThrottle(tx, `account:${name}`)
+    for (const kind of ['known', 'reset']) await removeThrottles(tx, `${kind}:${name}`)
   }
   for (const kind of ['factor', 'verify']) await removeThrottle(tx, `${kind}:${id}`)
   await removeThrottles(tx, `known-factor:${id}:`)
