@@ -103,10 +103,11 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60_000],
 ]
 
-/** Two minutes and more are told in minutes, rounded up. */
+/** Two minutes and more are told in minutes, rounded up. No line ends between the number and its unit. */
 const wait = (locale: string, seconds: number): string => {
   const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
-  return new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
+  const format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
+  return format.format(count).replaceAll(' ', '\u00a0')
 }
 
 const ago = (locale: string, ms: number): string => {

@@ -422,7 +422,7 @@ describe('what pages work out', () => {
       'yesterday',
       '3 months ago',
     ])
-    expect(tools.wait(16)).toBe('16 seconds')
+    expect(tools.wait(16)).toBe('16\u00a0seconds')
   })
 })
 
