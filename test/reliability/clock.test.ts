@@ -1,0 +1,123 @@
+/** A machine whose clock is set while the server runs: libfaketime, preloaded. */
+import { Database } from 'bun:sqlite'
+import { expect } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { testWith } from '#test/support/debian.ts'
+import { gatehouse, serveExecutable } from '#test/support/executable.ts'
+import { addClient, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
+import { remote } from '#test/support/remote.ts'
+import { bearer, claimsOf, redeem, refresh } from '#test/support/tokens.ts'
+import { figure } from './faults.ts'
+
+const [name = 'faketime/libfaketimeMT.so.1'] = new Bun.Glob('*/faketime/libfaketimeMT.so.1').scanSync(
+  '/usr/lib',
+)
+const library = join('/usr/lib', name)
+
+const YEAR = 365 * 24 * 3600
+
+testWith('faketime', library)(
+  'R-07 the clock is set back, forward, by two years, and in the middle of a login',
+  async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'gatehouse-clock-'))
+    const data_dir = join(dir, 'data')
+    mkdirSync(data_dir)
+    const time = join(dir, 'time')
+    let ahead = 0
+    let steps = -1
+    const step = (seconds: number): void => {
+      ahead += seconds
+      steps++
+      writeFileSync(time, `${ahead >= 0 ? '+' : ''}${ahead}\n`)
+    }
+    const now = () => Date.now() / 1_000 + ahead
+    step(0)
+    const server = await serveExecutable(
+      {
+        LD_PRELOAD: library,
+        FAKETIME_TIMESTAMP_FILE: time,
+        FAKETIME_NO_CACHE: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      },
+      data_dir,
+    )
+    const app = remote(server)
+    await addUser(app, 'alice')
+    const client = await addClient(app, 'shop', { client_id: 'shop', access_token_ttl: 600 })
+    const browser = openBrowser(app)
+    await logInTo(browser, 'shop', 'alice')
+    /** A code without a login page: the browser is still logged in. */
+    const code = async () => answerOf(await browser.get(authorizeUrl('shop'))).code
+    const isGood = async (token: string) =>
+      (await app.call('/oauth/userinfo', { headers: bearer(token) })).status === 200
+    let tokens = (await redeem(app, client, (await code()) ?? '')).body
+    const rotate = async () => {
+      const { status, body } = await refresh(app, client, tokens.refresh_token)
+      expect(status).toBe(200)
+      const { iat, exp } = claimsOf(body.access_token)
+      expect([body.expires_in, exp - iat]).toEqual([600, 600])
+      expect(Math.abs(iat - now())).toBeLessThan(3)
+      tokens = body
+      return body.access_token as string
+    }
+
+    // Seconds either way end nothing and refuse nothing.
+    for (const seconds of [5, -5, -5, 5]) {
+      const token = tokens.access_token
+      step(seconds)
+      expect([await isGood(token), typeof (await code())]).toEqual([true, 'string'])
+      await rotate()
+    }
+
+    // An hour on: what had ten minutes is over, the session is not. Back again: the hour's token is not good before its time.
+    const first = tokens.access_token
+    step(3_600)
+    expect(await isGood(first)).toBe(false)
+    const later = await rotate()
+    expect(await isGood(later)).toBe(true)
+    step(-3_600)
+    expect(await isGood(later)).toBe(false)
+    expect(await isGood(await rotate())).toBe(true)
+    step(-3_600)
+    expect(await isGood(await rotate())).toBe(true)
+    step(3_600)
+
+    // In the middle of a login, while the password is hashed: a step ahead may outlast the request, which a page then says.
+    for (const seconds of [3_600, -3_600, -3_600, 3_600]) {
+      const other = openBrowser(app)
+      const page = await other.get(authorizeUrl('shop'))
+      const answer = other.submit(page, { username: 'alice', password: PASSWORD }, '/oauth/login')
+      step(seconds)
+      const { status, location } = await answer
+      if (status === 400) expect(seconds).toBeGreaterThan(0)
+      else expect([status, location?.includes('code=')]).toEqual([302, true])
+    }
+
+    // Two years on: nothing is left of what had a lifetime, and whoever comes anew is served.
+    step(2 * YEAR)
+    expect(await isGood(tokens.access_token)).toBe(false)
+    expect((await refresh(app, client, tokens.refresh_token)).status).toBe(400)
+    expect((await browser.get(authorizeUrl('shop'))).heading).toBe('Sign in')
+    const fresh = openBrowser(app)
+    const { code: issued = '' } = await logInTo(fresh, 'shop', 'alice')
+    tokens = (await redeem(app, client, issued)).body
+    expect([tokens.expires_in, await isGood(tokens.access_token)]).toEqual([600, true])
+
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.output()).not.toMatch(/"level":[56]0/)
+    using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
+    const ids = db.query('SELECT id FROM events ORDER BY seq').values().flat() as string[]
+    expect(ids).toEqual(ids.toSorted())
+    expect(await gatehouse(['check'], { GATEHOUSE_DATA_DIR: data_dir })).toMatchObject({ code: 0 })
+    figure(
+      'R-07',
+      `${steps} steps of 5 s to 2 years, 4 of them while a password was hashed: ${ids.length} events in order, no token good before or after its time`,
+    )
+    rmSync(dir, { recursive: true })
+  },
+  60_000,
+)
