@@ -56,6 +56,7 @@ CREATE TABLE "users" (
   "username_fold" text COLLATE "C" NOT NULL,
   "email" text COLLATE "C" NOT NULL,
   "email_fold" text COLLATE "C" NOT NULL,
+  "pending_email" text COLLATE "C",
   "first_name" text COLLATE "C" NOT NULL,
   "last_name" text COLLATE "C" NOT NULL,
   "search_text" text COLLATE "C" NOT NULL,
@@ -307,6 +308,7 @@ CREATE TABLE "links" (
   "kind" text COLLATE "C" NOT NULL,
   "user_id" text COLLATE "C",
   "email" text COLLATE "C",
+  "permissions" text COLLATE "C",
   "organization_id" text COLLATE "C" NOT NULL,
   "created_at" bigint NOT NULL,
   "expires_at" bigint NOT NULL

@@ -62,6 +62,7 @@ CREATE TABLE `users` (
   `username_fold` text NOT NULL,
   `email` text NOT NULL,
   `email_fold` text NOT NULL,
+  `pending_email` text,
   `first_name` text NOT NULL,
   `last_name` text NOT NULL,
   `search_text` text NOT NULL,
@@ -375,6 +376,7 @@ CREATE TABLE `links` (
   `kind` text NOT NULL,
   `user_id` text,
   `email` text,
+  `permissions` text,
   `organization_id` text NOT NULL,
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL

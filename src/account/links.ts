@@ -35,6 +35,7 @@ const createLink = async (
   const write = (own: Transaction) =>
     insertLink(own, {
       email: null,
+      permissions: null,
       ...link,
       link_hash: hashSecret(token),
       created_at: now,

@@ -120,6 +120,8 @@ export const tables = (kit: Kit) => {
       username_fold: text('username_fold').notNull(),
       email: text('email').notNull(),
       email_fold: text('email_fold').notNull(),
+      /** The address that the user wants instead, until they show that it is theirs. */
+      pending_email: text('pending_email'),
       first_name: text('first_name').notNull(),
       last_name: text('last_name').notNull(),
       /** What search looks at, see `searchText`: SQL folds ASCII alone. */
@@ -372,8 +374,6 @@ export const tables = (kit: Kit) => {
         deed?: string
         /** When the login ends at the latest. */
         until?: number
-        /** When the login ends at the latest. */
-        until?: number
       } | null>(),
       /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
       round: int('round').notNull().default(0),
@@ -557,6 +557,8 @@ export const tables = (kit: Kit) => {
       user_id: id<UserId>('user_id'),
       /** The address that a link is to verify. */
       email: text('email'),
+      /** Of the administrator who made it: it lets nobody in who has more by then. Null: made by the server itself. */
+      permissions: json('permissions').$type<string[]>(),
       organization_id: organization_id(),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),

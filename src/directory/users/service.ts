@@ -167,6 +167,7 @@ export const createUser = async (
         organization_id,
         username,
         email,
+        pending_email: null,
         first_name,
         last_name,
         enabled,
