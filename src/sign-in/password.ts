@@ -4,22 +4,15 @@ import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { DAY, SECOND } from '#src/lib/duration.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import type { Queries, Store, Transaction } from '#src/storage/store.ts'
-import { findThrottle, removeThrottle, replacePasswordHash, upsertThrottle } from './store.ts'
-import {
-  checkThrottle,
-  countFailure,
-  type Limit,
-  networkOf,
-  passwordsFrom,
-  ROW,
-  type ThrottleKey,
-} from './throttle.ts'
+import { budgetsOf, settleBudgets } from './budgets.ts'
+import { findThrottle, replacePasswordHash } from './store.ts'
+import { checkThrottle, countFailure, passwordsFrom, ROW, type ThrottleKey } from './throttle.ts'
 
 /** What a person typed into a login form. */
 export interface Credentials {
@@ -54,33 +47,39 @@ export const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
 /** Attempts on one account at the same moment, until it has to wait after each. */
 const ABREAST = 20
-const KNOWN_FOR = 30 * DAY
-const KNOWN = { ...ROW, forget_after: KNOWN_FOR } satisfies Limit
 
 /**
  * Looks a person up by name and password. Unknown, disabled and foreign users and wrong passwords are one refusal, with the
- * same hash computed and the same rows written; the audit log alone knows the reason.
+ * same hash computed and the same rows counted; the audit log alone knows the reason. A person whose failures under all their names
+ * are too many is one more such: nothing is looked at, and nothing tells.
  */
 export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
   const { organization_id, password, origin } = credentials
   const name = accountName(credentials)
-  const { account, wait, failures, user } = await context.store.read(async q => {
-    const account = await accountKey(context, q, name, origin)
-    const keys = [account, passwordsFrom(origin.ip_address)]
+  const { budgets, wait, wait_unsaid, room, room_unsaid, user } = await context.store.read(async q => {
+    const user = await findUserForLogin(q, organization_id, credentials.identifier)
+    const budgets = await budgetsOf(context, q, { name, user }, origin)
     return {
-      account,
-      wait: await checkThrottle(context, q, keys),
-      failures: (await findThrottle(q, account.key))?.failures ?? 0,
-      user: await findUserForLogin(q, organization_id, credentials.identifier),
+      user,
+      budgets,
+      wait: await checkThrottle(context, q, [budgets.name, passwordsFrom(origin.ip_address)]),
+      wait_unsaid: await checkThrottle(context, q, [budgets.person]),
+      room: await roomFor(q, budgets.name),
+      room_unsaid: await roomFor(q, budgets.person),
     }
   })
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
-  const leave = enter(context.store, account.key, failures < ROW.after ? ABREAST : 1)
+  const leave = enter(context.store, budgets.name.key, room)
   if (!leave) return { refusal: waitFor('throttled', ROW.first_wait) }
+  const leaveUnsaid = enter(context.store, budgets.person.key, room_unsaid)
+  const isHeld = wait_unsaid > 0 || !leaveUnsaid
   try {
     const isRight = await verifyPassword(context, user?.password_hash, password)
-    if (!user || !isRight || !user.enabled) return await refuse(context, credentials, user, account, isRight)
-    await welcome(context, name, user, credentials)
+    const failure = isHeld ? 'throttled' : failureOf(user, isRight)
+    // What was not looked at is no failure of the person: strangers would keep the owner out by it.
+    const keys = isHeld ? [budgets.name] : [budgets.name, budgets.person]
+    if (failure || !user) return await refuse(context, credentials, user, keys, failure)
+    await welcome(context, { name, user }, credentials)
     return { user }
   } catch (error) {
     if (error instanceof AppError && error.code === 'temporarily_unavailable')
@@ -88,7 +87,14 @@ export const provePassword = async (context: Context, credentials: Credentials):
     throw error
   } finally {
     leave()
+    leaveUnsaid?.()
   }
+}
+
+const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefined => {
+  if (!user) return 'unknown_user'
+  if (!isRight) return 'wrong_password'
+  return user.enabled ? undefined : 'user_disabled'
 }
 
 /**
@@ -108,23 +114,9 @@ export const accountName = ({
 }: Pick<Credentials, 'organization_id' | 'identifier'>): string =>
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
-const knownKey = (name: string, { ip_address }: Origin): string => `known:${name}:${networkOf(ip_address)}`
-
-/**
- * Where the person has signed in before, failures are counted apart: strangers who try the account again and again from
- * elsewhere cannot keep its owner out.
- */
-const accountKey = async (
-  context: Context,
-  q: Queries,
-  name: string,
-  origin: Origin,
-): Promise<ThrottleKey> => {
-  const known = await findThrottle(q, knownKey(name, origin))
-  return known && known.expires_at > context.clock.now()
-    ? { key: known.key, limit: KNOWN }
-    : { key: `account:${name}`, limit: ROW }
-}
+/** How many attempts may be looked at side by side. */
+const roomFor = async (q: Queries, { key }: ThrottleKey): Promise<number> =>
+  ((await findThrottle(q, key))?.failures ?? 0) < ROW.after ? ABREAST : 1
 
 const underway = new WeakMap<Store, Map<string, number>>()
 
@@ -146,11 +138,11 @@ const refuse = (
   context: Context,
   { organization_id, identifier, origin }: Credentials,
   user: UserRow | undefined,
-  account: ThrottleKey,
-  isRight: boolean,
+  keys: ThrottleKey[],
+  failure_reason: string | undefined,
 ): Promise<Proof> =>
   context.store.write(async tx => {
-    const [attempt_count] = await countFailure(context, tx, [account, passwordsFrom(origin.ip_address)])
+    const [attempt_count] = await countFailure(context, tx, [...keys, passwordsFrom(origin.ip_address)])
     await record(context, tx, {
       type: 'user.login_failed',
       actor: nobody,
@@ -160,7 +152,7 @@ const refuse = (
       origin,
       metadata: {
         username_attempted: identifier.slice(0, MAX_IDENTIFIER).toWellFormed(),
-        failure_reason: !user ? 'unknown_user' : isRight ? 'user_disabled' : 'wrong_password',
+        failure_reason,
         attempt_count,
       },
       subject_id: user?.id ?? null,
@@ -168,25 +160,17 @@ const refuse = (
     return { refusal: WRONG }
   })
 
-/** Ends the row of failures, remembers the address, and hashes anew when the settings have risen since. */
+/** Ends the rows of failures, remembers the network, and hashes anew when the settings have risen since. */
 const welcome = async (
   context: Context,
-  name: string,
-  { id, password_hash }: UserRow,
+  counted: { name: string; user: UserRow },
   { password, origin }: Credentials,
 ): Promise<void> => {
-  const now = context.clock.now()
+  const { id, password_hash } = counted.user
   const old = password_hash ?? ''
   const fresh = needsRehash(context, old) ? await hashPassword(context, password) : undefined
   await context.store.write(async tx => {
-    await removeThrottle(tx, `account:${name}`)
-    await upsertThrottle(tx, {
-      key: knownKey(name, origin),
-      failures: 0,
-      window_started_at: now,
-      blocked_until: 0,
-      expires_at: now + KNOWN_FOR,
-    })
+    await settleBudgets(context, tx, counted, origin)
     if (fresh) await replacePasswordHash(tx, id, old, fresh)
   })
 }

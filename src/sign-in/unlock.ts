@@ -1,17 +1,19 @@
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { clearBudgets } from './budgets.ts'
 import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
 /** All that was counted against a user, by name, address and second factor; what was counted against addresses of the network stays. */
 export const forgetFailures = async (
   tx: Transaction,
-  { id, organization_id, username, email }: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,
+  user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,
 ): Promise<void> => {
-  for (const identifier of [username, email]) {
+  const { id, organization_id } = user
+  for (const identifier of [user.username, user.email]) {
     const name = accountName({ organization_id, identifier })
-    await removeThrottle(tx, `account:${name}`)
-    for (const kind of ['known', 'reset']) await removeThrottles(tx, `${kind}:${name}`)
+    await clearBudgets(tx, { name, user })
+    await removeThrottles(tx, `reset:${name}`)
   }
   for (const kind of ['factor', 'verify']) await removeThrottle(tx, `${kind}:${id}`)
   await removeThrottles(tx, `known-factor:${id}:`)

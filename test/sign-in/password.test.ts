@@ -60,7 +60,7 @@ describe('O-35 an account', () => {
     await app.events()
     const blocked = await attempt(username, PASSWORD)
     expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '1'])
-    expect(blocked.html).toContain('Too many attempts. Wait 1 second, then try again.')
+    expect(blocked.html).toMatch(/Too many attempts\. Wait 1\s+second, then try again\./)
     // Nobody was asked, so nothing counts.
     expect(await app.events()).toEqual([])
     app.clock.advance(SECOND)
@@ -92,11 +92,60 @@ describe('O-35 an account', () => {
     expect((await attempt(username, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('by name and by address of the person are counted each', async () => {
+  test('has one budget under both its names, and nobody learns that they are one', async () => {
+    const { id, username, email } = await newUser()
+    await fail(3, username, newAddress())
+    await fail(2, email, newAddress())
+    await app.events()
+    // Neither name has to wait, and the right password is as wrong as any: the hash is computed, the answer the same.
+    const verify = spyOn(Bun.password, 'verify')
+    verify.mockClear()
+    const [held, stranger] = [
+      await attempt(email, PASSWORD, newAddress()),
+      await attempt('stranger', PASSWORD, newAddress()),
+    ]
+    expect(verify).toHaveBeenCalledTimes(2)
+    expect([held.status, held.heading]).toEqual([401, stranger.heading])
+    expect([...held.headers.keys()]).toEqual([...stranger.headers.keys()])
+    expect(
+      (await app.events()).map(({ target_id, metadata }) => [target_id, metadata.failure_reason]),
+    ).toEqual([
+      [id, 'throttled'],
+      ['', 'unknown_user'],
+    ])
+    app.clock.advance(SECOND)
+    expect((await attempt(email, PASSWORD, newAddress())).status).toBe(302)
+  })
+
+  test('counts each name by itself as well: one that has to wait says nothing of the other', async () => {
     const { username, email } = await newUser()
     await fail(5, username.toUpperCase(), newAddress())
     expect((await attempt(username, 'wrong', newAddress())).status).toBe(429)
-    expect((await attempt(email, 'wrong', newAddress())).status).toBe(401)
+    await fail(4, email, newAddress())
+    // What was held was not looked at, so it does not make the person wait longer.
+    app.clock.advance(SECOND)
+    expect((await attempt(email, PASSWORD, newAddress())).status).toBe(302)
+  })
+
+  test('writes as many rows for a name that is nobody’s', async () => {
+    const { username } = await newUser()
+    const count = async () =>
+      (await app.context.store.read(async q => q.select().from(q.tables.throttles))).length
+    const made: number[] = []
+    for (const name of [username, 'nobody-of-that-name']) {
+      const before = await count()
+      await fail(1, name, newAddress())
+      made.push((await count()) - before)
+    }
+    expect(made).toEqual([3, 3])
+  })
+
+  test('lets its owner in by either name where they have signed in before, whatever strangers do', async () => {
+    const { username, email } = await newUser()
+    const home = newAddress()
+    await attempt(username, PASSWORD, home)
+    await fail(5, username, newAddress())
+    expect((await attempt(email, PASSWORD, home)).status).toBe(302)
   })
 
   test('that does not exist is slowed down alike', async () => {
@@ -146,6 +195,23 @@ describe('O-35 an account', () => {
     )
     const looked = proofs.filter(({ refusal }) => refusal?.code === 'invalid_credentials')
     expect(looked.length).toBeLessThanOrEqual(20)
+  })
+
+  test('nor do they under both names: no more are looked at than under one', async () => {
+    const { username, email } = await newUser()
+    await app.events()
+    await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        provePassword(app.context, {
+          organization_id: 'org_default',
+          identifier: i % 2 ? username : email,
+          password: 'wrong',
+          origin: { ip_address: newAddress(), user_agent: '' },
+        }),
+      ),
+    )
+    const reasons = (await app.events()).map(({ metadata }) => metadata.failure_reason)
+    expect(reasons.filter(reason => reason === 'wrong_password').length).toBeLessThanOrEqual(20)
   })
 })
 
