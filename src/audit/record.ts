@@ -75,9 +75,11 @@ export const record = async (
   event: NewEvent,
 ): Promise<void> => {
   const now = context.clock.now()
-  counted(event.type)
-  if (event.type === 'token.issued') tokens(String(event.metadata?.grant_type))
-  else if (event.type === 'token.refreshed') tokens('refresh_token')
+  tx.after(() => {
+    counted(event.type)
+    if (event.type === 'token.issued') tokens(String(event.metadata?.grant_type))
+    else if (event.type === 'token.refreshed') tokens('refresh_token')
+  })
   const row = {
     id: newId('evt', now),
     type: event.type,

@@ -162,19 +162,21 @@ export const postgresWriter = (
   const persist = async <T>(writer: (typeof all)[number], body: Body<T>): Promise<Done<T>> => {
     const end = performance.now() + PATIENCE
     let alone = false
-    for (let tries = 1, lost = 0; ; tries++) {
-      const result: Done<T> | Failed = await writer.attempt(body, alone)
+    let lost = false
+    for (let tries = 1; ; tries++) {
+      const result = await writer.attempt(body, alone)
       if ('value' in result) return result
       const { error, cause, unsure } = result
       // A row that came between looks like one that was there: alone it shows which.
-      const isTaken = isUniqueViolation(cause) && !alone
-      const mayPass = isConflict(cause) || isTaken || (isLost(cause) && !unsure && lost++ === 0)
-      if (!mayPass && !isStorageFailure(cause)) throw error
-      if (!mayPass || performance.now() > end) {
+      const isTaken: boolean = isUniqueViolation(cause) && !alone
+      const isGone: boolean = isLost(cause) && !unsure && !lost
+      if (!isTaken && !isStorageFailure(cause)) throw error
+      if (!(isTaken || isGone || isConflict(cause)) || performance.now() > end) {
         committed('failed')
         throw unavailable(cause)
       }
       committed('retried')
+      lost ||= isGone
       alone = isTaken || tries >= TRIES
       if (!alone) await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
     }

@@ -118,7 +118,7 @@ const workOff = async (
   for (const section of sections)
     for (const entry of seed.entries[section]) {
       try {
-        const change = await settle(work, section, entry, options)
+        const change = await tx.nested(() => settle(work, section, entry, options))
         if (change) changes.push(change)
       } catch (error) {
         if (!(error instanceof AppError) || error.status >= 500) throw error
