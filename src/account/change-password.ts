@@ -11,6 +11,8 @@ import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { accountToken, enter, openForm, type Person, permit } from './person.ts'
 
+const PAGE = '/account/change-password'
+
 const page = (
   context: Context,
   call: Call,
@@ -22,7 +24,7 @@ const page = (
     {
       brand: brandOf(context, person.organization),
       request_id: call.request_id,
-      action: '/account/change-password',
+      action: PAGE,
       csrf_token: accountToken(context, person),
       reason: 'chosen',
       user: personOf(person.user),
@@ -37,17 +39,17 @@ const page = (
 export const getChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call)
+    const person = await enter(context, call, PAGE)
     if (person instanceof Response) return person
     permit(person, 'profile:update')
     return page(context, call, person)
   }
 
-/** A new password of the person's own accord: every other session and login of theirs ends. */
+/** A new password of the person's own accord: every other session and login of theirs ends, and this one goes on as it was. */
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
+    const { person, form } = await openForm(context, call, PAGE)
     permit(person, 'profile:update')
     const { user, organization, login_hash, login } = person
     const { password_policy } = settingsOf(organization)
@@ -56,8 +58,8 @@ export const postChangePassword =
     if (again) return page(context, call, person, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
-      const amr = [...new Set([...login.amr, 'pwd'])]
-      return logIn(context, tx, { user, organization, acr: login.acr, amr, origin: call, login_hash })
+      const { acr, amr, auth_time, expires_at: until } = login
+      return logIn(context, tx, { user, organization, acr, amr, auth_time, until, origin: call, login_hash })
     })
     return withCookies(seeOther('/account?notice=password_changed'), [cookie])
   }

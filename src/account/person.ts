@@ -11,13 +11,13 @@ import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { advance, decide, seeOther } from '#src/oauth/advance.ts'
 import type { Subject } from '#src/oauth/candidates.ts'
 import { accountRequest, flowOf, visitorOf } from '#src/oauth/flow.ts'
+import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 
@@ -29,9 +29,6 @@ export interface Person {
   organization: Organization
   permissions: ReadonlySet<Permission>
 }
-
-/** What may change who gets in asks for a proof that is no older, in seconds. */
-const FRESH = 5 * 60
 
 /** Where a fresh proof is given by whoever was on a page that is shown without. */
 export const PROVE = '/account/prove'
@@ -106,7 +103,7 @@ export const openForm = async (
   const visitor = { call, login_hash }
   const flow = await flowOf(context, accountRequest(login.organization_id))
   const next = await decide(context, visitor, flow, login.id)
-  const is_stale = back !== undefined && context.clock.now() - login.auth_time > FRESH * SECOND
+  const is_stale = back !== undefined && !isFresh(login, context.clock.now())
   if (next.step !== 'issue' || is_stale) throw expired(back)
   return { person: await personOf(context, login_hash, login), form }
 }

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factor-store.ts'
-import { recordFactors, removeFactor } from '#src/directory/users/factors.ts'
+import { MOST_FACTORS, recordFactors, removeFactor } from '#src/directory/users/factors.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { render } from '#src/http/pages.ts'
@@ -50,7 +50,7 @@ export const getSecurity =
         may_remove: mayRemove(person, factors.length),
         codes_left,
         now: context.clock.now(),
-        add_url: ADD,
+        ...(factors.length < MOST_FACTORS && { add_url: ADD }),
         remove_action: '/account/security/remove',
         rename_action: '/account/security/rename',
         codes_action: '/account/security/codes',
@@ -69,6 +69,7 @@ export const getAddFactor =
     if (person instanceof Response) return person
     permit(person, 'profile:update')
     const { user, organization, login_hash } = person
+    if ((await context.store.read(q => listFactors(q, user.id))).length >= MOST_FACTORS) return seeOther(PAGE)
     const own = { enrol: true, hinted_user_id: user.id, back: `${PAGE}?notice=factor_added` }
     const flow = await flowOf(context, accountRequest(organization.id, own))
     return advance(context, { call, login_hash }, flow, 'post')

@@ -265,7 +265,8 @@ export interface AccountSecurity extends AccountFrame {
   /** Recovery codes that were not used yet. */
   codes_left: number
   now: number
-  add_url: string
+  /** Absent where there are as many as there may be. */
+  add_url?: string
   remove_action: string
   rename_action: string
   codes_action: string

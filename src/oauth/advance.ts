@@ -10,7 +10,7 @@ import { recordLogin } from '#src/sign-in/log-in.ts'
 import { issueCode } from '#src/tokens/codes.ts'
 import { type Candidate, listCandidates } from './candidates.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
-import { chosenOf, type Flow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
+import { chosenOf, type Flow, findFlow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
 import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending, grantConsent } from './store.ts'
 
@@ -83,6 +83,14 @@ export const decide = async (
   })
 }
 
+/** Whether the page of that login has stood open for so long that its owner has to prove themselves anew. */
+export const isStale = (next: Next, login_id: string | undefined): boolean =>
+  next.step === 'login' && next.login !== undefined && next.login.id === login_id
+
+/** Goes on with a stored flow as it stands by now. */
+export const resume = async (context: Context, visitor: Visitor, { handle }: StoredFlow): Promise<Response> =>
+  advance(context, visitor, await findFlow(context, visitor, handle), 'post')
+
 /** The end of a flow: a code for the client, or the person's own page. One write, and for one caller only. */
 const issue = async (
   context: Context,
@@ -123,11 +131,18 @@ const issue = async (
   return code ? answerClient(context, request, { code }) : seeOther(request.back ?? '/account')
 }
 
+const notAllowed = ['not_allowed', 403] as const
+const expired = ['expired', 400] as const
+
 /** The end of a flow without a code. */
 export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
   const { pending, request, client } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
-  if (isLate || !client) throw new PageError('expired', 400, client ? {} : { retry_url: '/account' })
+  if (!client) {
+    const [page, status] = code === 'unmet_authentication_requirements' ? notAllowed : expired
+    throw new PageError(page, status, { retry_url: '/account' })
+  }
+  if (isLate) throw new PageError('expired', 400)
   return answerError(context, request, new OAuthError(code))
 }
 

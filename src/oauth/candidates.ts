@@ -1,6 +1,8 @@
 import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factor-store.ts'
+import { MOST_FACTORS } from '#src/directory/users/factors.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
@@ -28,7 +30,7 @@ export type Subject = Pick<
   | 'enabled'
   | 'password_temporary'
   | 'password_changed_at'
->
+> & { /** When the login ends at the latest, in milliseconds. */ expires_at: number | undefined }
 
 /** With all that decides about it. `level`: what the next factor has to reach. */
 export type Candidate = Subject & EligibleLogin & { factors: readonly FactorType[]; level: number }
@@ -53,30 +55,47 @@ export const listCandidates = async (
       pending?.proof ? findProven(q, flow, pending.proof) : [],
     ]),
   )
-  const candidate = (subject: Subject, factors: FactorType[]): Candidate => {
+  const candidate = async (subject: Subject, factors: FactorType[]): Promise<Candidate> => {
     const owes = owedBy(context, flow, subject, factors)
+    const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
     return {
       ...subject,
       ...owes,
       factors,
-      enrol_due: owes.enrol_due || (request.enrol === true && !pending?.enrolled),
-      must_change_password: mustChangePassword(context, organization, subject),
+      enrol_due,
+      may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
+      must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
       has_consented: consents.some(
         ({ user_id, scopes }) => user_id === subject.user_id && isSubset(request.scopes, scopes),
       ),
     }
   }
-  return [
-    ...proven.map(({ subject, factors }) => candidate(subject, factors)).filter(owesFactor),
-    ...logins
-      .filter(login => login.organization_id === organization.id)
-      .map(login =>
-        candidate(
-          login,
-          types.flatMap(({ user_id, type }) => (user_id === login.user_id ? type : [])),
-        ),
+  const waiting = await Promise.all(proven.map(({ subject, factors }) => candidate(subject, factors)))
+  const begun = logins
+    .filter(login => login.organization_id === organization.id)
+    .map(login =>
+      candidate(
+        login,
+        types.flatMap(({ user_id, type }) => (user_id === login.user_id ? type : [])),
       ),
-  ]
+    )
+  return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
+}
+
+/** A new password that was chosen in this flow takes effect when the login begins. */
+const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
+  id === PROOF && pending?.proof?.deed !== undefined
+
+/** Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there is an end to it. */
+const mayEnrol = async (
+  { store }: Context,
+  organization: Organization,
+  { user_id }: Subject,
+  { length }: readonly FactorType[],
+): Promise<boolean> => {
+  if (length === 0 && settingsOf(organization).mfa_required) return true
+  const roles = await store.read(q => effectiveRoles(q, user_id))
+  return length < MOST_FACTORS && permissionsOf(roles).has('profile:update')
 }
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
@@ -104,6 +123,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
     ...proof,
     id: PROOF,
     auth_time: proof.at,
+    expires_at: proof.until,
   }
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }

@@ -5,7 +5,7 @@ import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { chooseNewPassword } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
-import { decide } from './advance.ts'
+import { advance, decide, isStale } from './advance.ts'
 import { isProven, openStep, settleOn } from './flow.ts'
 import { proceedAs } from './proven.ts'
 import { changePasswordPage } from './step-pages.ts'
@@ -17,6 +17,7 @@ export const postChangePassword =
     const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
     const flow = settleOn(opened, login_id)
     const next = await decide(context, visitor, flow)
+    if (isStale(next, login_id)) return advance(context, visitor, opened, 'post')
     if (next.step !== 'change_password' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { organization_id, user_id } = next.login
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
@@ -26,10 +27,13 @@ export const postChangePassword =
     const person = { user, ask_current: !isProven(flow), origin: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
     if (again) return changePasswordPage(context, visitor, flow, next.login, again)
+    const { acr, amr, auth_time, expires_at: until } = next.login
     return proceedAs(context, visitor, flow, {
       user,
-      acr: next.login.acr,
-      amr: [...new Set([...next.login.amr, 'pwd'])],
+      acr,
+      amr,
+      auth_time,
+      until,
       confirm: tx => confirmProof(tx, user),
       deed: { do: 'replace_password', password_hash },
     })

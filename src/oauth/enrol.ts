@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
-import { countRecoveryCodes, findPasskey } from '#src/directory/users/factor-store.ts'
-import { addFactor, type NewFactor } from '#src/directory/users/factors.ts'
+import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factor-store.ts'
+import { addFactor, MOST_FACTORS, type NewFactor } from '#src/directory/users/factors.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
@@ -9,7 +9,7 @@ import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
-import { advance, decide } from './advance.ts'
+import { advance, decide, isStale, resume } from './advance.ts'
 import type { Candidate } from './candidates.ts'
 import { enrolPage, secretFor } from './factor-pages.ts'
 import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
@@ -24,7 +24,10 @@ export const postEnrol =
     const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
     const flow = settleOn(opened, login_id)
     const next = await decide(context, visitor, flow)
-    if (next.step !== 'enrol' || next.login.id !== login_id) throw new PageError('expired', 400)
+    if (next.step !== 'enrol' || next.login.id !== login_id) {
+      if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, visitor, opened, 'post')
+      throw new PageError('expired', 400)
+    }
     const { login } = next
     const using = form.has('credential') ? 'passkey' : 'totp'
     const again = (code: 'code' | 'passkey' | 'name') => {
@@ -48,11 +51,13 @@ export const postEnrol =
           throw new PageError('expired', 400)
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id))) return { answer: () => again('passkey') }
-        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        // The same form sent twice at once: the first of them has enrolled.
+        if (!(await consumeRound(tx, flow.pending))) return { answer: () => resume(context, visitor, flow) }
+        if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, origin: call }
         await addFactor(context, tx, user, { ...factor, name }, by)
-        if ((await countRecoveryCodes(tx, user.id)) === 0)
-          codes = await issueRecoveryCodes(context, tx, user.id)
+        const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
+        codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
         const amr = factor.type === 'totp' ? ['otp', 'mfa'] : [factor.synced ? 'swk' : 'hwk', 'mfa']
         const outcome = await settleWith(context, tx, visitor, flow, login, { acr, amr })

@@ -32,6 +32,8 @@ interface Proven extends Means {
   /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
   confirm?: (tx: Transaction) => Promise<void>
   deed?: Deed
+  /** When that was, in milliseconds, if not just now. */
+  auth_time?: number
   /** When the login ends at the latest, in milliseconds. */
   until?: number | undefined
 }
@@ -57,7 +59,13 @@ const settleAs = async (
   { call, login_hash }: Visitor,
   flow: StoredFlow,
   user_id: UserId,
-  { acr, amr, deed, until }: Means & { deed?: Deed | undefined; until?: number | undefined },
+  {
+    acr,
+    amr,
+    deed,
+    auth_time,
+    until,
+  }: Means & Pick<Proven, 'auth_time' | 'until'> & { deed?: Deed | undefined },
 ): Promise<Outcome> => {
   const { organization } = flow
   const { request_hash } = flow.pending
@@ -71,12 +79,14 @@ const settleAs = async (
       ...(deed && { deed: sealDeed(context, request_hash, user, deed) }),
       ...(until !== undefined && { until }),
     }
-    const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
+    const at = auth_time ?? context.clock.now()
+    const proof = { user_id, acr, amr, password_changed_at, at, ...waiting }
     return { settled: { login_id: null, selected: false, proof } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (deed) await doDeed(context, tx, user, deed, call)
-  const login = await logIn(context, tx, { user, organization, acr, amr, origin: call, until, login_hash })
+  const means = { acr, amr, auth_time, until }
+  const login = await logIn(context, tx, { user, organization, ...means, origin: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
 }

@@ -5,7 +5,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
 
-export { type Login, moveLogins, raiseLogin } from './login-store.ts'
+export { endBegun, type Login, moveLogins, raiseLogin, waysIn } from './login-store.ts'
 
 interface NewLogin {
   browser_hash: SecretHash
@@ -14,28 +14,30 @@ interface NewLogin {
   acr: string
   amr: string[]
   origin: Origin
+  /** When the user proved who they are, if not just now. */
+  auth_time?: number | undefined
   expires_at: number
 }
 
 /**
- * The user has proven who they are in this browser, just now. A login that they have there already is renewed, so that
+ * The user has proven who they are in this browser. A login that they have there already is renewed, so that
  * a logout later finds every session that came from either.
  */
 export const startLogin = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
-  { origin, ...proven }: NewLogin,
+  { origin, auth_time, ...proven }: NewLogin,
 ): Promise<LoginId> => {
   const now = context.clock.now()
   const login = {
     ...proven,
     id: newId('login', now),
-    auth_time: now,
+    auth_time: auth_time ?? now,
     ip_address: origin.ip_address,
     user_agent: origin.user_agent,
     created_at: now,
   }
-  await setLastLogin(tx, login.user_id, now)
+  if (auth_time === undefined) await setLastLogin(tx, login.user_id, now)
   const renewed = await renewLogin(tx, login)
   if (renewed) return renewed
   await insertLogin(tx, login)

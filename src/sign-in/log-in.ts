@@ -33,13 +33,15 @@ export const logIn = async (
     acr: string
     amr: string[]
     origin: Origin
+    /** When the user proved who they are, in milliseconds, if not just now. */
+    auth_time?: number | undefined
     /** When it ends at the latest, in milliseconds. */
     until?: number | undefined
     /** Of the login cookie that the browser sent. */
     login_hash: SecretHash | undefined
   },
 ): Promise<NewLogin> => {
-  const { user, organization, acr, amr, origin, until = Number.POSITIVE_INFINITY } = login
+  const { user, organization, acr, amr, origin, auth_time, until = Number.POSITIVE_INFINITY } = login
   const now = context.clock.now()
   const value = newSecret()
   const login_hash = hashSecret(value)
@@ -51,6 +53,7 @@ export const logIn = async (
     acr,
     amr,
     origin,
+    auth_time,
     expires_at: Math.min(until, now + (settingsOf(organization).session_ttl ?? DAY)),
   })
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }

@@ -14,7 +14,6 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { confirmProof, provePassword } from './password.ts'
-import { removeUserLinks } from './store.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
@@ -93,7 +92,8 @@ export const replaceOwnPassword = async (
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: false,
-    password_changed_at: now,
+    // Later than the one before, in the same millisecond too: by it the next one is known to come second.
+    password_changed_at: Math.max(now, user.password_changed_at + 1),
     updated_at: now,
   })
   await record(context, tx, {
@@ -106,6 +106,5 @@ export const replaceOwnPassword = async (
     subject_id: user.id,
   })
   await revokeSessions(context, tx, { user_id: user.id }, { actor, origin, reason: 'password_changed' })
-  await removeUserLinks(tx, user.id)
   await enqueueNotice(context, tx, 'password_changed', user, origin)
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { DAY } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
-import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
+import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -111,13 +112,26 @@ describe('a new password is refused', () => {
   })
 })
 
-test('an expired password, met by single sign-on, is asked for first', async () => {
+/** Somebody whose password runs out `later` milliseconds after they signed in. */
+const runningOut = async (later: number, meanwhile = async (_: Browser) => {}) => {
   const settings = { session_ttl: '60d', password_policy: { max_age_days: 30 } }
   await app.admin('PUT', '/organizations/org_default', { settings })
   const user = await addUser(app, `user${++users}`)
+  app.clock.advance(30 * DAY + 1 - later)
   const browser = openBrowser(app)
-  await logInTo(browser, 'web', user.username)
-  app.clock.advance(30 * DAY + 1)
+  const { code } = await logInTo(browser, 'web', user.username)
+  const { auth_time } = await codeRow(app, code)
+  await meanwhile(browser)
+  app.clock.advance(later)
+  const settled = () =>
+    app.admin('PUT', '/organizations/org_default', {
+      settings: { session_ttl: null, password_policy: null },
+    })
+  return { user, browser, auth_time, settled }
+}
+
+test('an expired password, met by single sign-on, is asked for first; the login stays as old as it was', async () => {
+  const { browser, auth_time, settled } = await runningOut(5 * MINUTE)
   const page = await browser.get(authorizeUrl('web'))
   expect(page.heading).toBe('Choose a new password')
   expect(formOf(page).fields).toContainKey('current_password')
@@ -129,11 +143,45 @@ test('an expired password, met by single sign-on, is asked for first', async () 
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.login_failed'])
   expect((await browser.submit(page, choose)).status).toBe(401)
 
-  expect(answerOf(await browser.submit(page, { ...choose, current_password: PASSWORD })).code).toBeString()
+  const { code } = answerOf(await browser.submit(page, { ...choose, current_password: PASSWORD }))
+  const row = await codeRow(app, code)
+  expect([row.acr, row.amr, row.auth_time]).toEqual(['1', ['pwd'], auth_time])
   expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
-  await app.admin('PUT', '/organizations/org_default', {
-    settings: { session_ttl: null, password_policy: null },
+  await settled()
+})
+
+test('longer after the login, or while its page stood open, the person signs in again first', async () => {
+  const { user, browser, settled } = await runningOut(4 * MINUTE)
+  const open = await browser.get(authorizeUrl('web'))
+  expect(open.heading).toBe('Choose a new password')
+  app.clock.advance(2 * MINUTE)
+  await app.events()
+  const late = await browser.follow(await browser.submit(open, { ...choose, current_password: PASSWORD }))
+  expect(late.heading).toBe('Sign in')
+  expect(await app.events()).toEqual([])
+  expect((await browser.get(authorizeUrl('web'))).heading).toBe('Sign in')
+  expect(answerOf(await browser.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
+    'interaction_required',
+  )
+  const page = await signIn(browser, late, user.username)
+  expect([page.heading, formOf(page).fields.current_password]).toEqual(['Choose a new password', undefined])
+  const { code } = answerOf(await browser.submit(page, choose))
+  expect((await codeRow(app, code)).auth_time).toBe(app.clock.now())
+  await settled()
+})
+
+test('a password that runs out in a login of two factors: the cookie and the password do not replace it', async () => {
+  let key = ''
+  const { user, browser, settled } = await runningOut(DAY, async fresh => {
+    key = (await enrolTotp(app, fresh, await fresh.get(authorizeUrl('web', { acr_values: '2' })))).key
   })
+  const due = await signIn(browser, await browser.get(authorizeUrl('web')), user.username)
+  expect(due.heading).toBe('One more step')
+  const page = await browser.follow(await browser.submit(due, { code: codeOf(app, key) }))
+  expect(page.heading).toBe('Choose a new password')
+  const row = await codeRow(app, answerOf(await browser.submit(page, choose)).code)
+  expect([row.acr, row.auth_time]).toEqual(['2', app.clock.now()])
+  await settled()
 })
 
 test('what was started before the change cannot be finished after it', async () => {

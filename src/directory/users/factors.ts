@@ -9,6 +9,9 @@ import type { UserRow } from './store.ts'
 
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
+/** That one user may have: all are looked at with each code typed. */
+export const MOST_FACTORS = 20
+
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
 const bare = {

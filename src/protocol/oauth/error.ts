@@ -1,7 +1,7 @@
 /**
  * Everything that an OAuth or OpenID Connect answer may carry as `error`, with its HTTP status where the
  * answer is no redirect, and the sentence used when the place of the refusal has none of its own. RFC 6749
- * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, OpenID Connect Core section 3.1.2.6.
+ * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
   invalid_request: [400, 'The request is malformed.'],
@@ -15,6 +15,7 @@ const errors = {
   login_required: [400, 'The user has to log in.'],
   consent_required: [400, 'The user has to consent.'],
   interaction_required: [400, 'The user has to interact.'],
+  unmet_authentication_requirements: [400, 'The user cannot sign in as strongly as the request asks.'],
   request_not_supported: [400, 'The parameter request is not supported.'],
   request_uri_not_supported: [400, 'The parameter request_uri is not supported.'],
   registration_not_supported: [400, 'The parameter registration is not supported.'],

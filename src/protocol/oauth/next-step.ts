@@ -14,6 +14,8 @@ export type EligibleLogin = {
   readonly must_change_password: boolean
   /** A factor is demanded that the user does not have, or the person asked to add one. */
   readonly enrol_due: boolean
+  /** Whether this user may add a factor; asked where one is due. */
+  readonly may_enrol: boolean
   /** A second factor is still to be proven, for this login or for the acr that the request asks for. */
   readonly factor_due: boolean
   /** The user granted this client all the requested scopes before. */
@@ -58,7 +60,11 @@ export type NextStep<Login extends EligibleLogin> =
   | { readonly step: 'issue'; readonly login: Login }
   | {
       readonly step: 'refuse'
-      readonly error: 'login_required' | 'consent_required' | 'interaction_required'
+      readonly error:
+        | 'login_required'
+        | 'consent_required'
+        | 'interaction_required'
+        | 'unmet_authentication_requirements'
     }
 
 /** What a request that may show nothing answers where a person would have to act. */
@@ -71,10 +77,17 @@ const refusals = {
   consent: 'consent_required',
 } as const
 
+/** What changes who gets in asks for a proof that is no older, in seconds. */
+export const FRESH = 5 * 60
+
+export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: number): boolean =>
+  now - auth_time <= FRESH * 1000
+
 /**
- * The one rule for how an authorization goes on: login, select_account, second_factor, enrol,
- * change_password, consent, issue, in this order, each only while it is due. A stolen password (a temporary one, say)
- * replaces nothing before the second factor is proven, and adds no factor.
+ * The one rule for how an authorization goes on: login, select_account, second_factor, change_password, enrol,
+ * consent, issue, in this order, each only while it is due. What changes who gets in (a new password, a further factor) is done
+ * by whoever has proven themselves within this flow or just before it, never by a cookie found or stolen; and nothing of it
+ * before the second factor is proven.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
@@ -103,10 +116,18 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
   if (login.factor_due) return { step: 'second_factor', login }
-  if (login.enrol_due) return { step: 'enrol', login }
-  if (login.must_change_password) return { step: 'change_password', login }
+  const change = dueChange(login)
+  if (change === 'enrol' && !login.may_enrol)
+    return { step: 'refuse', error: 'unmet_authentication_requirements' }
+  // Where nothing may be shown, it is the change that is missing: a login alone would not do.
+  const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
+  if (change) return { step: mayChange ? change : 'login', login }
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
+
+/** A temporary password adds no factor: it is replaced first. */
+const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
+  must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
 
 const latest = <Login extends EligibleLogin>(logins: readonly Login[]): Login | undefined =>
   logins.reduce<Login | undefined>(

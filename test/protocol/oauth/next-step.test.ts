@@ -12,6 +12,7 @@ const login = (id: string, changes: Partial<EligibleLogin> = {}): EligibleLogin 
   enabled: true,
   must_change_password: false,
   enrol_due: false,
+  may_enrol: true,
   factor_due: false,
   has_consented: true,
   ...changes,
@@ -57,6 +58,27 @@ const states: Record<string, Partial<Facts>> = {
   'one of two disabled': { logins: [login('a', { enabled: false }), b] },
   'password change due': { logins: [login('a', { must_change_password: true })] },
   'enrolment due': { logins: [login('a', { enrol_due: true })] },
+  'enrolment due, proven five minutes ago': {
+    logins: [login('a', { enrol_due: true, auth_time: now - 300_000 })],
+  },
+  'enrolment due, proven before that': {
+    logins: [login('a', { enrol_due: true, auth_time: now - 300_001 })],
+  },
+  'enrolment due, picked, proven before that': {
+    logins: [login('a', { enrol_due: true, auth_time: now - 300_001 }), b],
+    chosen_login_id: 'a',
+  },
+  'enrolment due, proven in this flow': {
+    logins: [login('a', { enrol_due: true, auth_time: now - 300_001 })],
+    ...proven,
+  },
+  'enrolment due, not allowed': { logins: [login('a', { enrol_due: true, may_enrol: false })] },
+  'password change due, proven long ago': {
+    logins: [login('a', { must_change_password: true, auth_time: now - 300_001 })],
+  },
+  'factor due, proven long ago': {
+    logins: [login('a', { factor_due: true, auth_time: now - 300_001 })],
+  },
   'factor due': { logins: [login('a', { factor_due: true })] },
   'factor due, just logged in': { logins: [login('a', { factor_due: true })], ...proven, ...approved },
   'all due': {
@@ -114,11 +136,18 @@ disabled user just logged in           | login             | login_required     
 one of two disabled                    | issue b           | issue b              | login          | consent b        | issue b           | login          | login                | consent b              | login
 password change due                    | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
 enrolment due                          | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
+enrolment due, proven five minutes ago | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
+enrolment due, proven before that      | login a           | interaction_required | login          | login a          | login a           | login          | login                | login a                | login
+enrolment due, picked, proven before that | login a        | interaction_required | login a        | login a          | login a           | login a        | login a              | login a                | login a
+enrolment due, proven in this flow     | enrol a           | interaction_required | enrol a        | enrol a          | enrol a           | enrol a        | enrol a              | enrol a                | enrol a
+enrolment due, not allowed             | unmet             | unmet                | login          | unmet            | unmet             | login          | login                | unmet                  | login
+password change due, proven long ago   | login a           | interaction_required | login          | login a          | login a           | login          | login                | login a                | login
+factor due, proven long ago            | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 factor due                             | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 factor due, just logged in             | second_factor a   | interaction_required | second_factor a| second_factor a  | second_factor a   | second_factor a| second_factor a      | second_factor a        | second_factor a
 all due                                | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 enrolment and factor due               | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
-enrolment and password change due      | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
+enrolment and password change due      | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
 factor and password change due         | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 no consent yet                         | consent a         | consent_required     | login          | consent a        | consent a         | login          | login                | consent a              | login
 no consent yet, none required          | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
@@ -151,7 +180,7 @@ function isPrompt(text: string): text is Prompt {
 
 /** A step as the table says it. */
 const word = (next: NextStep<EligibleLogin>) => {
-  if (next.step === 'refuse') return next.error
+  if (next.step === 'refuse') return next.error.replace('unmet_authentication_requirements', 'unmet')
   if (next.step === 'select_account') return `pick ${next.logins.map(({ id }) => id).join('+')}`
   return next.login ? `${next.step} ${next.login.id}` : next.step
 }
@@ -173,8 +202,20 @@ describe('whatever the facts', () => {
     yesOrNo.flatMap(must_change_password =>
       yesOrNo.flatMap(enrol_due =>
         yesOrNo.flatMap(factor_due =>
-          yesOrNo.map(has_consented =>
-            login('a', { enabled, must_change_password, enrol_due, factor_due, has_consented }),
+          yesOrNo.flatMap(has_consented =>
+            [60_000, 300_001].flatMap(age =>
+              yesOrNo.map(may_enrol =>
+                login('a', {
+                  enabled,
+                  must_change_password,
+                  enrol_due,
+                  may_enrol,
+                  factor_due,
+                  has_consented,
+                  auth_time: now - age,
+                }),
+              ),
+            ),
           ),
         ),
       ),
@@ -218,6 +259,19 @@ describe('whatever the facts', () => {
     expect(wrong).toEqual([])
   })
 
+  test('a password or a factor is changed only with a proof of this flow or of the last five minutes, and after the second factor', () => {
+    const changes = answered.filter(({ next }) => next.step === 'enrol' || next.step === 'change_password')
+    const wrong = changes.filter(({ given, next }) => {
+      if (next.step !== 'enrol' && next.step !== 'change_password') return true
+      const { login: one } = next
+      const isProven = given.is_authenticated && given.chosen_login_id === one.id
+      if (next.step === 'enrol' && (one.must_change_password || !one.may_enrol)) return true
+      return one.factor_due || !(isProven || now - one.auth_time <= 300_000)
+    })
+    expect(changes.length).toBeGreaterThan(0)
+    expect(wrong).toEqual([])
+  })
+
   test('every step and every refusal occurs', () => {
     expect(new Set(answered.map(({ next }) => (next.step === 'refuse' ? next.error : next.step)))).toEqual(
       new Set([
@@ -230,7 +284,12 @@ describe('whatever the facts', () => {
           'consent',
           'issue',
         ] as const),
-        ...(['login_required', 'consent_required', 'interaction_required'] as const),
+        ...([
+          'login_required',
+          'consent_required',
+          'interaction_required',
+          'unmet_authentication_requirements',
+        ] as const),
       ]),
     )
   })

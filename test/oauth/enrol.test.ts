@@ -1,0 +1,258 @@
+import { describe, expect, test } from 'bun:test'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
+import {
+  codeOf,
+  enrolPasskey,
+  enrolTotp,
+  keyOf,
+  linkWith,
+  openEnrolment,
+  recoveryCodesOf,
+} from '#test/support/factors.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
+
+const app = await startApp()
+await addClient(app, 'web')
+let users = 0
+const newUser = (more = {}) => addUser(app, `user${++users}`, more)
+
+const factorsOf = async ({ id }: { id: string }) =>
+  (await app.context.store.read(async q => q.select().from(q.tables.factors))).filter(
+    ({ user_id }) => user_id === id,
+  )
+
+/** Another browser with the login cookie of this one. */
+const steal = (from: Browser): Browser => {
+  const thief = openBrowser(app, { ip: '203.0.113.9' })
+  for (const [name, value] of from.cookies) if (name.includes('login')) thief.cookies.set(name, value)
+  return thief
+}
+
+describe('a login of any age adds no factor without a proof of its owner', () => {
+  test.each(['2', 'phr'])('where a client asks for acr_values=%s', async acr_values => {
+    const user = await newUser()
+    const owner = openBrowser(app)
+    await logInTo(owner, 'web', user.username)
+    app.clock.advance(20 * HOUR)
+    const asked = await steal(owner).get(authorizeUrl('web', { acr_values }))
+    expect(asked.heading).toBe('Sign in')
+    expect(await factorsOf(user)).toEqual([])
+    // Its owner does it in one go.
+    const choice = await signIn(owner, await owner.get(authorizeUrl('web', { acr_values })), user.username)
+    const { page } = await enrolPasskey(owner, choice)
+    expect(answerOf(await owner.get(linkWith(page, '/oauth/enrol'))).code).toBeString()
+  })
+
+  test('where the user has one, and a client asks for another', async () => {
+    const user = await newUser()
+    const owner = openBrowser(app)
+    const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+    app.clock.advance(20 * HOUR)
+    const thief = steal(owner)
+    const asked = await thief.get(authorizeUrl('web', { acr_values: 'phr' }))
+    expect(asked.heading).toBe('Sign in')
+    const step = await signIn(thief, asked, user.username)
+    expect(step.heading).toBe('One more step')
+    const code = { code: codeOf(app, key) }
+    const choice = await thief.follow(await thief.submit(step, code, '/oauth/second-factor'))
+    expect(choice.heading).toBe('Add a passkey')
+  })
+
+  test('where the organization has come to demand one', async () => {
+    const { id } = await addOrganization(app, 'late')
+    const user = await newUser({ organization_id: id })
+    const owner = openBrowser(app)
+    await signIn(owner, await owner.get('/account?organization=late'), user.username)
+    app.clock.advance(20 * HOUR)
+    await app.admin('PUT', `/organizations/${id}`, { settings: { mfa_required: true } })
+    expect((await steal(owner).get('/account')).heading).toBe('Sign in')
+    const choice = await signIn(owner, await owner.get('/account'), user.username)
+    expect(choice.heading).toBe('Protect your account')
+    await enrolTotp(app, owner, choice)
+    expect((await factorsOf(user)).map(({ type }) => type)).toEqual(['totp'])
+  })
+
+  test('nor with a form that was opened in time', async () => {
+    const user = await newUser()
+    const browser = openBrowser(app)
+    const page = await browser.get(linkWith(await openEnrolment(browser, user.username), 'kind=totp'))
+    app.clock.advance(29 * MINUTE)
+    await app.events()
+    const asked = await browser.follow(
+      await browser.submit(page, { code: codeOf(app, keyOf(page)) }, '/oauth/enrol'),
+    )
+    expect(asked.heading).toBe('Sign in')
+    expect([await factorsOf(user), await app.events()]).toEqual([[], []])
+    // The key that the app has by now is still the one.
+    const choice = await signIn(browser, asked, user.username)
+    const again = await browser.get(linkWith(choice, 'kind=totp'))
+    expect(keyOf(again)).toBe(keyOf(page))
+    const { page: codes } = await enrolTotp(app, browser, again)
+    expect(recoveryCodesOf(codes)).toHaveLength(10)
+  })
+
+  test('whoever signs in for it has the time that the page has', async () => {
+    const user = await newUser()
+    const browser = openBrowser(app)
+    const login = await browser.get(authorizeUrl('web', { acr_values: '2' }))
+    const page = await browser.get(linkWith(await signIn(browser, login, user.username), 'kind=totp'))
+    app.clock.advance(29 * MINUTE)
+    const { page: codes } = await enrolTotp(app, browser, page)
+    expect(recoveryCodesOf(codes)).toHaveLength(10)
+  })
+})
+
+describe('a user who may not change their profile', () => {
+  const reader = async (more = {}) => {
+    await app.admin('POST', '/roles', { name: 'reader', permissions: ['profile:read'], ...more })
+    return newUser({ roles: ['reader'], ...more })
+  }
+
+  test('adds no factor because a client asks for one', async () => {
+    const user = await reader()
+    const browser = openBrowser(app)
+    await signIn(browser, await browser.get('/account'), user.username)
+    expect((await browser.get('/account/security/add')).status).toBe(403)
+    for (const more of [{}, { prompt: 'none' }])
+      expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr', ...more })))).toEqual({
+        error: 'unmet_authentication_requirements',
+        error_description: 'The user cannot sign in as strongly as the request asks.',
+        iss: app.context.config.url,
+        state: 'xyz',
+      })
+    const { code } = answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr 1' })))
+    expect((await codeRow(app, code)).acr).toBe('1')
+    expect(await factorsOf(user)).toEqual([])
+  })
+
+  test('adds the first one that the organization demands', async () => {
+    const { id } = await addOrganization(app, 'firm', { settings: { mfa_required: true } })
+    const user = await reader({ organization_id: id })
+    const browser = openBrowser(app)
+    const choice = await signIn(browser, await browser.get('/account?organization=firm'), user.username)
+    await enrolTotp(app, browser, choice)
+    expect(await factorsOf(user)).toHaveLength(1)
+  })
+})
+
+describe('a temporary password', () => {
+  const temporary = 'Temporary-9-word'
+  const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
+
+  test('is replaced before a factor is added; both happen when the login begins', async () => {
+    const user = await newUser()
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
+    const browser = openBrowser(app)
+    const login = await browser.get(authorizeUrl('web', { acr_values: '2' }))
+    const change = await signIn(browser, login, user.username, temporary)
+    expect(change.heading).toBe('Choose a new password')
+    await app.events()
+    const choice = await browser.follow(await browser.submit(change, choose))
+    expect([choice.heading, await app.events()]).toEqual(['Protect your account', []])
+    const { page } = await enrolTotp(app, browser, choice)
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.mfa_enabled',
+      'user.password_changed',
+    ])
+    const { code } = answerOf(await browser.get(linkWith(page, '/oauth/enrol')))
+    expect((await codeRow(app, code)).acr).toBe('2')
+  })
+
+  test('does not get past the change where the organization demands a factor', async () => {
+    const { id } = await addOrganization(app, 'both', { settings: { mfa_required: true } })
+    const user = await newUser({ organization_id: id })
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
+    const browser = openBrowser(app)
+    const change = await signIn(
+      browser,
+      await browser.get('/account?organization=both'),
+      user.username,
+      temporary,
+    )
+    expect(change.heading).toBe('Choose a new password')
+    const choice = await browser.follow(await browser.submit(change, choose))
+    const { page } = await enrolTotp(app, browser, choice)
+    const account = await browser.follow(await browser.get(linkWith(page, '/oauth/enrol')))
+    expect(account.heading).toBe('Your account')
+  })
+})
+
+test('the same form twice at once adds one factor, and neither answer is an error', async () => {
+  const user = await newUser()
+  const browser = openBrowser(app)
+  const page = await browser.get(linkWith(await openEnrolment(browser, user.username), 'kind=totp'))
+  const send = () => browser.submit(page, { code: codeOf(app, keyOf(page)) }, '/oauth/enrol')
+  const answers = await Promise.all([send(), send()])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 303])
+  expect(await factorsOf(user)).toHaveLength(1)
+})
+
+test('twenty factors are the most', async () => {
+  const user = await newUser()
+  const browser = openBrowser(app)
+  let choice = await openEnrolment(browser, user.username)
+  for (let count = 1; count < 20; count++) {
+    await enrolTotp(app, browser, choice)
+    app.clock.advance(SECOND)
+    choice = await browser.follow(await browser.get('/account/security/add'))
+  }
+  const open = await browser.follow(await browser.get('/account/security/add'))
+  await enrolTotp(app, browser, choice)
+  expect(await factorsOf(user)).toHaveLength(20)
+  const page = await browser.get(linkWith(open, 'kind=totp')).catch(() => open)
+  expect([page.status, page.heading]).toEqual([403, 'This page isn’t open to you'])
+  const full = await browser.follow(await browser.get('/account/security/add'))
+  expect(full.heading).toBe('Security')
+  expect(full.html).not.toContain('/account/security/add')
+  expect(full.html).toContain('You have as many as one account can hold')
+  expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr' }))).error).toBe(
+    'unmet_authentication_requirements',
+  )
+})
+
+describe('a password changed on the own page', () => {
+  const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
+
+  test('takes a fresh proof, the second factor included; the login stays as old as it was', async () => {
+    const user = await newUser()
+    const browser = openBrowser(app)
+    const { key } = await enrolTotp(app, browser, await openEnrolment(browser, user.username))
+    const open = await browser.get('/account/change-password')
+    app.clock.advance(20 * HOUR)
+    const fields = { current_password: PASSWORD, ...choose }
+    await app.events()
+    const thief = steal(browser)
+    expect((await thief.submit(open, fields)).status).toBe(400)
+    expect(await app.events()).toEqual([])
+    const asked = await thief.get('/account/change-password')
+    expect(asked.heading).toBe('Sign in')
+    const step = await signIn(thief, asked, user.username)
+    expect(step.heading).toBe('One more step')
+
+    const again = await signIn(browser, await browser.get('/account/change-password'), user.username)
+    const page = await browser.follow(
+      await browser.submit(again, { code: codeOf(app, key) }, '/oauth/second-factor'),
+    )
+    expect([page.url, page.heading]).toEqual(['/account/change-password', 'Choose a new password'])
+    const proven = app.clock.now()
+    app.clock.advance(4 * MINUTE)
+    const done = await browser.submit(page, fields)
+    expect(done.location).toBe('/account?notice=password_changed')
+    const { code } = answerOf(await browser.get(authorizeUrl('web')))
+    const row = await codeRow(app, code)
+    expect([row.acr, row.amr, row.auth_time]).toEqual(['2', ['pwd', 'otp', 'mfa'], proven])
+    app.clock.advance(2 * MINUTE)
+    expect((await browser.get('/account/security')).heading).toBe('Sign in')
+  })
+})
