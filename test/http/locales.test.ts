@@ -1,0 +1,277 @@
+import { describe, expect, test } from 'bun:test'
+import { postMails } from '#src/account/post.ts'
+import { chooseLocale, direction, locales, type Translate, translator } from '#src/http/locale.ts'
+import type { MessageKey } from '#src/http/page-data.ts'
+import { viewTools } from '#src/http/page-view.ts'
+import { render } from '#src/http/pages.ts'
+import { embed } from '#src/lib/embed.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
+import { openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
+import { linkWith } from '#test/support/factors.ts'
+import { samples } from '#test/support/page-samples.ts'
+import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
+
+type Texts = Record<string, string>
+const files = embed('templates/locales', ['.json'])
+const textsOf = (locale: string): Texts => JSON.parse(files[`${locale}.json`] ?? '{}')
+const english = textsOf('en')
+const translations = locales.filter(locale => locale !== 'en')
+
+/** The names of the holes of a text; those of a plural's count too, its forms left out. */
+const holesOf = (text: string): string[] =>
+  [...new Set([...text.matchAll(/\{(\w+)(?:, plural,|\})/g)].map(([, name = '']) => name))].sort()
+
+/** What may read as it does in English. */
+const alike = ['page.title', 'page.error', 'error.lead']
+
+test('the pages speak six languages, and discovery says which', async () => {
+  expect([...locales].sort()).toEqual(['de', 'en', 'es', 'fr', 'ja', 'pt'])
+  const { call } = await startApp()
+  const discovery = (await (await call('/.well-known/openid-configuration')).json()) as {
+    ui_locales_supported: string[]
+  }
+  expect(discovery.ui_locales_supported).toEqual([...locales])
+})
+
+describe.each([...locales])('the texts in %s', locale => {
+  const own = textsOf(locale)
+  const entries = Object.entries(own)
+
+  test('have the keys of English, in its order and groups', () => {
+    const shape = (text = '') => text.split('\n').map(line => line.match(/^ {2}"[^"]+"/)?.[0] ?? line)
+    expect(shape(files[`${locale}.json`])).toEqual(shape(files['en.json']))
+  })
+
+  test('have the holes of English', () => {
+    const holes = (texts: Texts) => Object.entries(texts).map(([key, text]) => [key, holesOf(text)])
+    expect(holes(own)).toEqual(holes(english))
+  })
+
+  test('are there, and written as books are', () => {
+    expect(entries.filter(([, text]) => text.trim() !== text || text === '')).toEqual([])
+    expect(entries.filter(([, text]) => /['"`]|\.\.\.| - /.test(text))).toEqual([])
+    // A thin space that does not break stands before these in French.
+    if (locale === 'fr')
+      expect(entries.filter(([, text]) => /(?<![\u202f\u00a0])[:;?!»]|«(?!\u202f)/.test(text))).toEqual([])
+  })
+
+  test('are translated', () => {
+    const same = entries.filter(
+      ([key, text]) =>
+        locale !== 'en' && text === english[key] && text.split(' ').length > 1 && !alike.includes(key),
+    )
+    expect(same).toEqual([])
+  })
+
+  test('have a form for every count', () => {
+    const plurals = entries.filter(([, text]) => text.includes(', plural,'))
+    expect(plurals.map(([key]) => key)).toEqual([
+      'account-security.codes_left',
+      'mail.recovery_code_used.text',
+    ])
+    for (const [key, text] of plurals) {
+      const forms = [...text.matchAll(/([=\w]+) \{([^}]*)\}/g)].map(([, name = '']) => name)
+      const rules = new Intl.PluralRules(locale)
+      for (let count = 0; count <= 10; count++) {
+        expect(forms.some(name => name === `=${count}` || name === rules.select(count))).toBe(true)
+        // Mail has its counts as texts.
+        const said = translator(locale)(key as MessageKey, { count: String(count) })
+        expect(said).not.toMatch(/#|plural|\{count/)
+        if (count > 1) expect(said).toContain(String(count))
+      }
+    }
+  })
+})
+
+test('counts and times are said as people say them', () => {
+  const now = Date.UTC(2026, 10, 20, 12)
+  const saidIn = (locale: string) => {
+    const t = translator(locale)
+    const { wait, ago, device } = viewTools(locale, t)
+    const left = (count: number) => t('account-security.codes_left', { count }).split(/(?<=[.。])/)[0]
+    return [
+      ...[1, 16, 600].map(seconds => wait(seconds).replace('\u00a0', '_')),
+      t('account.session_active', { ago: ago('2026-11-20T09:00:00Z', now) }),
+      ...[left(0), left(1), left(8)],
+      device('Mozilla/5.0 (Windows NT 10.0) Firefox/150.0'),
+    ]
+  }
+  expect(Object.fromEntries(locales.map(locale => [locale, saidIn(locale)]))).toEqual({
+    de: [
+      ...['1_Sekunde', '16_Sekunden', '10_Minuten', 'Zuletzt aktiv: vor 3 Stunden'],
+      ...['Keiner Ihrer Codes ist übrig.', 'Einer Ihrer Codes ist übrig.', '8 Ihrer Codes sind übrig.'],
+      'Firefox auf Windows',
+    ],
+    en: [
+      ...['1_second', '16_seconds', '10_minutes', 'Active 3 hours ago'],
+      ...['None of your codes is left.', 'One of your codes is left.', '8 of your codes are left.'],
+      'Firefox on Windows',
+    ],
+    es: [
+      ...['1_segundo', '16_segundos', '10_minutos', 'Última actividad: hace 3 horas'],
+      ...['No te queda ningún código.', 'Te queda 1 código.', 'Te quedan 8 códigos.'],
+      'Firefox en Windows',
+    ],
+    fr: [
+      ...['1_seconde', '16_secondes', '10_minutes', 'Dernière activité\u202f: il y a 3 heures'],
+      ...['Il ne vous reste aucun code.', 'Il vous reste 1 code.', 'Il vous reste 8 codes.'],
+      'Firefox sur Windows',
+    ],
+    ja: [
+      ...['1_秒', '16_秒', '10_分', '最終アクティビティ：3 時間前'],
+      ...['コードは残っていません。', '残りのコードは 1\u00a0個です。', '残りのコードは 8\u00a0個です。'],
+      'Windows の Firefox',
+    ],
+    pt: [
+      ...['1_segundo', '16_segundos', '10_minutos', 'Última atividade: há 3 horas'],
+      ...['Não resta nenhum código.', 'Resta 1 código.', 'Restam 8 códigos.'],
+      'Firefox no Windows',
+    ],
+  })
+})
+
+describe.each(translations)('the pages in %s', locale => {
+  // Sentences and labels of several words that can be told from data of the samples.
+  const telling = Object.entries(english).filter(
+    ([key, text]) => text.split(' ').length > 2 && !text.includes('{') && textsOf(locale)[key] !== text,
+  )
+
+  test.each(samples.map(sample => [`${sample.page}.${sample.state}`, sample] as const))(
+    '%s says nothing in English',
+    async (_, { page, data, status = 200 }) => {
+      const response = render(page, data, { locale, status })
+      expect(response.headers.get('content-language')).toBe(locale)
+      const html = unescapeHtml(await response.text())
+      expect(html).toContain(`<html lang="${locale}" dir="ltr">`)
+      expect(telling.filter(([, text]) => html.includes(text))).toEqual([])
+      const shown = html.replace(/<[^>]*>/g, ' ')
+      expect(shown).not.toMatch(/\{\w+[},]|undefined|\b(ago|yesterday|seconds?|on Windows)\b/)
+    },
+  )
+})
+
+describe('the language of a request', () => {
+  test.each([
+    [['pt-BR'], null, 'pt'],
+    [['pt-PT', 'en'], null, 'pt'],
+    [['zh-Hant', 'fr-CA'], null, 'fr'],
+    [[], 'es-419,es;q=0.9,en;q=0.8', 'es'],
+    [[], 'ja-JP', 'ja'],
+    [['DE-at'], 'ja', 'de'],
+    [[], 'nl, sv', 'en'],
+  ] as [string[], string | null, string][])('O-52 %j, then %s: %s', (ui_locales, header, expected) =>
+    expect(chooseLocale(ui_locales, header)).toBe(expected),
+  )
+
+  test('a language that runs from the right has its direction on every page', async () => {
+    const [login] = samples
+    const html = await render('login', login?.data as never, { locale: 'ar' }).text()
+    expect(html).toStartWith('<!doctype html>\n<html lang="ar" dir="rtl">')
+    expect(direction('ar')).toBe('rtl')
+  })
+})
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+/** What went out since, as subject and first line. */
+const post = async () => {
+  mail.clear()
+  while ((await postMails(app.context)) > 0);
+  return mail.mails.map(({ subject, text }) => [subject, text.split('\n')[0]])
+}
+const saysMail = (t: Translate, kind: 'reset_password' | 'new_device' | 'password_changed') => {
+  const brand = 'Gatehouse'
+  return [[t(`mail.${kind}.subject`, { brand }), t(`mail.${kind}.title`)]]
+}
+const says = (page: Page, locale: string, heading: MessageKey, ...more: MessageKey[]) => {
+  const t = translator(locale)
+  expect([page.headers.get('content-language'), page.heading]).toEqual([locale, t(heading)])
+  expect(page.html).toContain(`<html lang="${locale}" dir="ltr">`)
+  for (const key of more) expect(unescapeHtml(page.html)).toContain(t(key))
+}
+const NEW = 'Another-horse-8'
+
+describe.each([...locales])('a login in %s', locale => {
+  const t = translator(locale)
+  const other = locale === 'ja' ? 'de' : 'ja'
+  const machine = { ip: `198.51.100.${locales.indexOf(locale) + 1}`, headers: { 'accept-language': other } }
+
+  test('asked for by the application: pages, refusals, errors and mail, until it is done', async () => {
+    const client = `web-${locale}`
+    await addClient(app, client)
+    const user = await addUser(app, `user-${locale}`)
+    const first = openBrowser(app, machine)
+    await signIn(first, await first.get('/account'), user.username)
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: NEW, temporary: true })
+    await post()
+
+    const browser = openBrowser(app, machine)
+    const asking = { ui_locales: `xx ${locale}-XX` }
+    const login = await browser.get(authorizeUrl(client, asking))
+    says(login, locale, 'login.title', 'login.username', 'login.submit')
+    says(
+      await signIn(browser, login, user.username, 'wrong'),
+      locale,
+      'login.title',
+      'login.error.invalid_credentials',
+    )
+    const forgotten = await browser.get(linkWith(login, '/oauth/reset-password'))
+    says(forgotten, locale, 'reset-password.title')
+    says(
+      await browser.submit(forgotten, { username: user.username }),
+      locale,
+      'reset-password.title',
+      'reset-password.sent',
+    )
+    expect(await post()).toEqual(saysMail(t, 'reset_password'))
+
+    const change = await signIn(browser, login, user.username, NEW)
+    says(change, locale, 'change-password.title', 'change-password.reason.temporary')
+    expect(await post()).toEqual(saysMail(t, 'new_device'))
+    says(
+      await browser.submit(change, { password: 'Third-horse-9', password_repeat: 'Other-horse-9' }),
+      locale,
+      'change-password.title',
+      'change-password.error.mismatch',
+    )
+    await browser.submit(change, { password: 'Third-horse-9', password_repeat: 'Third-horse-9' })
+    expect(await post()).toEqual(saysMail(t, 'password_changed'))
+
+    says(await browser.get(`/oauth/logout?ui_locales=${locale}`), locale, 'logout-confirm.title')
+    says(await browser.get('/account'), other, 'account.title')
+    says(await browser.get(authorizeUrl('nobody', asking)), locale, 'error.bad_client.title')
+
+    const late = openBrowser(app, machine)
+    const open = await late.get(authorizeUrl(client, asking))
+    await app.admin('PUT', `/clients/${client}`, { redirect_uris: ['https://moved.example/callback'] })
+    says(await signIn(late, open, user.username, NEW), locale, 'error.bad_client.title', 'error.details')
+  })
+
+  test('wished for by the browser: its pages, a page that is not there, and mail', async () => {
+    const user = await addUser(app, `own-${locale}`)
+    const headers = { 'accept-language': `xx, ${locale};q=0.9, ${other};q=0.1` }
+    const browser = openBrowser(app, { ...machine, headers })
+    says(await browser.get('/nowhere'), locale, 'error.not_found.title', 'error.not_found.next')
+    await signIn(browser, await browser.get('/account'), user.username)
+    says(await browser.get('/account'), locale, 'account.title', 'account.sessions')
+    const stale = await browser.post('/oauth/login', { csrf_token: 'x' })
+    says(stale, locale, 'error.forbidden.title')
+
+    const token = await app.tokenOf(app.context.config.admin_client_id, ADMIN_SECRET)
+    await post()
+    const asked = await app.call(`/api/v1/admin/users/${user.id}/send-password-reset`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'accept-language': locale },
+    })
+    expect(asked.status).toBe(204)
+    expect(await post()).toEqual(saysMail(t, 'reset_password'))
+  })
+})
+
+test('mail that an administrator gives rise to without naming a language is in English', async () => {
+  const user = await addUser(app, 'nobody-asked')
+  await post()
+  await app.admin('POST', `/users/${user.id}/send-password-reset`)
+  expect(await post()).toEqual(saysMail(translator('en'), 'reset_password'))
+})
