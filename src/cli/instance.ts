@@ -7,7 +7,7 @@ import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
-import { openInstanceKey } from '#src/operations/instance-key.ts'
+import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
 import { makeDataDir } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
@@ -59,10 +59,13 @@ export const openInstance = async (
   options: { migrate?: boolean } = {},
 ): Promise<Omit<Context, 'ports'>> => {
   // A database without its key is of no use: only together they are made.
-  const masters = candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
+  const ofFile = config.database_url
+    ? undefined
+    : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
   const store = await openStore(config, options)
   const clock = { now: () => Date.now() }
   try {
+    const masters = ofFile ?? candidates(config, await isNewInstance(store))
     const { key, master } = await openInstanceKey(store, masters, clock.now())
     if (master !== masters[0]) finishChange(config)
     return {
@@ -96,7 +99,11 @@ export const openExisting = async (config: Config, log: Logger): Promise<Omit<Co
 }
 
 /** The path of the database file; throws StorageError when there is none. */
-export const requireDatabase = ({ data_dir }: Config): string => {
+export const requireDatabase = ({ data_dir, database_url }: Config): string => {
+  if (database_url)
+    throw new StorageError(
+      'This command is for SQLite, and GATEHOUSE_DATABASE_URL names PostgreSQL: use its own tools (pg_dump, pg_restore).',
+    )
   const path = join(data_dir, DATABASE_FILE)
   if (existsSync(path)) return path
   throw new StorageError(

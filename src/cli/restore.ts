@@ -6,13 +6,14 @@ import { StorageError } from '#src/storage/errors.ts'
 import { lockInstance } from '#src/storage/lock.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
-import { requireMasterKey } from './instance.ts'
+import { requireDatabase, requireMasterKey } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
 /** Puts a backup in the place of the database; no server may run. An older one is brought up to this version. */
 export const restore = async (file: string, options: { config?: string; force?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   if (!existsSync(file)) throw new StorageError(`${file}: there is no such file.`, 1)
+  if (config.database_url) requireDatabase(config)
   const unlock = lockInstance(config.data_dir)
   try {
     const database = join(config.data_dir, DATABASE_FILE)

@@ -19,7 +19,8 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadConfig(process.env, options.config)
   const { log, flush, close } = await openLog(config.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  const unlock = lockInstance(config.data_dir)
+  // A PostgreSQL database may have several servers.
+  const unlock = config.database_url ? () => {} : lockInstance(config.data_dir)
 
   // With port 0 the issuer is known only once the socket is: requests that come before wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()

@@ -13,6 +13,7 @@ import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
+import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 type Base = Omit<Context, 'ports'>
@@ -49,11 +50,17 @@ export interface FirstStart {
 /**
  * What an instance has from its first start on: the default organization, its built-in roles, the first admin client,
  * and the first admin user when the settings name one. At later starts it applies the client's secret from the settings
- * and tops its scopes up. A start that was cut short goes on where it ended.
+ * and tops its scopes up. A start that was cut short goes on where it ended; of several copies one starts at a time.
  */
 export const seedInstance = async (base: Base): Promise<FirstStart> => {
-  const { config, store, clock } = base
   checkNames(base)
+  const first = await base.store.exclusively('first start', () => seed(base), 'wait')
+  if (!first) throw new StorageError('Another copy of the server is being set up: try again.', 75)
+  return first
+}
+
+const seed = async (base: Base): Promise<FirstStart> => {
+  const { config, store, clock } = base
   const known = await store.read(knownScopes)
   await store.write(tx => seedOrganization(tx, clock.now()))
   const generated = known || config.admin_client_secret ? undefined : newSecret()

@@ -15,22 +15,19 @@ const rotate = async (context: Context): Promise<void> => {
 
 const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBackup }
 
-/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two rounds at once. */
+/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two rounds at once, of all copies of the server. */
 export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {
   let running = false
   const round = async (): Promise<void> => {
     if (running) return
     running = true
-    for (const [name, job] of Object.entries(jobs)) {
-      try {
-        await job(context)
-      } catch (error) {
-        context.log.error(
-          { event: 'housekeeping', job: name, err: error },
-          'a round failed and will be tried again',
-        )
-      }
-    }
+    const failed = (job: string) => (error: unknown) =>
+      context.log.error({ event: 'housekeeping', job, err: error }, 'a round failed and will be tried again')
+    await context.store
+      .exclusively('housekeeping', async () => {
+        for (const [name, job] of Object.entries(jobs)) await job(context).catch(failed(name))
+      })
+      .catch(failed('all'))
     running = false
   }
   const timer = setInterval(round, everyMs)

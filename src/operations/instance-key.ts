@@ -14,6 +14,10 @@ const findSealed = async (q: Queries): Promise<string | undefined> => {
   return rows.find(row => row.name === NAME)?.value as string | undefined
 }
 
+/** Whether nothing has been sealed yet: a master key may be made. */
+export const isNewInstance = async (store: Store): Promise<boolean> =>
+  (await store.read(findSealed)) === undefined
+
 const save = async (tx: Transaction, value: string, now: number): Promise<void> => {
   const { settings } = tx.tables
   const row = { value, updated_at: now }

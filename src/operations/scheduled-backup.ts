@@ -21,6 +21,10 @@ const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '
 export const scheduledBackup = async ({ config, store, clock, log }: Context): Promise<void> => {
   const { backup_interval, backup_keep } = await store.read(readSettings)
   if (backup_interval === null) return
+  if (store.engine !== 'sqlite')
+    throw new Error(
+      'backup_interval is for SQLite: back PostgreSQL up with its own tools, and set it to null',
+    )
   const folder = resolve(config.data_dir, 'backups')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const made = () => readdirSync(folder).filter(isBackup).sort()

@@ -164,9 +164,9 @@ export const postgresWriter = (
     let alone = false
     let lost = false
     for (let tries = 1; ; tries++) {
-      const result = await writer.attempt(body, alone)
+      const result: Done<T> | Failed = await writer.attempt(body, alone)
       if ('value' in result) return result
-      const { error, cause, unsure } = result
+      const { error, cause, unsure } = result as Failed
       // A row that came between looks like one that was there: alone it shows which.
       const isTaken: boolean = isUniqueViolation(cause) && !alone
       const isGone: boolean = isLost(cause) && !unsure && !lost

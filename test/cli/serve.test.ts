@@ -165,7 +165,11 @@ describe('a start that is refused says why in one line', () => {
     ['an unknown name', { GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment).'],
     ['a bad value', { GATEHOUSE_PORT: 'x' }, 'GATEHOUSE_PORT: given "x"'],
     ['a missing file', { GATEHOUSE_CONFIG: '/nowhere.yaml' }, '/nowhere.yaml'],
-    ['PostgreSQL, as long as it is not there', { GATEHOUSE_DATABASE_URL: 'postgres://x/y' }, 'not supported'],
+    [
+      'a database that cannot be reached',
+      { GATEHOUSE_DATABASE_URL: 'postgres://u:secret@127.0.0.1:1/y' },
+      'nothing answers',
+    ],
     [
       'a missing certificate',
       { GATEHOUSE_TLS_CERT: '/nowhere.pem', GATEHOUSE_TLS_KEY: '/nowhere.key' },
@@ -181,6 +185,7 @@ describe('a start that is refused says why in one line', () => {
     expect(stderr).toStartWith('gatehouse: ')
     expect(stderr).toContain(said)
     expect(stderr.trimEnd()).not.toContain('\n')
+    expect(stderr).not.toContain('u:secret')
     expect(stdout).not.toContain('"ready"')
   })
 
