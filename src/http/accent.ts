@@ -8,13 +8,10 @@ const BLACK = '#000000'
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
 
-/** White where it can be read, else black: one of both always can. */
-export const onAccent = (accent: string): string => (contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK)
-
 interface Scheme {
   ground: string
-  /** Where a colour is moved to until it is seen. */
-  goal: string
+  /** Whether a colour is made darker (0) or lighter (1) until it is seen. */
+  goal: 0 | 1
   soft: string
   glow: string
   link: number
@@ -22,9 +19,10 @@ interface Scheme {
 }
 
 /** A theme's tokens that have to do with the accent. WCAG 2.2 asks for 4.5 where it is read and 3 where it is seen. */
-const tokens = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme): string => {
-  const on_accent = onAccent(accent)
-  const values = {
+const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
+  // One of both can always be read.
+  const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
+  return {
     accent,
     'accent-hover': on_accent === WHITE ? mix(accent, BLACK, 0.15) : mix(accent, WHITE, 0.2),
     'accent-edge': contrast(accent, ground) >= 3 ? 'transparent' : readableOn(ground, accent, goal, 3),
@@ -35,14 +33,12 @@ const tokens = (accent: string, { ground, goal, soft, glow, link, focus }: Schem
     focus: readableOn(ground, accent, goal, focus),
     glow,
   }
-  const lines = Object.entries(values).map(([name, value]) => `  --${name}: ${value};`)
-  return `:root {\n${lines.join('\n')}\n}\n`
 }
 
-const lightTokens = (accent: string): string =>
-  tokens(accent, {
+const lightTokens = (accent: string) =>
+  tokensOf(accent, {
     ground: LIGHT,
-    goal: BLACK,
+    goal: 0,
     soft: mix(accent, WHITE, 0.9),
     glow: mix(accent, LIGHT, 0.94),
     link: 4.5,
@@ -50,11 +46,11 @@ const lightTokens = (accent: string): string =>
   })
 
 /** Where all is dark, a colour that is as dark as the ground would be no button: it is taken light instead. */
-const darkTokens = (given: string): string => {
-  const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, WHITE, 6) : given
-  return tokens(accent, {
+const darkTokens = (given: string) => {
+  const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
+  return tokensOf(accent, {
     ground: DARK,
-    goal: WHITE,
+    goal: 1,
     soft: mix(accent, '#16181d', 0.8),
     glow: mix(accent, '#0b0d12', 0.88),
     link: 6,
@@ -64,7 +60,22 @@ const darkTokens = (given: string): string => {
 
 /** The stylesheet of an organization's accent colour (`#rrggbb`), for light and dark. */
 export const accentStyle = (accent: string): string =>
-  `${lightTokens(accent)}@media (prefers-color-scheme: dark) {\n${darkTokens(accent)}}\n`
+  `${rule(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rule(darkTokens(accent))}}\n`
+
+const rule = (tokens: Record<string, string>): string =>
+  `:root {\n${Object.entries(tokens)
+    .map(([name, value]) => `  --${name}: ${value};\n`)
+    .join('')}}\n`
+
+/** The same for mail, which knows no custom properties. */
+export const accentMailStyle = (accent: string): string => {
+  const rules = (tokens: ReturnType<typeof tokensOf>) =>
+    `.card { border-top-color: ${tokens.accent} }
+.button { background: ${tokens.accent}; border-color: ${tokens['accent-edge']}; color: ${tokens['on-accent']} }
+a:not(.button) { color: ${tokens.link} }
+`
+  return `${rules(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rules(darkTokens(accent))}}\n`
+}
 
 /** Nothing is stored: the address says the colour, and a hash of what we make of it. */
 export const accentUrl = (accent: string): string => {

@@ -18,22 +18,44 @@ export const contrast = (a: string, b: string): number => {
   return (light + 0.05) / (dark + 0.05)
 }
 
+const written = (channels: number[]): string =>
+  `#${channels.map(channel => Math.round(channel).toString(16).padStart(2, '0')).join('')}`
+
 /** `share` of the second colour, from 0 to 1. */
 export const mix = (color: string, other: string, share: number): string => {
   const others = channelsOf(other)
-  const mixed = channelsOf(color).map((channel, i) =>
-    Math.round(channel + ((others[i] ?? 0) - channel) * share)
-      .toString(16)
-      .padStart(2, '0'),
-  )
-  return `#${mixed.join('')}`
+  return written(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
 }
 
-/** The colour, or the nearest to it on the way to `goal`, that has the contrast to the ground. */
-export const readableOn = (ground: string, color: string, goal: string, ratio: number): string => {
+/** Hue and saturation kept: https://www.w3.org/TR/css-color-4/#rgb-to-hsl and back. */
+const lightened = (color: string, to: 0 | 1, share: number): string => {
+  const [red = 0, green = 0, blue = 0] = channelsOf(color).map(channel => channel / 255)
+  const [least, most] = [Math.min(red, green, blue), Math.max(red, green, blue)]
+  const [range, lightness] = [most - least, (most + least) / 2]
+  const saturation = range === 0 ? 0 : range / (1 - Math.abs(2 * lightness - 1))
+  const sector =
+    range === 0
+      ? 0
+      : most === red
+        ? (green - blue) / range
+        : most === green
+          ? (blue - red) / range + 2
+          : (red - green) / range + 4
+  const moved = lightness + (to - lightness) * share
+  const reach = saturation * Math.min(moved, 1 - moved)
+  return written(
+    [0, 8, 4].map(offset => {
+      const k = (offset + sector * 2 + 12) % 12
+      return 255 * (moved - reach * Math.max(-1, Math.min(k - 3, 9 - k, 1)))
+    }),
+  )
+}
+
+/** The colour, or the nearest to it that is darker (0) or lighter (1) and has the contrast to the ground. */
+export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {
-    const candidate = mix(color, goal, percent / 100)
+    const candidate = lightened(color, to, percent / 100)
     if (contrast(candidate, ground) >= ratio) return candidate
   }
-  return goal
+  return to === 0 ? '#000000' : '#ffffff'
 }

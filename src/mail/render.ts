@@ -1,6 +1,6 @@
 import { Eta } from 'eta/core'
 import type { Mail } from '#src/context.ts'
-import { onAccent } from '#src/http/accent.ts'
+import { accentMailStyle } from '#src/http/accent.ts'
 import { direction, translator } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import type { MailKind } from '#src/storage/mail-kinds.ts'
@@ -23,7 +23,7 @@ export interface Letter {
   /** The organization's display name, and the person's. */
   brand: string
   name: string
-  /** The organization's colour, for the button: `#rrggbb`. */
+  /** The organization's colour, as `#rrggbb`. */
   accent?: string | undefined
   /** What is told: fills the holes of the texts, as do brand and name. */
   data: Record<string, string>
@@ -31,16 +31,13 @@ export interface Letter {
   url?: string
 }
 
-// Programs that show mail know no custom properties.
-const buttonOf = ({ accent }: Letter): string =>
-  accent ? `.button {\n  background: ${accent};\n  color: ${onAccent(accent)};\n}\n` : ''
-
 /** Both forms say the same: nobody has to read the HTML one. */
 export const renderMail = (letter: Letter): Omit<Mail, 'to'> => {
-  const { kind, locale, brand, name, data } = letter
+  const { kind, locale, brand, name, accent, data } = letter
   const t = translator(locale)
   const holes = { ...data, brand, name }
-  const view = { ...letter, holes, t, dir: direction(locale), style: files['mail.css'] + buttonOf(letter) }
+  const style = `${files['mail.css']}${accent ? accentMailStyle(accent) : ''}`
+  const view = { ...letter, holes, t, dir: direction(locale), style }
   return {
     subject: t(`mail.${kind}.subject`, holes).replace(/\s+/g, ' '),
     text: text.render('text', view),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { accentAsset, accentStyle, accentUrl, onAccent } from '#src/http/accent.ts'
-import { contrast, mix } from '#src/lib/color.ts'
+import { accentAsset, accentMailStyle, accentStyle, accentUrl } from '#src/http/accent.ts'
+import { contrast, mix, readableOn } from '#src/lib/color.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 type Tokens = Record<string, string>
@@ -56,13 +56,21 @@ describe('an accent colour', () => {
       '#ffffff',
     ])
     for (const color of ['#000000', '#0a1a4a', '#242424'])
-      expect(contrast(tokensOf(accentStyle(color))[1].accent ?? '', '#242424')).toBeGreaterThan(5.9)
+      expect(contrast(tokensOf(accentStyle(color))[1].accent ?? '', '#242424')).toBeGreaterThan(7.9)
     expect(tokensOf(accentStyle('#2b50d8'))[0]).toMatchObject({
       link: '#2b50d8',
       focus: '#2b50d8',
       'accent-edge': 'transparent',
     })
-    expect([onAccent('#2b50d8'), onAccent('#ffd400')]).toEqual(['#ffffff', '#000000'])
+    const on = (color: string) => tokensOf(accentStyle(color))[0]['on-accent']
+    expect([on('#2b50d8'), on('#ffd400')]).toEqual(['#ffffff', '#000000'])
+  })
+
+  test('is said without custom properties in mail', () => {
+    const [light = '', dark = ''] = accentMailStyle('#ffd400').split('@media (prefers-color-scheme: dark)')
+    expect(light).toContain('.button { background: #ffd400; border-color: #a38800; color: #000000 }')
+    expect(dark).toContain('.button { background: #ffd400; border-color: transparent; color: #000000 }')
+    expect(light + dark).not.toMatch(/--|var\(|undefined/)
   })
 
   test('has a stylesheet under an address that says the colour and a hash', async () => {
@@ -87,4 +95,17 @@ test('colours are mixed by channel, and contrast is that of WCAG', () => {
   expect(mix('#102030', '#ffffff', 0)).toBe('#102030')
   expect(contrast('#000000', '#ffffff')).toBe(21)
   expect(contrast('#777777', '#ffffff')).toBeCloseTo(4.48, 2)
+  for (const color of [
+    '#2b50d8',
+    '#ffd400',
+    '#e4002b',
+    '#0a7d6c',
+    '#808080',
+    '#000000',
+    '#ffffff',
+    '#c000ff',
+  ])
+    for (const to of [0, 1] as const) expect(readableOn('#808080', color, to, 1)).toBe(color)
+  expect(readableOn('#ffffff', '#ffd400', 0, 21)).toBe('#000000')
+  expect(readableOn('#242424', '#0a1a4a', 1, 6)).toBe('#87a1ef')
 })
