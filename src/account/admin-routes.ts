@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
 import { time } from '#src/directory/fields.ts'
-import { recordFactors as recordChange } from '#src/directory/users/factors.ts'
 import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
@@ -65,10 +64,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
       context.store.write(async tx => {
         const by = byCaller(caller, origin)
         const user = await getUserToChange(tx, by, params.user_id)
-        // Whoever has the link can be that user: it is recorded who made it.
-        const metadata = { fields: ['sign_in_link'] }
-        await recordChange(context, tx, user, by, { type: 'user.updated', metadata })
-        const url = await createSignInLink(context, user, tx)
+        const url = await createSignInLink(context, tx, user, by)
         return { url, expires_at: iso(context.clock.now() + LINK_LIFETIME) }
       }),
   }),

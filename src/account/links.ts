@@ -1,4 +1,6 @@
 import type { Context } from '#src/context.ts'
+import { recordFactors } from '#src/directory/users/factors.ts'
+import type { By } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -10,7 +12,7 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
 type Base = Pick<Context, 'config' | 'store' | 'clock'>
@@ -27,7 +29,7 @@ const paths = {
 
 const createLink = async (
   { config, store, clock }: Base,
-  link: Pick<Link, 'kind' | 'user_id' | 'organization_id'> & { email?: string },
+  link: Pick<Link, 'kind' | 'user_id' | 'organization_id'> & Partial<Pick<Link, 'email' | 'permissions'>>,
   tx?: Transaction,
 ): Promise<string> => {
   const token = newSecret()
@@ -49,17 +51,28 @@ const createLink = async (
 export const createSetUpLink = (base: Base): Promise<string> =>
   createLink(base, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
-/** The address where a user who is locked out chooses a new password: works once, for 30 minutes. `tx`: the write that it belongs to. */
-export const createSignInLink = (
-  base: Base,
-  user: Pick<UserRow, 'id' | 'organization_id'>,
-  tx?: Transaction,
-): Promise<string> =>
-  createLink(base, { kind: 'sign_in', user_id: user.id, organization_id: user.organization_id }, tx)
-
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
-/** The same for whoever asked for it by mail. */
+/**
+ * The address where a user who is locked out chooses a new password: works once, for 30 minutes. Whoever has it can be that user: it
+ * is recorded who made it.
+ */
+export const createSignInLink = async (
+  context: Context,
+  tx: Transaction,
+  user: Holder,
+  { caller, ...by }: By,
+): Promise<string> => {
+  const { id: user_id, organization_id } = user
+  await recordFactors(context, tx, user, by, {
+    type: 'user.updated',
+    metadata: { fields: ['sign_in_link'] },
+  })
+  const permissions = caller ? [...caller.permissions] : null
+  return createLink(context, { kind: 'sign_in', user_id, organization_id, permissions }, tx)
+}
+
+/** The address where whoever asked for it by mail chooses one. */
 export const createResetLink = (base: Base, { id: user_id, organization_id }: Holder): Promise<string> =>
   createLink(base, { kind: 'reset_password', user_id, organization_id })
 
@@ -85,8 +98,8 @@ const keyOf = (context: Context, kind: Link['kind'], token: string) => ({
   now: context.clock.now(),
 })
 
-const getLink = async (context: Context, kind: Link['kind'], token: string): Promise<Link> => {
-  const link = await context.store.read(q => findLink(q, keyOf(context, kind, token)))
+const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: string): Promise<Link> => {
+  const link = await findLink(q, keyOf(context, kind, token))
   if (!link) throw gone()
   return link
 }
@@ -99,7 +112,7 @@ export const openLink = async (
 ): Promise<LinkPage & { cookies: string[] }> => {
   const { config } = context
   const token = new URL(request.url).searchParams.get('token') ?? ''
-  const link = await getLink(context, kind, token)
+  const link = await context.store.read(q => getLink(q, context, kind, token))
   const fresh = newSecret()
   const known = browserHash(config, request)
   const csrf_token = issueCsrf(context, kind, known ?? hashSecret(fresh), link.link_hash)
@@ -107,21 +120,28 @@ export const openLink = async (
   return { link, action: paths[kind], token, csrf_token, cookies }
 }
 
-/** The form of a link's page. The link is used up by `use`, in the write that does what it is for. */
+/** The form of a link's page. In the write that does what the link is for, `check` says that it is there still, and `use` uses it up. */
 export const openLinkForm = async (
   context: Context,
   { request }: Call,
   kind: Link['kind'],
-): Promise<LinkPage & { form: ReadonlyMap<string, string>; use(tx: Transaction): Promise<void> }> => {
+): Promise<
+  LinkPage & {
+    form: ReadonlyMap<string, string>
+    check(q: Queries): Promise<Link>
+    use(tx: Transaction): Promise<void>
+  }
+> => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
   const csrf_token = form.get('csrf_token') ?? ''
   const token = form.get('token') ?? ''
   const subject = verifyCsrf(context, kind, browserHash(context.config, request), csrf_token)
   if (subject !== hashSecret(token)) throw new PageError('forbidden', 403)
-  const link = await getLink(context, kind, token)
+  const check = (q: Queries) => getLink(q, context, kind, token)
+  const link = await context.store.read(check)
   const use = async (tx: Transaction) => {
     if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
   }
-  return { link, action: paths[kind], token, csrf_token, form, use }
+  return { link, action: paths[kind], token, csrf_token, form, check, use }
 }

@@ -13,6 +13,7 @@ import { personOf } from '#src/oauth/step-pages.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
+import { checkMaker } from '#src/sign-in/user-links.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import type { Link } from './store.ts'
 
@@ -21,10 +22,12 @@ interface Holder {
   organization: Organization
 }
 
-const holderOf = async ({ store }: Context, { user_id, organization_id }: Link): Promise<Holder> => {
+const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
+  const { user_id, organization_id } = link
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
   const organization = await findOrganization(store, organization_id)
   if (!user?.enabled || !organization) throw new PageError('link', 410)
+  await store.read(q => checkMaker(q, link, user.id))
   return { user, organization }
 }
 
@@ -79,7 +82,10 @@ export const postSignIn =
     return proceedAs(context, visitor, stored, {
       user,
       ...PASSWORD,
-      confirm: tx => confirmProof(tx, user),
+      confirm: async tx => {
+        await opened.check(tx)
+        await confirmProof(tx, user)
+      },
       deed: { do: 'replace_password', password_hash, link_hash: opened.link.link_hash },
     })
   }

@@ -30,5 +30,9 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
       )
     const secret = options.password ? { password: await readPassword() } : { password_hash: null }
     const user = await createUser(context, { ...parsed.data, ...secret }, operator)
-    console.log(options.password ? user.id : await createSignInLink(context, user))
+    console.log(
+      options.password
+        ? user.id
+        : await context.store.write(tx => createSignInLink(context, tx, user, operator)),
+    )
   })

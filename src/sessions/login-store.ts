@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -171,4 +171,34 @@ export const endUserLogins = async (
   await tx
     .delete(logins)
     .where(and(eq(logins.user_id, user_id), organization_id && eq(logins.organization_id, organization_id)))
+}
+
+/** The links that let their holder in as a user. */
+export const waysIn: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
+
+/**
+ * What was begun for a user as they were: links that let their holder in, an address that waits for its confirmation. Whatever
+ * changes who may be this user ends it. `organization_id` as above.
+ */
+export const endBegun = async (
+  tx: Transaction,
+  user_id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  const { links, users } = tx.tables
+  const isUsers = and(
+    eq(links.user_id, user_id),
+    organization_id && eq(links.organization_id, organization_id),
+  )
+  await tx.delete(links).where(and(isUsers, inArray(links.kind, waysIn)))
+  await tx
+    .update(users)
+    .set({ pending_email: null })
+    .where(
+      and(
+        eq(users.id, user_id),
+        isNotNull(users.pending_email),
+        organization_id && eq(users.organization_id, organization_id),
+      ),
+    )
 }

@@ -4,7 +4,7 @@ import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { killCodes } from '#src/tokens/codes.ts'
-import { endLogins, endUserLogins } from './login-store.ts'
+import { endBegun, endLogins, endUserLogins } from './login-store.ts'
 import {
   closeSessions,
   createSession,
@@ -49,7 +49,7 @@ export const startSession = async (
  * Revokes the active sessions that fit (decisions.md section 4, "Revoking"): their refresh tokens die, this server
  * refuses their access tokens from now on, and the logins that they came from end. When it is about a user, login or
  * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions takes
- * all logins of the user and codes not yet redeemed along. Gives how many active ones there were.
+ * all logins of the user, codes not yet redeemed and what else was begun along. Gives how many active ones there were.
  */
 export const revokeSessions = async (
   context: Context,
@@ -67,6 +67,7 @@ export const revokeSessions = async (
   if (user_id && !session_id && !client_id && !login_id) {
     await endUserLogins(tx, user_id, organization_id)
     await killCodes(tx, user_id, organization_id)
+    await endBegun(tx, user_id, organization_id)
   }
   return ended.length
 }

@@ -8,6 +8,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { type Elsewhere, linkOwnAccount } from './external-accounts.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { consumeUserLink } from './store.ts'
+import { checkMaker } from './user-links.ts'
 
 /**
  * What a login brings about, in the write in which it begins: a first factor alone (a stolen password, a mail) changes nothing of
@@ -50,7 +51,10 @@ export const doDeed = async (
     return linkOwnAccount(context, tx, deed.account, user, origin)
   }
   const { password_hash, link_hash } = deed
-  if (link_hash && !(await consumeUserLink(tx, link_hash, context.clock.now())))
-    throw new PageError('link', 410)
+  if (link_hash) {
+    const link = await consumeUserLink(tx, link_hash, context.clock.now())
+    if (!link) throw new PageError('link', 410)
+    await checkMaker(tx, link, user.id)
+  }
   return replaceOwnPassword(context, tx, { user, password_hash, origin })
 }

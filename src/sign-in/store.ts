@@ -1,6 +1,7 @@
 import { and, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { waysIn } from '#src/sessions/logins.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -37,26 +38,18 @@ export const removeThrottles = async (tx: Transaction, prefix: string): Promise<
   await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
 }
 
-const USER_LINKS: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
-
-/** Whoever still holds a link that lets this user in, holds nothing any more. */
-export const removeUserLinks = async (tx: Transaction, user_id: UserId): Promise<void> => {
-  const { links } = tx.tables
-  await tx.delete(links).where(and(eq(links.user_id, user_id), inArray(links.kind, USER_LINKS)))
-}
-
-/** True for exactly one caller. */
+/** Defined for exactly one caller. */
 export const consumeUserLink = async (
   tx: Transaction,
   link_hash: SecretHash,
   now: number,
-): Promise<boolean> => {
+): Promise<Pick<Tables['links']['$inferSelect'], 'permissions'> | undefined> => {
   const { links } = tx.tables
-  const rows = await tx
+  const [link] = await tx
     .delete(links)
-    .where(and(eq(links.link_hash, link_hash), inArray(links.kind, USER_LINKS), gt(links.expires_at, now)))
-    .returning({ kind: links.kind })
-  return rows.length > 0
+    .where(and(eq(links.link_hash, link_hash), inArray(links.kind, waysIn), gt(links.expires_at, now)))
+    .returning({ permissions: links.permissions })
+  return link
 }
 
 /** A stronger hash of the same password in the place of `from`, unless the password has changed meanwhile. */

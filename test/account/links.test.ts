@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { createSetUpLink, createSignInLink } from '#src/account/links.ts'
+import { createSetUpLink } from '#src/account/links.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { formOf, openBrowser } from '#test/support/browser.ts'
-import { addUser, PASSWORD, signIn } from '#test/support/people.ts'
+import { addUser, PASSWORD, signIn, signInLink } from '#test/support/people.ts'
 
 const app = await startApp()
 const ada = await addUser(app, 'ada')
@@ -17,12 +17,12 @@ const gone = { status: 410, heading: 'This link doesn’t work any more' }
 describe('a sign-in link', () => {
   const open = async (user = ada) => {
     const browser = openBrowser(app)
-    return { browser, page: await browser.get(await createSignInLink(app.context, user)) }
+    return { browser, page: await browser.get(await signInLink(app, user)) }
   }
 
   test('lets a person in who chooses a new password, once', async () => {
     const user = await addUser(app, 'lost')
-    const url = await createSignInLink(app.context, user)
+    const url = await signInLink(app, user)
     expect(url).toMatch(/^http:\/\/localhost:8080\/account\/sign-in\?token=[\w-]{43}$/)
     const browser = openBrowser(app)
     const page = await browser.get(url)
@@ -42,7 +42,7 @@ describe('a sign-in link', () => {
 
   test('is not used up by being opened: scanners and previews open links too', async () => {
     const user = await addUser(app, 'scanned')
-    const url = await createSignInLink(app.context, user)
+    const url = await signInLink(app, user)
     for (let i = 0; i < 5; i++) expect((await openBrowser(app).get(url)).status).toBe(200)
     const browser = openBrowser(app)
     expect((await browser.submit(await browser.get(url), choose)).location).toBe('/account')
@@ -90,7 +90,7 @@ describe('a sign-in link', () => {
   test('is none for a user who is disabled or gone', async () => {
     const user = await addUser(app, 'leaving')
     const { browser, page } = await open(user)
-    const url = await createSignInLink(app.context, user)
+    const url = await signInLink(app, user)
     await app.admin('PUT', `/users/${user.id}`, { enabled: false })
     expect(await browser.get(url)).toMatchObject(gone)
     expect(await browser.submit(page, choose)).toMatchObject(gone)
@@ -99,7 +99,7 @@ describe('a sign-in link', () => {
   })
 
   test('is no set-up link (M-04), and its token is stored as a digest', async () => {
-    const url = await createSignInLink(app.context, ada)
+    const url = await signInLink(app, ada)
     expect(await openBrowser(app).get(url.replace('sign-in', 'set-up'))).toMatchObject(gone)
     expect(JSON.stringify(await links())).not.toContain(new URL(url).searchParams.get('token') ?? 'missing')
   })

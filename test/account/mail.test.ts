@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { createSignInLink } from '#src/account/links.ts'
 import { postMails } from '#src/account/post.ts'
 import { createApp } from '#src/app.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -16,6 +15,7 @@ import {
   logInTo,
   PASSWORD,
   signIn,
+  signInLink,
 } from '#test/support/people.ts'
 
 const mail = captureMail()
@@ -127,7 +127,7 @@ describe('a forgotten password', () => {
     await ask(user.username)
     await post()
     const url = linkIn('/account/reset-password')
-    const other = await createSignInLink(app.context, user)
+    const other = await signInLink(app, user)
     const browser = elsewhere()
     await browser.submit(await browser.get(other), choose)
     expect(await browser.get(url)).toMatchObject(gone)

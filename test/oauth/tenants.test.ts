@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { createSignInLink } from '#src/account/links.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
@@ -12,6 +11,7 @@ import {
   logInTo,
   PASSWORD,
   signIn,
+  signInLink,
 } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -128,7 +128,7 @@ describe('M-04, M-05 what is handed out for one thing opens no other', () => {
   test('a code, a link or a cookie as handle or csrf token', async () => {
     const browser = await inBrowser(['a-web', 'ada'])
     const { code = '' } = answerOf(await browser.get(authorizeUrl('a-web')))
-    const link = new URL(await createSignInLink(app.context, adaA)).searchParams.get('token') ?? ''
+    const link = new URL(await signInLink(app, adaA)).searchParams.get('token') ?? ''
     const page = await browser.get(authorizeUrl('a-web', { prompt: 'login' }))
     for (const value of [code, link, ...browser.cookies.values()]) {
       expect((await browser.get(`/oauth/login?request=${value}`)).status).toBe(400)
@@ -158,7 +158,8 @@ describe('M-07 what began in one organization does not end in another', () => {
   })
 
   test('a sign-in link', async () => {
-    const url = await createSignInLink(app.context, { id: adaA.id, organization_id: blue.id })
+    const url = await signInLink(app, adaA)
+    await app.context.store.write(tx => tx.update(tx.tables.links).set({ organization_id: blue.id }))
     expect((await openBrowser(app).get(url)).status).toBe(410)
   })
 
@@ -168,7 +169,7 @@ describe('M-07 what began in one organization does not end in another', () => {
     await addClient(app, 'gone-web', { organization_id: gone.id })
     const browser = await inBrowser(['gone-web', 'gil'])
     const page = await browser.get(authorizeUrl('gone-web', { prompt: 'login' }))
-    const link = await createSignInLink(app.context, user)
+    const link = await signInLink(app, user)
     expect((await app.admin('DELETE', `/organizations/${gone.id}`)).status).toBe(204)
     expect((await browser.submit(page, { username: 'gil', password: PASSWORD })).status).toBe(400)
     expect((await browser.get(authorizeUrl('gone-web'))).status).toBe(400)

@@ -42,6 +42,13 @@ export const addClient = (app: App, client_id: string, more: Json = {}): Promise
 export const addOrganization = (app: App, slug: string, more: Json = {}): Promise<Json> =>
   created(app, '/organizations', { name: slug, slug, ...more })
 
+/** The address of a link by which the user gets in, as an administrator has it made. */
+export const signInLink = async (app: App, user: { id: string }): Promise<string> => {
+  const { status, body } = await app.admin('POST', `/users/${user.id}/sign-in-link`)
+  if (status !== 201) throw new Error(`no link for ${user.id}: ${status} ${JSON.stringify(body)}`)
+  return body.url
+}
+
 /** The address of an authorization request; undefined leaves a parameter out. */
 export const authorizeUrl = (client_id: string, more: Record<string, string | undefined> = {}): string => {
   const parameters = {

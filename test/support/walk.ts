@@ -1,7 +1,7 @@
-import { createSetUpLink, createSignInLink } from '#src/account/links.ts'
+import { createSetUpLink } from '#src/account/links.ts'
 import type { Json, TestApp } from './app.ts'
 import { answerOf, formOf, openBrowser } from './browser.ts'
-import { addUser, authorizeUrl, PASSWORD, REDIRECT, signIn, VERIFIER } from './people.ts'
+import { addUser, authorizeUrl, PASSWORD, REDIRECT, signIn, signInLink, VERIFIER } from './people.ts'
 import { basic } from './tokens.ts'
 
 type App = Pick<TestApp, 'call' | 'admin' | 'context'>
@@ -26,10 +26,9 @@ interface Links {
   signIn(user: Json): Promise<string>
 }
 
-const ownLinks = ({ context }: App): Links => ({
-  setUp: () => createSetUpLink(context),
-  signIn: user =>
-    createSignInLink(context, user as { id: `usr_${string}`; organization_id: `org_${string}` }),
+const ownLinks = (app: App): Links => ({
+  setUp: () => createSetUpLink(app.context),
+  signIn: user => signInLink(app, user as { id: string }),
 })
 
 const NEXT = 'Next-horse-9'

@@ -18,6 +18,7 @@ import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId, type UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { endBegun } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
@@ -216,6 +217,7 @@ export const updateUser = (
     const { roles: _, ...row } = after
     await saveUser(tx, row)
     if (roles) await replaceRoles(tx, user.id, roles.ids)
+    if (changed.includes('email') || changed.includes('enabled')) await endBegun(tx, user.id)
     const fields = changed.filter(name => name !== 'enabled')
     if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
     if (changed.includes('enabled'))

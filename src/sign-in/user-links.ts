@@ -1,0 +1,20 @@
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { PageError } from '#src/http/page-boundary.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { exceeding } from '#src/lib/permission.ts'
+import type { Queries } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+/**
+ * 410 page when the user has by now more rights than the administrator who made the link: whoever holds it can be that user, and
+ * nobody hands out what they lack.
+ */
+export const checkMaker = async (
+  q: Queries,
+  { permissions }: Pick<Tables['links']['$inferSelect'], 'permissions'>,
+  user_id: UserId,
+): Promise<void> => {
+  if (!permissions) return
+  const held = permissionsOf(await effectiveRoles(q, user_id))
+  if (exceeding(new Set(permissions), held).length > 0) throw new PageError('link', 410)
+}

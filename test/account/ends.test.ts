@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'bun:test'
+import { postMails } from '#src/account/post.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { callerOf } from '#test/support/callers.ts'
+import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl, signInLink } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+await addClient(app, 'web')
+const helpdesk = () => callerOf(app, 'org_default', ['users:read', 'users:update'])
+const gone = { status: 410, heading: 'This link doesn’t work any more' }
+const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
+let users = 0
+const newUser = () => addUser(app, `user${++users}`)
+
+/** A link that the user has had sent by mail. */
+const resetLink = async (user: { username: string }): Promise<string> => {
+  const browser = openBrowser(app, { ip: `198.51.100.${users}` })
+  const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
+  await browser.submit(page, { username: user.username })
+  while ((await postMails(app.context)) > 0);
+  return /http:\/\/localhost:8080(\S+)/.exec(mail.mails.at(-1)?.text ?? '')?.[1] ?? ''
+}
+
+describe('links that let a user in end', () => {
+  const ends: Record<string, (path: string) => Promise<unknown>> = {
+    'an administrator sets a password': path =>
+      app.admin('POST', `${path}/reset-password`, { password: 'Fresh-horse-99' }),
+    'the address changes': path => app.admin('PUT', path, { email: `moved${users}@example.com` }),
+    'the user is disabled and enabled again': async path => {
+      await app.admin('PUT', path, { enabled: false })
+      await app.admin('PUT', path, { enabled: true })
+    },
+    'all sessions are revoked': path => app.admin('DELETE', `${path}/sessions`),
+    'all sessions are revoked by a filter': path =>
+      app.admin('DELETE', `/sessions?user_id=${path.slice('/users/'.length)}`),
+  }
+  for (const [when, end] of Object.entries(ends))
+    test(`when ${when}`, async () => {
+      const user = await newUser()
+      const urls = [await resetLink(user), await signInLink(app, user)]
+      const browser = openBrowser(app)
+      for (const url of urls) {
+        const page = await browser.get(url)
+        expect(page.heading).toBe('Choose a new password')
+      }
+      const opened = await browser.get(urls[1] ?? '')
+      await end(`/users/${user.id}`)
+      for (const url of urls) expect(await browser.get(url)).toMatchObject(gone)
+      expect(await browser.submit(opened, choose)).toMatchObject(gone)
+      // A new one works, and so do those of others.
+      expect((await browser.get(await signInLink(app, user))).status).toBe(200)
+    })
+
+  test('not when the name changes, or what others may do', async () => {
+    const user = await newUser()
+    const url = await resetLink(user)
+    await app.admin('PUT', `/users/${user.id}`, { first_name: 'New', attributes: { a: 1 } })
+    await app.admin('DELETE', `/users/${(await newUser()).id}/sessions`)
+    expect((await openBrowser(app).get(url)).status).toBe(200)
+  })
+})
+
+describe('nobody gets in as an administrator by a link that a helpdesk made before', () => {
+  const promotions: Record<string, (user_id: string) => Promise<unknown>> = {
+    'by a role': user_id => app.admin('PUT', `/users/${user_id}`, { roles: ['admin'] }),
+    'by a group that is joined': async user_id => {
+      const { body } = await app.admin('POST', '/groups', { name: `joined${users}`, roles: ['admin'] })
+      await app.admin('PUT', `/groups/${body.id}/members/${user_id}`)
+    },
+    'by a group that rises': async user_id => {
+      const { body } = await app.admin('POST', '/groups', { name: `risen${users}` })
+      await app.admin('PUT', `/groups/${body.id}/members/${user_id}`)
+      await app.admin('PUT', `/groups/${body.id}`, { roles: ['admin'] })
+    },
+    'by a role that rises': async user_id => {
+      const { body } = await app.admin('POST', '/roles', { name: `role${users}`, permissions: [] })
+      await app.admin('PUT', `/users/${user_id}`, { roles: [`role${users}`] })
+      await app.admin('PUT', `/roles/${body.id}`, { permissions: ['clients:delete'] })
+    },
+  }
+  for (const [how, promote] of Object.entries(promotions))
+    test(how, async () => {
+      const user = await newUser()
+      const token = await helpdesk()
+      const made = await app.admin('POST', `/users/${user.id}/sign-in-link`, undefined, token)
+      const own = await signInLink(app, user)
+      const browser = openBrowser(app)
+      const opened = await browser.get(made.body.url)
+      expect(opened.status).toBe(200)
+      await promote(user.id)
+      expect(await browser.get(made.body.url)).toMatchObject(gone)
+      expect(await browser.submit(opened, choose)).toMatchObject(gone)
+      // Whoever may act on the user as they are now made this one.
+      expect((await browser.get(own)).status).toBe(200)
+    })
+
+  test('nor when the promotion comes between the password and the second factor', async () => {
+    const user = await newUser()
+    const owner = openBrowser(app)
+    const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+    app.clock.advance(30_000)
+    const { body } = await app.admin('POST', `/users/${user.id}/sign-in-link`, undefined, await helpdesk())
+    const browser = openBrowser(app)
+    const step = await browser.follow(await browser.submit(await browser.get(body.url), choose))
+    expect(step.heading).toBe('One more step')
+    await app.admin('PUT', `/users/${user.id}`, { roles: ['admin'] })
+    await app.events()
+    expect(await browser.submit(step, { code: codeOf(app, key) })).toMatchObject(gone)
+    expect(await app.events()).toEqual([])
+  })
+
+  test('a role that grants nothing here changes nothing', async () => {
+    const user = await newUser()
+    const made = await app.admin('POST', `/users/${user.id}/sign-in-link`, undefined, await helpdesk())
+    await app.admin('POST', '/roles', { name: 'editor', permissions: [] })
+    await app.admin('PUT', `/users/${user.id}`, { roles: ['user', 'editor'] })
+    expect((await openBrowser(app).get(made.body.url)).status).toBe(200)
+  })
+})
