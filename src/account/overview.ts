@@ -6,6 +6,7 @@ import { houseBrand } from '#src/http/themes.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { personOf } from '#src/oauth/step-pages.ts'
+import { openLocator } from '#src/sessions/location.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut, revokeSession } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
@@ -25,6 +26,7 @@ export const getAccount =
     const { user, organization, login, permissions } = person
     const now = context.clock.now()
     const sessions = await context.store.read(q => listUserSessions(q, user.id, now))
+    const locate = await openLocator(context)
     const identities = await identitiesOf(context, person)
     const notice = noticeOf(call, notices)
     return render(
@@ -40,7 +42,7 @@ export const getAccount =
           id: session.id,
           client_name: session.client_name,
           user_agent: session.user_agent,
-          location: session.location,
+          location: locate(session.ip_address, call.locale) || session.location,
           ip_address: session.ip_address,
           last_active_at: iso(session.last_active_at),
           current: session.login_id === login.id,

@@ -60,7 +60,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       email: user.email,
       time: timeOf(locale, created_at),
       device: tools.device(user_agent),
-      place: locate(ip_address) || ip_address,
+      place: locate(ip_address, locale) || ip_address,
       ...data,
     },
     ...(url && { url }),

@@ -1,8 +1,8 @@
 import type { CityResponse, Reader } from 'maxmind'
 import type { Context } from '#src/context.ts'
 
-/** The place of an address as free text, "" when it is not known. */
-export type Locate = (ip_address: string) => string
+/** The place of an address as free text, "" when it is not known; in English where the language has no name for it. */
+export type Locate = (ip_address: string, locale?: string) => string
 
 const nowhere: Locate = () => ''
 
@@ -29,10 +29,18 @@ export const forgetPlaces = (): void => locators.clear()
 const open = async (file: string): Promise<Locate> => {
   const maxmind = await import('maxmind')
   const reader = await maxmind.open<CityResponse>(file)
-  return ip_address => (maxmind.validate(ip_address) ? describe(reader, ip_address) : '')
+  return (ip_address, locale = 'en') =>
+    maxmind.validate(ip_address) ? describe(reader, ip_address, locale) : ''
 }
 
-const describe = (reader: Reader<CityResponse>, ip_address: string): string => {
+const describe = (reader: Reader<CityResponse>, ip_address: string, locale: string): string => {
   const { city, country } = reader.get(ip_address) ?? {}
-  return [city?.names.en, country?.names.en].filter(Boolean).join(', ')
+  // Files of MaxMind have Portuguese and Chinese as spoken in one country.
+  const isSpoken = (tag: string) => tag === locale || tag.startsWith(`${locale}-`)
+  const nameOf = ({ names }: { names: object }) =>
+    Object.entries(names).find(([tag]) => isSpoken(tag))?.[1] ?? (names as { en?: string }).en
+  return [city, country]
+    .map(place => place && nameOf(place))
+    .filter(Boolean)
+    .join(', ')
 }

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { forgetPlaces } from '#src/sessions/location.ts'
 import { startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
 import { mmdb } from '#test/support/mmdb.ts'
-import { addClient, addUser } from '#test/support/people.ts'
+import { addClient, addUser, logInTo } from '#test/support/people.ts'
 import { addCode, redeem } from '#test/support/tokens.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-places-'))
@@ -50,6 +51,24 @@ test('without a file, with a missing or a broken one, sessions show no place and
   expect(await locations(undefined, '198.51.100.7')).toEqual([''])
   expect(await locations(join(folder, 'missing.mmdb'), '198.51.100.7')).toEqual([''])
   expect(await locations(file('broken.mmdb', 'no database'), '198.51.100.7')).toEqual([''])
+})
+
+test('places have the names of the language that they are asked for in, else the English ones', async () => {
+  const names = { de: 'Lissabon', en: 'Lisbon', 'pt-BR': 'Lisboa' }
+  const geoip_file = file(
+    'names.mmdb',
+    mmdb([198, 51, 100], { city: { names }, country: { names: { en: 'Portugal' } } }),
+  )
+  const app = await startApp({ geoip_file })
+  const user = await addUser(app, 'alice')
+  const client = await addClient(app, 'shop')
+  const browser = openBrowser(app, { ip: '198.51.100.7' })
+  const { code = '' } = await logInTo(browser, 'shop', user.username)
+  await redeem(app, client, code)
+  for (const [locale, place] of Object.entries({ de: 'Lissabon', pt: 'Lisboa', ja: 'Lisbon', en: 'Lisbon' }))
+    expect((await browser.get('/account', { 'accept-language': locale })).html).toContain(
+      `<bdi>${place}, Portugal</bdi>`,
+    )
 })
 
 test('a file that was replaced is read anew once the old places are forgotten', async () => {
