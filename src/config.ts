@@ -171,7 +171,7 @@ export const settings = {
   otel_service_name: withDefault(text, 'gatehouse', 'name of this service in traces'),
   otel_traces_sampler: withDefault(oneOf(samplers), 'parentbased_always_on', 'which requests are traced'),
   otel_traces_sampler_arg: withDefault(ratio, 1, 'share of them for the samplers named traceidratio, 0 to 1'),
-  event_retention: setting(duration, 'age at which audit events are removed; default never'),
+  event_retention: setting(duration, 'age at which audit events move from the database to files in data_dir; default never'),
 }
 
 type Settings = typeof settings

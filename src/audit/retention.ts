@@ -1,15 +1,53 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Context } from '#src/context.ts'
+import { iso } from '#src/lib/text.ts'
 import { BATCH } from '#src/storage/batches.ts'
-import { removeOldEvents } from './store.ts'
+import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 
-/** Removes events older than `event_retention`, if that is set, in writes of a bounded size; says how many. */
-export const sweepEvents = async (context: Context): Promise<number> => {
-  const { event_retention } = context.config
-  if (event_retention === undefined) return 0
-  const before = context.clock.now() - event_retention
-  for (let removed = 0; ; ) {
-    const count = await context.store.write(tx => removeOldEvents(tx, before, BATCH))
-    removed += count
-    if (count < BATCH) return removed
+/** An event as the admin API shows it, as a line of JSON. */
+export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...event }: EventRow): string =>
+  `${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`
+
+const sync = (path: string): void => {
+  const file = openSync(path, 'r')
+  fsyncSync(file)
+  closeSync(file)
+}
+
+/** Appends events to the files of their months; they are on the disk when it returns. */
+const keep = (folder: string, events: EventRow[]): void => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const [month, rows] of Map.groupBy(events, ({ timestamp }) => iso(timestamp).slice(0, 7))) {
+    const path = join(folder, `${month}.jsonl`)
+    const isNew = !existsSync(path)
+    const file = openSync(path, 'a', 0o600)
+    try {
+      writeSync(file, rows.map(eventLine).join(''))
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    if (isNew) sync(folder)
+  }
+}
+
+/**
+ * Moves events older than `event_retention`, if that is set, from the database into files of the data directory
+ * (`events/2026-01.jsonl`, JSON Lines), in writes of a bounded size; says how many. None is removed that is not in a file: where
+ * nothing can be written it throws, and they stay. A process that dies in between leaves some in both, by the same id.
+ */
+export const sweepEvents = async ({
+  config,
+  clock,
+  store,
+}: Pick<Context, 'config' | 'clock' | 'store'>): Promise<number> => {
+  if (config.event_retention === undefined) return 0
+  const before = clock.now() - config.event_retention
+  for (let moved = 0; ; ) {
+    const events = await store.read(q => eventsBefore(q, before, BATCH))
+    if (events.length === 0) return moved
+    keep(join(config.data_dir, 'events'), events)
+    moved += await store.write(tx => removeEvents(tx, events))
   }
 }

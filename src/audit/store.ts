@@ -202,10 +202,23 @@ export const findEvent = async (
   return event
 }
 
-export const removeOldEvents = (tx: Transaction, before: number, limit: number): Promise<number> => {
+/** The oldest of those that happened before. */
+export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
+  const { events } = q.tables
+  return q
+    .select()
+    .from(events)
+    .where(lt(events.timestamp, before))
+    .orderBy(asc(events.timestamp), asc(events.seq))
+    .limit(limit)
+}
+
+/** Says how many of them there were. */
+export const removeEvents = (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')
-  return removeSome(tx, events, events.seq, lt(events.timestamp, before), limit)
+  const numbers = gone.map(({ seq }) => seq)
+  return removeSome(tx, events, events.seq, inArray(events.seq, numbers), numbers.length)
 }
 
 /** The events that were written after one, in the order of writing: for reading the whole log. */

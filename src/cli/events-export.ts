@@ -1,12 +1,12 @@
 import { pino } from 'pino'
+import { eventLine } from '#src/audit/retention.ts'
 import { eventsAfter } from '#src/audit/store.ts'
 import { loadConfig } from '#src/config.ts'
-import { iso } from '#src/lib/text.ts'
 import { openExisting } from './instance.ts'
 
 const BATCH = 1_000
 
-/** The audit log, oldest first, an event a line (JSON Lines): to be kept before a retention removes what is old. */
+/** The audit log, oldest first, an event a line (JSON Lines). */
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const since = Date.parse(options.since ?? '1970-01-01')
@@ -16,9 +16,9 @@ export const eventsExport = async (options: { config?: string; since?: string })
   try {
     for (let after = 0; ; ) {
       const rows = await store.read(q => eventsAfter(q, after, BATCH))
-      for (const { seq, subject_id, mac, timestamp, ...event } of rows) {
-        after = seq
-        if (timestamp >= since) output.write(`${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`)
+      for (const event of rows) {
+        after = event.seq
+        if (event.timestamp >= since) output.write(eventLine(event))
       }
       await output.flush()
       if (rows.length < BATCH) return

@@ -13,6 +13,9 @@ const SESSION_KEPT = DAY + 10 * MINUTE
 /** A browser keeps its cookie no longer (sign-in/devices.ts). */
 const DEVICE_KEPT = 400 * DAY
 
+/** The post gives up what is too late and says so; what it left here, because there is no mail server any more, goes later. */
+const MAIL_KEPT = DAY
+
 /** Each removes one batch of what ran out, and says how many rows: a full batch, and there may be more. */
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
@@ -26,7 +29,11 @@ type Expiring =
   | 'throttles'
 
 const expired =
-  (name: Expiring | 'authorization_codes', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (
+    name: Expiring | 'authorization_codes' | 'mails',
+    key: (tx: Transaction) => SQLiteColumn,
+    kept = 0,
+  ): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
     return removeSome(tx, table, key(tx), lte(table.expires_at, now - kept), BATCH)
@@ -41,6 +48,7 @@ export const removals: Removal[] = [
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
+  expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, now) => {
     const { devices } = tx.tables
     return removeSome(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), BATCH)

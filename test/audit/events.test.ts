@@ -1,5 +1,8 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { nobody, record } from '#src/audit/record.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import {
@@ -8,8 +11,9 @@ import {
   type EventFilter,
   type EventRow,
   eventKeyset,
+  eventsBefore,
   listEvents,
-  removeOldEvents,
+  removeEvents,
 } from '#src/audit/store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import { DAY } from '#src/lib/duration.ts'
@@ -234,9 +238,30 @@ describe('retention', () => {
     expect(await count(app)).toBe(before)
   })
 
-  test('removes what is older, in batches, and nothing younger', async () => {
-    const app = await startApp({ event_retention: 30 * DAY })
+  const kept = (data_dir: string): Json[] =>
+    readdirSync(join(data_dir, 'events'))
+      .sort()
+      .flatMap(name =>
+        readFileSync(join(data_dir, 'events', name), 'utf8')
+          .trimEnd()
+          .split('\n'),
+      )
+      .map(line => JSON.parse(line))
+  const folder = (): string => {
+    const path = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
+    folders.push(path)
+    return path
+  }
+  const folders: string[] = []
+  afterAll(() => {
+    for (const path of folders) rmSync(path, { recursive: true })
+  })
+
+  test('moves what is older into files, in batches, and nothing younger', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 600)
+    const { body: shown } = await app.admin('GET', '/events?order=asc&limit=100')
     const old = await count(app)
     app.clock.advance(DAY)
     await fillWith(app, 5)
@@ -246,6 +271,24 @@ describe('retention', () => {
     expect(await sweepEvents(app.context)).toBe(old)
     expect(await count(app)).toBe(5)
     expect((await app.admin('GET', '/events?type=user.logout')).body.pagination.total).toBe(5)
+    expect(kept(data_dir)).toHaveLength(old)
+    expect(kept(data_dir).slice(0, 100)).toEqual(shown.data)
+    expect(readdirSync(join(data_dir, 'events'))).toEqual(['2026-01.jsonl'])
+    expect((statSync(join(data_dir, 'events', '2026-01.jsonl')).mode & 0o777).toString(8)).toBe('600')
+  })
+
+  test('removes nothing that could not be kept, and goes on once it can', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
+    await fillWith(app, 10)
+    const before = await count(app)
+    app.clock.advance(31 * DAY)
+    writeFileSync(join(data_dir, 'events'), 'in the way')
+    await expect(sweepEvents(app.context)).rejects.toThrow()
+    expect(await count(app)).toBe(before)
+    rmSync(join(data_dir, 'events'))
+    expect(await sweepEvents(app.context)).toBe(before)
+    expect(kept(data_dir)).toHaveLength(before)
   })
 })
 
@@ -337,7 +380,8 @@ describe('among 40,000 events', () => {
     const filter = { type: 'token.refreshed' }
     expect(await countEvents(store, filter)).toBe(10_001)
     const own = everything.filter(({ type }) => type === 'token.refreshed').slice(-5)
-    await store.write(tx => removeOldEvents(tx, own[0]?.timestamp ?? 0, everything.length))
+    const gone = await store.read(q => eventsBefore(q, own[0]?.timestamp ?? 0, everything.length))
+    await store.write(tx => removeEvents(tx, gone))
     expect(await countEvents(store, filter)).toBe(5)
   })
 

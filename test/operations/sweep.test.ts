@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
-import { and, isNull, lte } from 'drizzle-orm'
+import { and, type Column, getTableColumns, isNull, lte } from 'drizzle-orm'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { sweep } from '#src/operations/sweep.ts'
+import { sqliteTables } from '#src/storage/sqlite-tables.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { addCode, addLogin, claimsOf, grantTokens, post, redeem, refresh } from '#test/support/tokens.ts'
@@ -194,4 +195,38 @@ test('logins, pending and parked requests, links and throttles go when their tim
   app.clock.advance(1)
   await sweep()
   expect(await counts()).toEqual([0, 0, 0, 0, 0])
+})
+
+test('every table whose rows run out is swept', async () => {
+  const app = await startApp()
+  const { store, clock } = app.context
+  const user = await addUser(app, 'alice')
+  const expiring = Object.entries(sqliteTables).filter(([, table]) => 'expires_at' in getTableColumns(table))
+  // Sessions are ended first, with an event; keys go with their rotation.
+  const others = expiring.filter(([name]) => name !== 'sessions' && name !== 'signing_keys')
+  const value = (column: Column): unknown => {
+    if (column.name === 'expires_at') return clock.now() + 1
+    if (column.name === 'user_id') return user.id
+    if (column.name === 'organization_id') return user.organization_id
+    const values: Record<string, unknown> = { number: 1, boolean: false, custom: {} }
+    if (column.getSQLType() === 'blob') return Buffer.from('sealed')
+    return values[column.dataType] ?? column.name
+  }
+  for (const [, table] of others) {
+    const needed = Object.entries(getTableColumns(table)).filter(
+      ([, { notNull, hasDefault }]) => notNull && !hasDefault,
+    )
+    const row = Object.fromEntries(needed.map(([name, column]) => [name, value(column)]))
+    await store.write(async tx => void (await tx.insert(table).values(row as never)))
+  }
+  const left = async () => {
+    const counts = await store.read(q =>
+      Promise.all(others.map(async ([name, table]) => [name, await q.$count(table)] as const)),
+    )
+    return counts.filter(([, count]) => count > 0).map(([name]) => name)
+  }
+  expect(await left()).toEqual(others.map(([name]) => name))
+  app.clock.advance(2 * DAY)
+  await sweep(app.context)
+  expect(await left()).toEqual([])
 })
