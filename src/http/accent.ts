@@ -77,10 +77,18 @@ a:not(.button) { color: ${tokens.link} }
   return `${rules(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rules(darkTokens(accent))}}\n`
 }
 
+const urls = new Map<string, string>()
+const MOST_URLS = 1_000
+
 /** Nothing is stored: the address says the colour, and a hash of what we make of it. */
 export const accentUrl = (accent: string): string => {
+  const known = urls.get(accent)
+  if (known) return known
   const hash = createHash('sha256').update(accentStyle(accent)).digest('hex').slice(0, 12)
-  return `/assets/accents/${accent.slice(1)}.${hash}.css`
+  const url = `/assets/accents/${accent.slice(1)}.${hash}.css`
+  if (urls.size >= MOST_URLS) urls.clear()
+  urls.set(accent, url)
+  return url
 }
 
 /** The answer for the address of an accent's stylesheet; undefined for any other. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { parse } from 'yaml'
+import { postMails } from '#src/account/post.ts'
 import { accentUrl } from '#src/http/accent.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { applySeed } from '#src/operations/seed/apply.ts'
 import { exportSeed, renderSeed } from '#src/operations/seed/export.ts'
 import { readSeed } from '#src/operations/seed/read.ts'
@@ -192,6 +194,17 @@ test('a deleted organization’s are gone with it, and a change of another is se
     expect((await app.call(gone.settings[name])).status).toBe(404)
   expect((await assets()).filter(({ organization_id }) => organization_id === gone.id)).toEqual([])
   expect((await app.call(acme.settings.logo)).status).toBe(200)
+})
+
+test('mail to a person has the colour, and loads nothing', async () => {
+  const mail = captureMail()
+  const posting = await startApp({}, { mail })
+  const { id } = await addOrganization(posting, 'acme', { settings: looks })
+  const { id: ada } = await addUser(posting, 'ada', { organization_id: id })
+  expect((await posting.admin('POST', `/users/${ada}/send-password-reset`)).status).toBe(204)
+  await postMails(posting.context)
+  expect(mail.mails[0]?.html).toContain('.button { background: #0a7d6c;')
+  expect(mail.mails[0]?.html).not.toMatch(/<img|url\(|@import|src=/)
 })
 
 test('OpenAPI shows them', async () => {
