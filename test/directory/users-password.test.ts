@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { commonPasswords } from '#src/directory/users/common-passwords.ts'
 import {
   boundedQueue,
@@ -57,6 +59,17 @@ describe('hashes', () => {
     expect(await verifyPassword(context, long, `${text}chars after 72 are ignored`)).toBe(true)
     const argon2i = await Bun.password.hash('secret', { algorithm: 'argon2i', memoryCost: 64, timeCost: 1 })
     expect(await verifyPassword(context, argon2i, 'secret')).toBe(true)
+  })
+
+  test('R-16 are made on threads that give way to the one that answers', async () => {
+    for (let i = 0; i < 3; i++) await hashPassword(context, 'secret')
+    const priorities = Map.groupBy(readdirSync('/proc/self/task'), id =>
+      readFileSync(`/proc/self/task/${id}/comm`, 'utf8').startsWith('Bun Pool') ? 'pool' : 'others',
+    )
+    const of = (kind: 'pool' | 'others') => priorities.get(kind)?.map(id => getPriority(Number(id)))
+    const own = getPriority(process.pid)
+    expect(of('pool')).toContain(Math.min(own + 10, 19))
+    expect(new Set(of('others'))).toEqual(new Set([own]))
   })
 
   test('missing or malformed: false, at the cost of a real one', async () => {

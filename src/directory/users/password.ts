@@ -4,6 +4,7 @@ import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
 import { gauge } from '#src/lib/metrics.ts'
 import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
+import { lowerHashThreads } from './hash-threads.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
 export interface PasswordPolicy {
@@ -107,7 +108,14 @@ const SLOTS = Math.max(1, availableParallelism() - 1)
 const hashing = boundedQueue(SLOTS, SLOTS * 64)
 gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', hashing.waiting)
 
-const hashed = <T>(job: () => Promise<T>): Promise<T> => traced('password.hash', () => hashing(job))
+const hashed = <T>(job: () => Promise<T>): Promise<T> =>
+  traced('password.hash', () =>
+    hashing(() => {
+      const result = job()
+      lowerHashThreads()
+      return result
+    }),
+  )
 
 /** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
 export const hashPassword = async ({ config }: Costs, password: string): Promise<string> => {
