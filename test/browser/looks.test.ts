@@ -1,5 +1,7 @@
 /** What an organization's own CSS can and cannot do on its pages, in a browser. */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Json } from '#test/support/app.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
 import { type Running, serveExecutable } from '#test/support/executable.ts'
@@ -128,6 +130,28 @@ describe('an organization’s own CSS', () => {
     expect(parts.length).toBeGreaterThan(3)
     expect(parts.filter(({ status }) => status !== 404)).toEqual([])
     expect(asked).toEqual([])
+  })
+
+  testInChromium('is laid over a theme of the data directory, which has its pictures beside it', async () => {
+    const folder = join(server.data_dir, 'themes/lagoon')
+    await mkdir(folder, { recursive: true })
+    await writeFile(
+      join(folder, 'wave.svg'),
+      '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"/>',
+    )
+    const theme = `:root { --accent: rgb(1, 2, 3); --radius: 3px } .card { background-image: url("lagoon/wave.svg") }`
+    await writeFile(`${folder}.css`, theme)
+    await server.admin('PUT', '/organizations/own', { settings: { theme: 'lagoon' } })
+    const { page, close } = await openPage()
+    const picture = page.waitForResponse(`${server.url}/assets/themes/lagoon/wave.svg`)
+    await page.goto(authorize('own'))
+    expect((await picture).status()).toBe(200)
+    const styles = await page.locator('.primary').evaluate(button => {
+      const { backgroundColor, borderRadius } = getComputedStyle(button)
+      return [backgroundColor, borderRadius]
+    })
+    expect(styles).toEqual(['rgb(10, 20, 30)', '3px'])
+    await close()
   })
 
   testInChromium('opened by itself a logo neither scripts nor loads', async () => {

@@ -28,6 +28,9 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
+const THEME =
+  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory; any other is default.'
+
 const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
 
 const picture = z
@@ -53,7 +56,7 @@ const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional(
 /** Partial, as stored and as sent. In a PUT null takes a setting back to its default. */
 export const Settings = z.strictObject(
   {
-    theme: nullable(line(64, 1)),
+    theme: nullable(line(64, 1).meta({ description: THEME })),
     session_ttl: nullable(session_ttl),
     mfa_required: nullable(flag),
     /** Whether users may delete themselves on their own pages. */
