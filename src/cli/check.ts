@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { checkEvents, checkKeys } from '#src/operations/check.ts'
+import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { inspect } from '#src/storage/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
@@ -21,6 +21,10 @@ export const check = async (options: { config?: string }): Promise<void> => {
       const keys = await checkKeys(instance)
       findings.push(...keys.findings)
       if (keys.findings.length === 0) console.log(`keys      ${keys.count} open and match`)
+      stage('opening the secrets')
+      const sealed = await checkSealed(instance)
+      findings.push(...sealed.findings)
+      if (sealed.findings.length === 0) console.log(`secrets   ${sealed.count} open`)
       stage('reading the audit log')
       const events = await checkEvents(instance)
       findings.push(...events.findings)

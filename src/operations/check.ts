@@ -1,8 +1,14 @@
-import { createPrivateKey, createPublicKey } from 'node:crypto'
+import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import { type EventText, macOf } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { openStoredKey } from '#src/federation/saml/key.ts'
+import { findKey } from '#src/federation/saml/store.ts'
+import { openTotpSecret } from '#src/sign-in/totp.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
+import { sealedFactors, sealedProviders } from './sealed-store.ts'
 
 type Base = Pick<Context, 'store' | 'master'>
 
@@ -35,6 +41,56 @@ export const checkKeys = async (base: Base): Promise<{ findings: string[]; count
 const BATCH = 1_000
 /** More findings than these would say nothing new. */
 const MOST = 20
+
+/** Whether `open` does not throw. */
+const opens = (open: () => unknown): boolean => {
+  try {
+    open()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Everything that `page` gives, in the order of ids. */
+const walk = async <Row extends { id: string }>(
+  { store }: Base,
+  page: (q: Queries, after: string, limit: number) => Promise<Row[]>,
+  look: (row: Row) => void,
+): Promise<void> => {
+  for (let after = ''; ; ) {
+    const rows = await store.read(q => page(q, after, BATCH))
+    for (const row of rows) look(row)
+    after = rows.at(-1)?.id ?? ''
+    if (rows.length < BATCH) return
+  }
+}
+
+/** Which secrets at providers and of authenticator apps, and whether the key for SAML, cannot be opened; and how many there are. */
+export const checkSealed = async (base: Base): Promise<{ findings: string[]; count: number }> => {
+  const findings: string[] = []
+  let count = 0
+  const look = (name: string, open: () => unknown): void => {
+    count++
+    if (!opens(open) && findings.length < MOST) findings.push(`${name} cannot be opened`)
+  }
+  await walk(base, sealedProviders, ({ id, secret: client_secret }) =>
+    look(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
+  )
+  await walk(base, sealedFactors, ({ id, user_id, secret }) =>
+    look(`secrets: of the authenticator app ${id} of ${user_id}`, () =>
+      openTotpSecret(base, { user_id, secret: secret ?? new Uint8Array() }),
+    ),
+  )
+  const stored = await base.store.read(findKey)
+  if (stored)
+    look('secrets: the key for SAML', () => {
+      const { private_key, certificate } = openStoredKey(base, stored)
+      const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'))
+      if (!publicKey.equals(createPublicKey(private_key))) throw new Error('another key')
+    })
+  return { findings, count }
+}
 
 /** Which events are not what was recorded, a line each, and how many there are. An event that is gone leaves no trace here. */
 export const checkEvents = async ({

@@ -29,6 +29,12 @@ const labelOf = (user_id: string): string => `totp:${user_id}`
 export const sealSecret = ({ master }: Keys, user_id: string, secret: string): Buffer =>
   master.seal(Buffer.from(secret), labelOf(user_id))
 
+/** Throws when it cannot be opened. */
+export const openTotpSecret = (
+  { master }: Keys,
+  { user_id, secret }: { user_id: string; secret: Uint8Array },
+): string => master.open(secret, labelOf(user_id)).toString()
+
 /** The time step of a code that is right now, or undefined. */
 export const stepOf = (secret: string, typed: string, now: number): number | undefined => {
   const token = typed.replace(/\s/g, '')
@@ -39,13 +45,13 @@ export const stepOf = (secret: string, typed: string, now: number): number | und
 
 /** What the app shows now: for development, which has no phone at hand. */
 export const currentCode = (
-  { master, clock }: Keys & Pick<Context, 'clock'>,
+  context: Keys & Pick<Context, 'clock'>,
   { user_id, secret }: Pick<Factor, 'user_id' | 'secret'>,
 ): string | undefined =>
   secret
     ? generateSync({
-        secret: master.open(secret, labelOf(user_id)).toString(),
-        epoch: Math.floor(clock.now() / SECOND),
+        secret: openTotpSecret(context, { user_id, secret }),
+        epoch: Math.floor(context.clock.now() / SECOND),
       })
     : undefined
 
@@ -58,7 +64,7 @@ export const redeemTotp = async (
 ): Promise<boolean> => {
   if (!secret) return false
   const now = context.clock.now()
-  const step = stepOf(context.master.open(secret, labelOf(user_id)).toString(), typed, now)
+  const step = stepOf(openTotpSecret(context, { user_id, secret }), typed, now)
   return step !== undefined && consumeStep(tx, { id, step, now })
 }
 

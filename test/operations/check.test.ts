@@ -3,9 +3,14 @@ import { expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import type { Context } from '#src/context.ts'
-import { checkEvents, checkKeys } from '#src/operations/check.ts'
+import { samlKey } from '#src/federation/saml/key.ts'
+import { newId } from '#src/lib/ids.ts'
+import { masterKey } from '#src/lib/master-key.ts'
+import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
+import { sealSecret } from '#src/sign-in/totp.ts'
 import { backUp } from '#src/storage/backup.ts'
 import { inspect } from '#src/storage/inspect.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
@@ -98,3 +103,53 @@ test('R-06 two hundred flipped bytes in structure, events and keys: each is foun
   }
   expect(missed).toEqual([])
 }, 60_000)
+
+test('secrets that another key sealed, or that lie at the wrong row, are named; nothing of them is shown', async () => {
+  const app = await startApp()
+  const { context } = app
+  const alice = await addUser(app, 'alice')
+  const bob = await addUser(app, 'bob')
+  const { body: provider } = await app.admin('POST', '/identity-providers', {
+    type: 'oidc',
+    alias: 'corp',
+    name: 'Corp',
+    issuer: 'https://id.corp.example',
+    client_id: 'us',
+    client_secret: 'the-secret-there',
+  })
+  const factors = await Promise.all(
+    [alice, bob].map(async ({ id: user_id }) => {
+      const factor = {
+        id: newId('fac', context.clock.now()),
+        user_id,
+        type: 'totp' as const,
+        name: 'phone',
+        secret: sealSecret(context, user_id, 'JBSWY3DPEHPK3PXP'),
+        transports: [],
+        created_at: 1,
+      }
+      await context.store.write(tx => tx.insert(tx.tables.factors).values(factor))
+      return factor
+    }),
+  )
+  await samlKey(context)
+  expect(await checkSealed(context)).toEqual({ findings: [], count: 4 })
+  expect((await checkSealed({ ...context, master: masterKey(Buffer.alloc(32, 8)) })).findings).toEqual([
+    `secrets: of the provider ${provider.id} cannot be opened`,
+    ...factors
+      .map(({ id, user_id }) => `secrets: of the authenticator app ${id} of ${user_id} cannot be opened`)
+      .sort(),
+    'secrets: the key for SAML cannot be opened',
+  ])
+  // Alice's secret put beside Bob's name: it opens for her alone.
+  await context.store.write(async tx => {
+    const { factors: t } = tx.tables
+    await tx
+      .update(t)
+      .set({ secret: factors[0]?.secret ?? null })
+      .where(eq(t.user_id, bob.id))
+  })
+  expect((await checkSealed(context)).findings).toEqual([
+    `secrets: of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
+  ])
+})

@@ -118,8 +118,10 @@ const fieldProblems = (type: Type, given: Given): Detail[] => {
 const labelOf = (id: string): string => `identity_provider:${id}`
 
 /** The secret of our client at the provider; an empty text for a public client. */
-export const openSecret = ({ master }: Context, { id, client_secret }: IdentityProvider): string =>
-  client_secret ? master.open(client_secret, labelOf(id)).toString() : ''
+export const openSecret = (
+  { master }: Pick<Context, 'master'>,
+  { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
+): string => (client_secret ? master.open(client_secret, labelOf(id)).toString() : '')
 
 const sealSecret = ({ master }: Context, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null

@@ -27,18 +27,23 @@ export const samlKey = (context: Context): Promise<SamlKey> => {
 }
 
 const loadKey = async (context: Context): Promise<SamlKey> => {
-  const { store, clock, master } = context
+  const { store, clock } = context
   if (!(await store.read(findKey))) {
     const made = await makeKey(context)
     await store.write(tx => insertKey(tx, made, clock.now()))
   }
   const stored = await store.read(findKey)
   if (!stored) throw new Error('the key of the SAML service provider was not stored')
-  const pkcs8 = master.open(Buffer.from(stored.private_key, 'base64'), LABEL)
-  return {
-    private_key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }),
-    certificate: stored.certificate,
-  }
+  return openStoredKey(context, stored)
+}
+
+/** Throws when the key cannot be opened. */
+export const openStoredKey = (
+  { master }: Pick<Context, 'master'>,
+  { private_key, certificate }: StoredKey,
+): SamlKey => {
+  const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
+  return { private_key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }), certificate }
 }
 
 const algorithm = {

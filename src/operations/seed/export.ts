@@ -78,7 +78,7 @@ const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record
       })),
     identity_providers: (await allProviders(q)).map(provider => {
       const { settings, roles, ...row } = provider
-      const secret = secrets && openSecret({ ...base, ports: {} as Context['ports'] }, provider)
+      const secret = secrets && openSecret(base, provider)
       return {
         ...homed(row),
         ...settings,

@@ -1,0 +1,36 @@
+import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
+import type { FactorId, IdentityProviderId, UserId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+
+/** A secret under the key of the instance, and whose it is. */
+type Sealed<Id> = { id: Id; secret: Buffer | null }
+
+/** The secrets at identity providers, by id. */
+export const sealedProviders = async (
+  q: Queries,
+  after: string,
+  limit: number,
+): Promise<Sealed<IdentityProviderId>[]> => {
+  const { identity_providers: t } = q.tables
+  return q
+    .select({ id: t.id, secret: t.client_secret })
+    .from(t)
+    .where(and(isNotNull(t.client_secret), gt(t.id, after as IdentityProviderId)))
+    .orderBy(asc(t.id))
+    .limit(limit)
+}
+
+/** The secrets of authenticator apps, by id. */
+export const sealedFactors = async (
+  q: Queries,
+  after: string,
+  limit: number,
+): Promise<(Sealed<FactorId> & { user_id: UserId })[]> => {
+  const { factors: t } = q.tables
+  return q
+    .select({ id: t.id, user_id: t.user_id, secret: t.secret })
+    .from(t)
+    .where(and(eq(t.type, 'totp'), gt(t.id, after as FactorId)))
+    .orderBy(asc(t.id))
+    .limit(limit)
+}
