@@ -89,7 +89,7 @@ const look = ({ config, clock, log }: Base, name: string): Theme => {
     complaint = error instanceof Error ? error.message : String(error)
   }
   if (complaint && complaint !== known?.complaint)
-    log.warn({ event: 'theme', theme: name, reason: complaint }, 'pages have the default theme instead')
+    log.warn({ event: 'theme', theme: name, reason: complaint }, 'pages have a built-in theme instead')
   const former = sheet?.url === known?.sheet?.url ? known?.former : known?.sheet
   const theme = { looked_at: now, sheet, former, complaint }
   themes.set(name, theme)
