@@ -3,7 +3,6 @@ import { createApp } from '#src/app.ts'
 import { setPassword } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/newcomer.ts'
 import { removals } from '#src/operations/sweep-store.ts'
-import { openSqlite } from '#src/storage/sqlite.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
@@ -20,6 +19,7 @@ import {
   VERIFIER,
 } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
+import { openBeside } from '#test/support/store.ts'
 import {
   addProvider,
   atUpstream,
@@ -400,7 +400,7 @@ describe('O-69 a user who has a second factor', () => {
     expect((await app.events()).map(({ type }) => type)).not.toContain('user.updated')
   })
 
-  test('or has to have one: the link waits for the enrolment, over a restart', async () => {
+  test('R-24 or has to have one: the link waits for the enrolment, whatever restarts in between', async () => {
     const strict = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
     await addClient(app, 'guarded-app', { organization_id: strict.id })
     await addProvider(app, 'guarded-id', { organization_id: strict.id, client_id: 'guarded' })
@@ -674,7 +674,7 @@ describe('ways in', () => {
     const away = await browser.get(entry('asking'))
     const back = pathOf(await atUpstream(upstream, away.location ?? '', { ...somebody(), name: '' }))
     const { ports: _, ...base } = app.context
-    const store = await openSqlite({ path: (base.store as typeof base.store & { path: string }).path })
+    const store = await openBeside((base.store as typeof base.store & { path: string }).path)
     const restarted = await createApp({ ...base, store })
     const call: TestApp['call'] = async (path, init) =>
       restarted.fetch(new Request(new URL(path, BASE), { redirect: 'manual', ...init }))
@@ -727,6 +727,23 @@ describe('the person’s own page', () => {
       ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
     ])
     expect(await accountsOf(user.id)).toEqual([])
+  })
+
+  test('R-24 a restart between any two steps of a link changes nothing, and it is made once', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const browser = openBrowser(restarting(app), { ip: '198.51.100.250' })
+    const page = await signIn(browser, await browser.get('/account'), sub)
+    await app.events()
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const leave = await browser.follow(
+      await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
+    )
+    const back = pathOf(await atUpstream(upstream, leave.location ?? '', { sub: `at-${sub}` }))
+    expect((await browser.follow(await browser.get(back))).html).toContain('It is connected')
+    expect((await browser.get(back)).status).toBe(400)
+    expect(await accountsOf(user.id)).toHaveLength(1)
+    expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])
   })
 
   test('keeps the only way in', async () => {

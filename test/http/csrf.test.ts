@@ -33,6 +33,18 @@ describe('O-28 any other token is refused with 403', () => {
   })
 })
 
+test('O-36 nobody guesses one: 256 bits, and no single bit of them may differ', () => {
+  const [subject, mac = ''] = token.split('.')
+  const bytes = Buffer.from(mac, 'base64url')
+  expect(bytes).toHaveLength(32)
+  for (let bit = 0; bit < 256; bit++) {
+    const other = Buffer.from(bytes)
+    other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+    const guess = `${subject}.${other.toString('base64url')}`
+    expect(() => verifyCsrf(context, 'login', mine, guess)).toThrow(expect.objectContaining({ status: 403 }))
+  }
+})
+
 describe('O-28 the origin of a post', () => {
   const config = { ...loadConfig({}).config, url: 'https://id.example.com' }
   const check = (origin: string | null) =>

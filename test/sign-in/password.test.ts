@@ -1,15 +1,23 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { setPassword } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
-import { addClient, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
 
 const app = await startApp()
 await addClient(app, 'web')
 const dora = await addUser(app, 'dora')
 await app.admin('PUT', `/users/${dora.id}`, { enabled: false })
+const elsewhere = await addOrganization(app, 'elsewhere')
+await addUser(app, 'foreign', { organization_id: elsewhere.id })
+const without = await addUser(app, 'without')
+await app.context.store.write(tx => {
+  const { users } = tx.tables
+  return tx.update(users).set({ password_hash: null }).where(eq(users.id, without.id))
+})
 let users = 0
 const newUser = () => addUser(app, `user${++users}`)
 
@@ -34,6 +42,8 @@ describe('O-34 the same hashes are computed whoever is asked for', () => {
     ['a wrong one', 'known', 'wrong'],
     ['an unknown user', 'nobody', PASSWORD],
     ['a disabled user', 'dora', PASSWORD],
+    ['a user of another organization', 'foreign', PASSWORD],
+    ['somebody who has no password here', 'without', PASSWORD],
   ])('%s', async (_, username, password) => {
     if (username === 'known') await addUser(app, `known${password.length}`)
     verify.mockClear()
@@ -240,6 +250,20 @@ describe('O-35 an address', () => {
     for (let i = 0; i < 50; i++)
       await attempt(`forged${i}`, 'wrong', ip, { 'x-forwarded-for': `203.0.113.${i}` })
     expect((await attempt('forged', 'wrong', ip, { 'x-forwarded-for': '203.0.113.99' })).status).toBe(429)
+  })
+})
+
+describe('O-61 at the login page', () => {
+  const long = `Aa1!${'x'.repeat(1000)}`
+  test.each([
+    ['NFC and NFD are one', 'Pass\u00e9-w0rd', 'Passe\u0301-w0rd', 'Passe-w0rd'],
+    ['bytes after the 72nd count', `${long}a`, `${long}a`, `${long}b`],
+    ['spaces at the ends are kept', ' Spac3d-out ', ' Spac3d-out ', 'Spac3d-out'],
+  ])('%s', async (_, chosen, right, wrong) => {
+    const { username } = await addUser(app, `user${++users}`, { password: chosen })
+    const ip = newAddress()
+    expect((await attempt(username, wrong, ip)).status).toBe(401)
+    expect((await attempt(username, right, ip)).status).toBe(302)
   })
 })
 

@@ -1,7 +1,7 @@
 import { createApp } from '#src/app.ts'
-import { openSqlite } from '#src/storage/sqlite.ts'
 import type { Store } from '#src/storage/store.ts'
 import type { TestApp } from './app.ts'
+import { openBeside } from './store.ts'
 
 /**
  * The same server, started anew for every single request: nothing but its files outlives a step. A flow that is walked through
@@ -11,7 +11,7 @@ export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => (
   context: app.context,
   call: async (path, { ip = '127.0.0.1', ...init } = {}) => {
     const { ports: _, ...base } = app.context
-    const store = await openSqlite({ path: (base.store as Store & { path: string }).path })
+    const store = await openBeside((base.store as Store & { path: string }).path)
     try {
       const { fetch } = await createApp({ ...base, store })
       const request = new Request(new URL(path, base.config.url), { redirect: 'manual', ...init })
