@@ -355,7 +355,7 @@ export const specification: Tables = {
     ...by('oauth/authorize: O-51 a login_hint is text', 'login_hint'),
     ...by('oauth/tenants: %s: by password', 'organization_id'),
     ...by('oauth/prompt: asks once the login is older', 'max_age'),
-    ...by('http/pages: languages', 'ui_locales'),
+    ...by('http/locales: asked for by the application: pages', 'ui_locales'),
     ...by('oauth/authorize: O-52 what is only a wish', 'acr_values'),
     ...by('oauth/authorize: O-23 the answer carries the issuer', 'success: 302 with code and state'),
     ...by('oauth/authorize: O-06 response types', 'failure: 302 with error, error_description, state'),
