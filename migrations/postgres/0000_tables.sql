@@ -406,7 +406,6 @@ CREATE INDEX "mails_user" ON "mails" ("user_id");
 CREATE INDEX "links_user" ON "links" ("user_id");
 CREATE INDEX "links_expires" ON "links" ("expires_at");
 CREATE INDEX "throttles_expires" ON "throttles" ("expires_at");
-CREATE UNIQUE INDEX "events_id" ON "events" ("id");
 CREATE INDEX "events_timestamp" ON "events" ("timestamp","seq");
 CREATE INDEX "events_organization" ON "events" ("organization_id","timestamp","seq");
 CREATE INDEX "events_organization_type" ON "events" ("organization_id","type","timestamp","seq");

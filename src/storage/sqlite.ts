@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { sql } from 'drizzle-orm'
-import { checkpointer } from './checkpoint.ts'
+import { checkpointer, PAGE } from './checkpoint.ts'
 import { StorageError, unavailable } from './errors.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
@@ -28,6 +28,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     // Nothing is served yet: another process that starts at the same moment may be waited for.
     db.run('PRAGMA busy_timeout = 5000')
     if (!durable) db.run('PRAGMA synchronous = OFF')
+    db.run(`PRAGMA page_size = ${PAGE}`)
     migrate(db, undefined, apply)
     db.run('PRAGMA journal_mode = WAL')
     if (durable) db.run('PRAGMA synchronous = FULL')

@@ -585,6 +585,7 @@ export const tables = (kit: Kit) => {
     {
       /** Order of writing; times may repeat, or step back with the clock. */
       seq: kit.serial('seq'),
+      /** Random, and it begins with `timestamp`: one is found by that, without an index of its own. */
       id: id<EventId>('id').notNull(),
       type: text('type').notNull(),
       actor_id: text('actor_id'),
@@ -601,7 +602,6 @@ export const tables = (kit: Kit) => {
       mac: text('mac').notNull(),
     },
     t => [
-      uniqueIndex('events_id').on(t.id),
       index('events_timestamp').on(t.timestamp, t.seq),
       index('events_organization').on(t.organization_id, t.timestamp, t.seq),
       index('events_organization_type').on(t.organization_id, t.type, t.timestamp, t.seq),

@@ -85,12 +85,13 @@ test('R-06 two hundred flipped bytes in structure, events and keys: each is foun
       column('SELECT private_key FROM signing_keys') as Uint8Array[],
     ]
   })()
-  const pages = whole.length / 4096 - 1
-  // An event's row ends in its mac: before it stands what the event says. Unused space of an earlier page may have old copies.
+  const page = whole.readUInt16BE(16)
+  const pages = whole.length / page - 1
+  // An event's row ends in its mac: before it stands what the event says. Unused space of earlier pages may have old copies.
   const places: ((n: number) => number)[] = [
-    n => 4096 * (1 + ((n * 7) % pages)) + (n % 2),
+    n => page * (1 + ((n * 7) % pages)) + (n % 2),
     n => whole.lastIndexOf(macs[n % macs.length] ?? '') + 42 - ((n * 5) % 150),
-    n => whole.indexOf(keys[n % keys.length] ?? '') + ((n * 11) % 100),
+    n => whole.lastIndexOf(keys[n % keys.length] ?? '') + ((n * 11) % 100),
   ]
   const copy = `${path}.flipped`
   const missed: string[] = []

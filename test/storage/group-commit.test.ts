@@ -16,8 +16,9 @@ const names = async (q: Queries) => (await q.select().from(q.tables.settings)).m
 /** Commits in the log: the frames that carry the size of the database. https://www.sqlite.org/fileformat2.html#walformat */
 const commitsIn = (path: string): number => {
   const log = readFileSync(`${path}-wal`)
+  const frame = 24 + log.readUInt32BE(8)
   let commits = 0
-  for (let at = 32; at + 4120 <= log.length; at += 4120) if (log.readUInt32BE(at + 4) !== 0) commits++
+  for (let at = 32; at + frame <= log.length; at += frame) if (log.readUInt32BE(at + 4) !== 0) commits++
   return commits
 }
 
