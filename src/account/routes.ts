@@ -3,10 +3,11 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { pageBoundary } from '#src/http/page-boundary.ts'
 import { getApplications, postDisconnect } from './applications.ts'
+import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
-import { getAccount, getSignedOut, postLogout, postSessions } from './overview.ts'
+import { getAccount, getSignedOut, postLogout } from './overview.ts'
 import { getProve, PROVE } from './person.ts'
 import { getProfile, postProfile } from './profile.ts'
 import {
@@ -26,6 +27,8 @@ export const accountRoutes = (context: Context) => {
   const raw = { parse: 'none' } as const
   return new Elysia({ strictPath: true })
     .get('/account', page(getAccount(context)))
+    .post('/account/logins', page(postLogins(context)), raw)
+    .post('/account/logins/others', page(postOtherLogins(context)), raw)
     .post('/account/sessions', page(postSessions(context)), raw)
     .post('/account/identities/link', page(postLink(context)), raw)
     .post('/account/identities/unlink', page(postUnlink(context)), raw)

@@ -90,7 +90,7 @@ export const postRemoveFactor =
     await context.store.write(async tx => {
       const { length } = await listFactors(tx, user.id)
       if (!mayRemove(person, length)) throw new PageError('bad_request', 400)
-      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by)
+      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by, person.login.id)
     })
     return seeOther(`${PAGE}?notice=factor_removed`)
   }

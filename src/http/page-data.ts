@@ -304,20 +304,36 @@ export interface AccountData extends AccountFrame {
   error?: FormError<Code<'account-data.error.'>>
 }
 
-/** Session rows as the store has them. Signing one out posts `session_id` to `session_action`; signing out, to `logout_action`. */
+interface Place {
+  user_agent: string
+  location: string
+  ip_address: string
+}
+
+interface SessionRow extends Place {
+  id: string
+  client_name: string
+  /** ISO 8601. */
+  last_active_at: string
+}
+
+/**
+ * Logins and sessions as the store has them. Signing a browser out posts `login_id` to `login_action`, signing out of one client
+ * `session_id` to `session_action`; signing out here posts to `logout_action`.
+ */
 export interface Account extends AccountFrame {
   user: Person & { email_verified: boolean; organization: string }
-  sessions: {
+  /** This browser first, each with the sessions that came from it. */
+  logins: (Place & {
     id: string
-    client_name: string
-    user_agent: string
-    location: string
-    ip_address: string
     /** ISO 8601. */
-    last_active_at: string
-    /** It came from the login that is looking at the page. */
+    auth_time: string
+    /** It is the one that is looking at the page. */
     current: boolean
-  }[]
+    sessions: SessionRow[]
+  })[]
+  /** Those whose login is over. */
+  sessions: SessionRow[]
   /** Milliseconds, to say how long ago. */
   now: number
   session_action: string
@@ -328,7 +344,10 @@ export interface Account extends AccountFrame {
     link_action: string
     unlink_action: string
     /** `may_unlink`: the only way in is never given up. */
+  login_action: string
     linked: {
+  /** Absent where there is nothing else. */
+  others_action?: string
       provider: string
       name: string
       kind: string

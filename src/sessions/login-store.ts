@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -104,6 +104,16 @@ export const findSessionLogin = async (
   return login
 }
 
+/** The logins of one user that have not run out, in whatever browser, the latest first. */
+export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promise<LoginRow[]> => {
+  const { logins } = q.tables
+  return q
+    .select()
+    .from(logins)
+    .where(and(eq(logins.user_id, user_id), gt(logins.expires_at, now)))
+    .orderBy(desc(logins.auth_time), desc(logins.id))
+}
+
 export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<void> => {
   await tx.insert(tx.tables.logins).values(login)
 }
@@ -161,16 +171,23 @@ export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<
   await tx.delete(logins).where(inArray(logins.id, login_ids))
 }
 
-/** All logins of a user, if the user belongs to the organization when one is given. */
+/** All logins of a user but one, if the user belongs to the organization when one is given. */
 export const endUserLogins = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
+  except_login_id?: LoginId,
 ): Promise<void> => {
   const { logins } = tx.tables
   await tx
     .delete(logins)
-    .where(and(eq(logins.user_id, user_id), organization_id && eq(logins.organization_id, organization_id)))
+    .where(
+      and(
+        eq(logins.user_id, user_id),
+        organization_id && eq(logins.organization_id, organization_id),
+        except_login_id && ne(logins.id, except_login_id),
+      ),
+    )
 }
 
 /** The links that let their holder in as a user. */

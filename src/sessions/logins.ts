@@ -5,7 +5,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
 
-export { endBegun, type Login, moveLogins, raiseLogin, waysIn } from './login-store.ts'
+export { endBegun, type Login, listUserLogins, moveLogins, raiseLogin, waysIn } from './login-store.ts'
 
 interface NewLogin {
   browser_hash: SecretHash

@@ -60,13 +60,13 @@ export const revokeSessions = async (
 ): Promise<number> => {
   const now = context.clock.now()
   const ended = await endSessions(tx, filter, now, limit)
-  const { session_id, user_id, login_id, client_id, organization_id } = filter
+  const { session_id, user_id, login_id, except_login_id, client_id, organization_id } = filter
   if (session_id ?? user_id ?? login_id) await refuseTokens(tx, filter, now)
   for (const session of ended) await recordRevoked(context, tx, session, by)
   if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
   if (user_id && !session_id && !client_id && !login_id) {
-    await endUserLogins(tx, user_id, organization_id)
-    await killCodes(tx, user_id, organization_id)
+    await endUserLogins(tx, user_id, organization_id, except_login_id)
+    await killCodes(tx, user_id, organization_id, except_login_id)
     await endBegun(tx, user_id, organization_id)
   }
   return ended.length

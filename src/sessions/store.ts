@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, lt, lte, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { removeSome } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -16,6 +16,8 @@ export interface SessionFilter {
   client_id?: string | undefined
   organization_id?: OrganizationId | undefined
   login_id?: LoginId | undefined
+  /** Of all other logins than this one. */
+  except_login_id?: LoginId | undefined
 }
 
 const placeholder = sql.placeholder
@@ -91,6 +93,7 @@ const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined 
     filter.client_id === undefined ? undefined : eq(sessions.client_id, filter.client_id),
     filter.organization_id && eq(sessions.organization_id, filter.organization_id),
     filter.login_id && eq(sessions.login_id, filter.login_id),
+    filter.except_login_id && ne(sessions.login_id, filter.except_login_id),
   )
 
 /** Ends the active sessions that fit, `limit` at most, and refuses their access tokens from now on. */

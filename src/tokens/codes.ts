@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNull, ne, sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
@@ -116,11 +116,12 @@ export const findUsedCode = async (
   return row?.session_id ?? undefined
 }
 
-/** Codes that nobody has redeemed yet never will be. `organization_id` as for `endUserLogins`. */
+/** Codes that nobody has redeemed yet never will be. `organization_id` and `except_login_id` as for `endUserLogins`. */
 export const killCodes = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
+  except_login_id?: LoginId,
 ): Promise<void> => {
   const { authorization_codes: codes } = tx.tables
   await tx
@@ -129,6 +130,7 @@ export const killCodes = async (
       and(
         eq(codes.user_id, user_id),
         organization_id && eq(codes.organization_id, organization_id),
+        except_login_id && ne(codes.login_id, except_login_id),
         isNull(codes.consumed_at),
       ),
     )

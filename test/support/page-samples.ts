@@ -119,35 +119,59 @@ const recovery_codes = [
 ]
 
 const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
+const mac = {
+  user_agent: `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${chrome} Safari/537.36`,
+  location: 'Lisbon, Portugal',
+  ip_address: '198.51.100.7',
+}
+const phone = {
+  user_agent:
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile/15E148 Safari/604.1',
+  location: '',
+  ip_address: '2001:db8::7334',
+}
 const account: Pages['account'] = {
   brand,
   csrf_token: form.csrf_token,
   user: { ...ada, email_verified: true, organization: 'Northwind Labs' },
   now: Date.parse('2026-11-20T12:00:00Z'),
+  login_action: '/account/logins',
   session_action: '/account/sessions',
+  others_action: '/account/logins/others',
   logout_action: '/account/logout',
   may_change: true,
   change_password_url: '/account/password',
-  sessions: [
+  logins: [
     {
-      id: 'sess_1',
-      client_name: 'Orbit Notes',
-      user_agent: `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${chrome} Safari/537.36`,
-      location: 'Lisbon, Portugal',
-      ip_address: '198.51.100.7',
-      last_active_at: '2026-11-20T11:59:40Z',
+      ...mac,
+      id: 'login_1',
+      auth_time: '2026-11-20T11:40:00Z',
       current: true,
+      sessions: [
+        { ...mac, id: 'sess_1', client_name: 'Orbit Notes', last_active_at: '2026-11-20T11:59:40Z' },
+        { ...mac, id: 'sess_5', client_name: 'Payroll', last_active_at: '2026-11-20T11:45:00Z' },
+      ],
     },
     {
-      id: 'sess_2',
-      client_name: 'Fleet Console',
-      user_agent:
-        'Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Version/19.0 Mobile/15E148 Safari/604.1',
-      location: '',
-      ip_address: '2001:db8::7334',
-      last_active_at: '2026-11-20T08:31:00Z',
+      ...phone,
+      id: 'login_2',
+      auth_time: '2026-11-20T08:30:00Z',
       current: false,
+      sessions: [
+        { ...phone, id: 'sess_2', client_name: 'Fleet Console', last_active_at: '2026-11-20T08:31:00Z' },
+      ],
     },
+    {
+      user_agent: '',
+      location: '',
+      ip_address: '192.0.2.4',
+      id: 'login_3',
+      auth_time: '2026-11-19T14:00:00Z',
+      current: false,
+      sessions: [],
+    },
+  ],
+  sessions: [
     {
       id: 'sess_3',
       client_name: 'Payroll',
@@ -155,7 +179,6 @@ const account: Pages['account'] = {
       location: 'Porto, Portugal',
       ip_address: '203.0.113.20',
       last_active_at: '2026-11-11T12:00:00Z',
-      current: false,
     },
     {
       id: 'sess_4',
@@ -164,7 +187,6 @@ const account: Pages['account'] = {
       location: '',
       ip_address: '192.0.2.4',
       last_active_at: '2026-08-20T12:00:00Z',
-      current: false,
     },
   ],
 }
@@ -498,7 +520,8 @@ export const samples: Sample[] = [
     data: {
       ...account,
       notice: 'account_linked',
-      sessions: account.sessions.slice(0, 1),
+      logins: account.logins.slice(0, 1),
+      sessions: [],
       identities: {
         link_action: '/account/identities/link',
         unlink_action: '/account/identities/unlink',
@@ -527,7 +550,11 @@ export const samples: Sample[] = [
       },
     },
   },
-  { page: 'account', state: 'notice', data: { ...account, notice: 'password_changed', sessions: [] } },
+  {
+    page: 'account',
+    state: 'notice',
+    data: { ...account, notice: 'password_changed', logins: account.logins.slice(0, 1), sessions: [] },
+  },
   {
     page: 'account-profile',
     state: 'usual',
@@ -564,6 +591,17 @@ export const samples: Sample[] = [
     page: 'account-security',
     state: 'last',
     data: { ...security, factors: security.factors.slice(1), may_remove: false },
+  {
+    page: 'account-profile',
+    state: 'pending',
+    data: {
+      ...profile,
+      verify_action: '/account/profile/verify',
+      pending_email: 'ada@new.example',
+      notice: 'verification_sent',
+    },
+  },
+  { page: 'account-profile', state: 'fixed', data: { ...profile, fixed_email: ada.email } },
   },
   { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]

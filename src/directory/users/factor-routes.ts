@@ -66,7 +66,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/factors/:factor_id',
     permission: 'users:update',
-    summary: 'Remove a second factor of a user',
+    summary: 'Remove a second factor of a user: their sessions and logins end',
     status: 204,
     errors: [404],
     handle: ({ caller, params, origin }) =>
@@ -80,7 +80,8 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/factors',
     permission: 'users:update',
-    summary: 'Remove all second factors and recovery codes of a user, who has lost them',
+    summary:
+      'Remove all second factors and recovery codes of a user, who has lost them: their sessions and logins end',
     status: 204,
     errors: [404],
     handle: ({ caller, params, origin }) =>

@@ -1,7 +1,8 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { newId, type UserId } from '#src/lib/ids.ts'
+import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './factor-store.ts'
 import type { By } from './service.ts'
@@ -74,13 +75,29 @@ export const addFactor = async (
   return isFirst
 }
 
-/** The factor that went; undefined when the user has none of this id. Recovery codes go with the last one. */
+/** Whoever came in by a factor that goes, or beside it, comes in anew: all logins and sessions of the user end, but for that of `login_id`. */
+const endSessions = async (
+  context: Context,
+  tx: Transaction,
+  { id: user_id }: User,
+  { actor, origin }: Pick<By, 'actor' | 'origin'>,
+  login_id?: LoginId,
+): Promise<void> => {
+  const by = { actor, origin, reason: 'factor_removed' }
+  await revokeSessions(context, tx, { user_id, except_login_id: login_id }, by)
+}
+
+/**
+ * The factor that went; undefined when the user has none of this id. Recovery codes go with the last one. `login_id`: the
+ * login of the person who removes it, which lives on.
+ */
 export const removeFactor = async (
   context: Context,
   tx: Transaction,
   user: User,
   id: string,
   by: Pick<By, 'actor' | 'origin'>,
+  login_id?: LoginId,
 ): Promise<Factor | undefined> => {
   const factor = await deleteFactor(tx, user.id, id)
   if (!factor) return undefined
@@ -96,6 +113,7 @@ export const removeFactor = async (
       ? { type: 'user.mfa_disabled', metadata }
       : { type: 'user.updated', metadata: { fields, removed: metadata } },
   )
+  await endSessions(context, tx, user, by, login_id)
   await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor: factor.name })
   return factor
 }
@@ -113,6 +131,7 @@ export const removeFactors = async (
   if (factors.length > 0) {
     const metadata = { factor_ids: factors.map(({ id }) => id) }
     await recordFactors(context, tx, user, by, { type: 'user.mfa_disabled', metadata })
+    await endSessions(context, tx, user, by)
     const factor = factors.map(({ name }) => name).join(', ')
     await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor })
   }

@@ -1,0 +1,105 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import type { Account } from '#src/http/page-data.ts'
+import type { LoginId } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import { seeOther } from '#src/oauth/advance.ts'
+import { openLocator } from '#src/sessions/location.ts'
+import { listUserLogins } from '#src/sessions/logins.ts'
+import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
+import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
+import { openForm, type Person } from './person.ts'
+
+type Where = Pick<
+  Account,
+  'logins' | 'sessions' | 'now' | 'login_action' | 'session_action' | 'others_action'
+>
+
+/** The browsers in which the person is signed in, each with the clients that it was signed in to. */
+export const signedIn = async (context: Context, call: Call, { user, login }: Person): Promise<Where> => {
+  const now = context.clock.now()
+  const locate = await openLocator(context)
+  const [logins, sessions] = await context.store.read(q =>
+    Promise.all([listUserLogins(q, user.id, now), listUserSessions(q, user.id, now)]),
+  )
+  const rows = sessions.map(({ id, login_id, client_name, user_agent, ip_address, ...session }) => ({
+    id,
+    login_id,
+    client_name,
+    user_agent,
+    ip_address,
+    location: locate(ip_address, call.locale) || session.location,
+    last_active_at: iso(session.last_active_at),
+  }))
+  const browsers = logins.map(({ id, user_agent, ip_address, auth_time }) => ({
+    id,
+    user_agent,
+    ip_address,
+    location: locate(ip_address, call.locale),
+    auth_time: iso(auth_time),
+    current: id === login.id,
+    sessions: rows.filter(({ login_id }) => login_id === id),
+  }))
+  const others = rows.filter(({ login_id }) => !logins.some(({ id }) => id === login_id))
+  return {
+    logins: browsers.toSorted((a, b) => Number(b.current) - Number(a.current)),
+    sessions: others,
+    now,
+    login_action: '/account/logins',
+    session_action: '/account/sessions',
+    ...(browsers.length + others.length > 1 && { others_action: '/account/logins/others' }),
+  }
+}
+
+const loginOf =
+  ({ id: user_id, email, organization_id }: Person['user']) =>
+  ({ id }: { id: LoginId }) => ({ id, user_id, email, organization_id })
+
+/** Signs a browser out, with every session that came from it. One that is not the person's own is left alone. */
+export const postLogins =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    const { user } = person
+    await context.store.write(async tx => {
+      const logins = await listUserLogins(tx, user.id, context.clock.now())
+      const chosen = logins.filter(({ id }) => id === form.get('login_id'))
+      await logOut(context, tx, chosen.map(loginOf(user)), call)
+    })
+    return seeOther('/account?notice=login_ended')
+  }
+
+/** Signs out of everything but this browser and what was signed in to from it. */
+export const postOtherLogins =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person } = await openForm(context, call)
+    const { user, login } = person
+    const { id: user_id, email } = user
+    const by = { actor: { id: user_id, email }, origin: call, reason: 'user' }
+    await context.store.write(async tx => {
+      const logins = await listUserLogins(tx, user_id, context.clock.now())
+      const others = logins.filter(({ id }) => id !== login.id)
+      await logOut(context, tx, others.map(loginOf(user)), call)
+      await revokeSessions(context, tx, { user_id, except_login_id: login.id }, by)
+    })
+    return seeOther('/account?notice=others_ended')
+  }
+
+/** Signs out of one client. A session that is not the person's own is left alone, like one that has ended. */
+export const postSessions =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { person, form } = await openForm(context, call)
+    const { user } = person
+    const by = { actor: { id: user.id, email: user.email }, origin: call, reason: 'user' }
+    await context.store.write(async tx => {
+      const session = await findActiveSession(tx, {
+        session_id: form.get('session_id') ?? '',
+        organization_id: user.organization_id,
+        now: context.clock.now(),
+      })
+      if (session?.user_id === user.id) await revokeSession(context, tx, session, by)
+    })
+    return seeOther('/account?notice=session_ended')
+  }
