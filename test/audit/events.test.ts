@@ -60,7 +60,7 @@ describe('GET /events', () => {
   })
 
   test('an event is found by its id whatever the clock does', async () => {
-    for (const step of [60_000, -120_000, 0, 1]) {
+    for (const step of [120_000, -60_000, 0, 1]) {
       app.clock.advance(step)
       await addUser(app, `alice${Math.abs(step)}`)
     }
