@@ -591,17 +591,6 @@ export const samples: Sample[] = [
     page: 'account-security',
     state: 'last',
     data: { ...security, factors: security.factors.slice(1), may_remove: false },
-  {
-    page: 'account-profile',
-    state: 'pending',
-    data: {
-      ...profile,
-      verify_action: '/account/profile/verify',
-      pending_email: 'ada@new.example',
-      notice: 'verification_sent',
-    },
-  },
-  { page: 'account-profile', state: 'fixed', data: { ...profile, fixed_email: ada.email } },
   },
   { page: 'account-security', state: 'none', data: { ...security, factors: [], codes_left: 0 } },
 ]
