@@ -1,11 +1,15 @@
 import type { Context, LoginStep } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin } from '#src/directory/users/store.ts'
-import { assetUrl } from '#src/http/assets.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash } from '#src/http/cookies.ts'
 import { verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
+import type { Brand } from '#src/http/page-data.ts'
+import { initials, tone } from '#src/http/page-view.ts'
+import { sheetsOf } from '#src/http/pages.ts'
+import { houseBrand } from '#src/http/themes.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { findFlow, visitorOf } from '#src/oauth/flow.ts'
 import { proceedAs } from '#src/oauth/proven.ts'
@@ -35,20 +39,25 @@ export const loginPicker =
     if (hinted?.enabled) return seeOther(pickUrl(step, hinted.id))
     const users = await context.store.read(q => firstUsers(q, [organization_id], SHOWN))
     const organization = await findOrganization(context.store, organization_id)
-    return page(step, organization?.display_name ?? '', users)
+    return page(step, organization ? brandOf(context, organization) : houseBrand(context), users)
   }
 
 type Users = Awaited<ReturnType<typeof firstUsers>>
 
-const page = (step: LoginStep, organization: string, users: Users): Response => {
-  const text = Bun.escapeHTML
-  const rows = users
-    .map(
-      ({ id, username, email, first_name, last_name, enabled }) =>
-        `<a class="button secondary" data-testid="user-${text(username)}" href="${text(pickUrl(step, id))}"${enabled ? '' : ' aria-disabled="true"'}>
-      <span>${text(`${first_name} ${last_name}`.trim() || username)} · ${text(email)}</span></a>`,
-    )
-    .join('\n      ')
+const text = Bun.escapeHTML
+
+const row = (
+  step: LoginStep,
+  { id, username, email, first_name, last_name, enabled }: Users[number],
+): string => {
+  const name = `${first_name} ${last_name}`.trim() || username
+  return `<li><a class="choice" data-testid="user-${text(username)}" href="${text(pickUrl(step, id))}"${enabled ? '' : ' aria-disabled="true"'}>
+        <span class="avatar tone-${tone(email + username)}" aria-hidden="true">${text(initials(name))}</span>
+        <span class="person"><span class="person-name">${text(name)}</span><span class="person-detail">${text(email)}</span></span>
+      </a></li>`
+}
+
+const page = (step: LoginStep, brand: Brand, users: Users): Response => {
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -56,18 +65,20 @@ const page = (step: LoginStep, organization: string, users: Users): Response => 
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <meta name="color-scheme" content="light dark">
   <title>Development: choose a user</title>
-  <link rel="stylesheet" href="${assetUrl('themes/default.css')}">
-  <link rel="stylesheet" href="${assetUrl('style.css')}">
+  ${sheetsOf(brand)
+    .map(url => `<link rel="stylesheet" href="${url}">`)
+    .join('\n  ')}
 </head>
 <body class="login">
   <div class="frame">
     <main class="card" data-testid="user-picker">
+      <div class="brand"><span class="monogram" aria-hidden="true">${text(initials(brand.name))}</span><span class="brand-name">${text(brand.name)}</span></div>
       <h1>Choose a user</h1>
-      <p class="lead">Development mode: ${text(step.client_name ?? 'your account')} in ${text(organization)}. No password is asked for.</p>
-      <div class="providers">
-      ${rows}
-      </div>
-      <p><a data-testid="password-form" href="/oauth/login?request=${text(step.handle)}&amp;form">Log in with a password</a></p>
+      <p class="lead">To continue to ${text(step.client_name ?? 'your account')}. In development mode no password is asked for.</p>
+      <ul class="choices">
+      ${users.map(user => row(step, user)).join('\n      ')}
+      </ul>
+      <a class="button quiet" data-testid="password-form" href="/oauth/login?request=${text(step.handle)}&amp;form">Log in with a password</a>
     </main>
   </div>
 </body>

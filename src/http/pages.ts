@@ -2,7 +2,7 @@ import { Eta } from 'eta/core'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { assetUrl } from './assets.ts'
 import { direction, type Translate, translator } from './locale.ts'
-import type { Pages } from './page-data.ts'
+import type { Brand, Pages } from './page-data.ts'
 import { viewTools } from './page-view.ts'
 
 const files = embed('templates', ['.eta'])
@@ -45,6 +45,14 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
   return refused ? t('page.error', { title }) : title
 }
 
+/** The addresses of a brand's stylesheets: its theme, what all themes share, what is laid over both. */
+export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
+  [
+    assetUrl(`themes/${theme}.css`) ?? assetUrl('themes/default.css'),
+    assetUrl('style.css'),
+    ...sheets,
+  ].flatMap(url => url ?? [])
+
 /** A page as the answer to a request, with all the headers that a page of ours must have. */
 export const render = <Page extends keyof Pages>(
   page: Page,
@@ -53,8 +61,6 @@ export const render = <Page extends keyof Pages>(
 ): Response => {
   const t = translator(locale)
   const title = titleOf(page, data, t)
-  const theme = assetUrl(`themes/${data.brand.theme}.css`) ?? assetUrl('themes/default.css')
-  const sheets = [theme, assetUrl('style.css'), ...(data.brand.sheets ?? [])]
   const view = {
     ...data,
     ...viewTools(locale, t),
@@ -62,7 +68,7 @@ export const render = <Page extends keyof Pages>(
     is_own: isOwn(page),
     t,
     title,
-    sheets,
+    sheets: sheetsOf(data.brand),
     locale,
     dir: direction(locale),
     url: assetUrl,
