@@ -1,0 +1,64 @@
+import { afterAll, expect } from 'bun:test'
+import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
+import { names, servePages } from '#test/support/page-server.ts'
+
+const server = servePages()
+afterAll(async () => {
+  await closeChromium()
+  await server.stop(true)
+})
+
+/** What stands outside the window, or is wider than what it stands in. Runs in the page. */
+const tooWide = (): string[] => {
+  const words = [...document.querySelectorAll<HTMLElement>('main *, .card *')].filter(
+    element => !element.closest('svg, .unseen, .parts') && element.clientWidth > 0,
+  )
+  const isOut = (element: HTMLElement) => {
+    const { left, right } = element.getBoundingClientRect()
+    const is_wide = element.tagName !== 'INPUT' && element.scrollWidth > element.clientWidth + 1
+    return left < -1 || right > innerWidth + 1 || is_wide
+  }
+  const page = document.documentElement.scrollWidth > innerWidth ? ['page'] : []
+  return [...page, ...words.filter(isOut).map(({ outerHTML }) => outerHTML.slice(0, 120))]
+}
+
+for (const locale of ['de', 'he'])
+  testInChromium(
+    `every page and mail in ${locale} is as wide as a small phone, however long its words`,
+    async () => {
+      const { page, close } = await openPage({ viewport: { width: 320, height: 640 } })
+      const wide: Record<string, string[]> = {}
+      for (const name of names) {
+        await page.goto(`${server.url}${name}?locale=${locale}`)
+        const found = await page.evaluate(tooWide)
+        if (found.length > 0) wide[name] = found
+      }
+      expect(wide).toEqual({})
+      await close()
+    },
+    120_000,
+  )
+
+testInChromium('a page in a language from the right is the mirror of one from the left', async () => {
+  const { page, close } = await openPage({ viewport: { width: 390, height: 844 } })
+  const places = async (locale: string) => {
+    await page.goto(`${server.url}account.usual?locale=${locale}`)
+    return page.evaluate(() =>
+      ['.monogram', '.bar form', '.tab', '.avatar', '.sessions li .scope-icon', '.sessions form'].map(
+        selector => {
+          const { left, right } = document.querySelector(selector)?.getBoundingClientRect() ?? {
+            left: 0,
+            right: 0,
+          }
+          return [selector, Math.abs(left) < innerWidth - right ? 'left' : 'right']
+        },
+      ),
+    )
+  }
+  const from_left = await places('en')
+  expect(new Set(from_left.map(([, side]) => side)).size).toBe(2)
+  expect(await places('he')).toEqual(
+    from_left.map(([selector = '', side]) => [selector, side === 'left' ? 'right' : 'left']),
+  )
+  await close()
+})

@@ -1,0 +1,62 @@
+import { accentAsset, accentUrl } from '#src/http/accent.ts'
+import { asset } from '#src/http/assets.ts'
+import { render } from '#src/http/pages.ts'
+import { renderMail } from '#src/mail/render.ts'
+import type { MailKind } from '#src/storage/mail-kinds.ts'
+import { letterOf, logos, mailKinds, samples } from './page-samples.ts'
+
+const nameOf = (sample: (typeof samples)[number]) => `${sample.page}.${sample.state}`
+const mails = Object.keys(mailKinds) as MailKind[]
+/** `login.usual`, `mail.new_device`: the path of each page in each state and of each mail. */
+export const names = [...samples.map(nameOf), ...mails.map(kind => `mail.${kind}`)]
+const html = (text: string) => new Response(text, { headers: { 'content-type': 'text/html' } })
+
+/** Words that run from the right where nobody has translated any; names stay as they are. */
+const inHebrewLetters = (page: Response): Response => {
+  let inside = 0
+  return new HTMLRewriter()
+    .on('bdi, code', {
+      element: element => {
+        inside++
+        element.onEndTag(() => {
+          inside--
+        })
+      },
+    })
+    .on('body', {
+      text: chunk => {
+        const hebrew = chunk.text.replace(/&\w+;|[a-z]/gi, letter =>
+          letter.length > 1 ? letter : String.fromCharCode(0x5d0 + (letter.charCodeAt(0) % 22)),
+        )
+        if (inside === 0) chunk.replace(hebrew, { html: true })
+      },
+    })
+    .transform(page)
+}
+
+const index = () => html(names.map(name => `<p><a href="/${name}">${name}</a>`).join(''))
+
+/** Serves them all: `?locale=de`, `?theme=ember`, `?accent=2b8a3e`. */
+export const servePages = (port = 0) =>
+  Bun.serve({
+    port,
+    fetch: async request => {
+      const url = new URL(request.url)
+      const sample = samples.find(candidate => url.pathname === `/${nameOf(candidate)}`)
+      const kind = mails.find(candidate => url.pathname === `/mail.${candidate}`)
+      const logo = logos[url.pathname]
+      if (logo) return new Response(logo, { headers: { 'content-type': 'image/svg+xml' } })
+      const locale = url.searchParams.get('locale') ?? 'en'
+      if (kind) return html(renderMail(letterOf(kind, locale)).html)
+      if (!sample) return asset(url.pathname) ?? accentAsset(url.pathname) ?? index()
+      const theme = url.searchParams.get('theme') ?? 'default'
+      const accent = url.searchParams.get('accent')
+      const sheets = accent ? [accentUrl(`#${accent}`)] : []
+      const page = render(
+        sample.page,
+        { ...sample.data, brand: { ...sample.data.brand, theme, sheets } },
+        { status: sample.status ?? 200, locale },
+      )
+      return locale === 'he' ? inHebrewLetters(page) : page
+    },
+  })
