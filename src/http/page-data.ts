@@ -336,7 +336,10 @@ export interface Account extends AccountFrame {
   sessions: SessionRow[]
   /** Milliseconds, to say how long ago. */
   now: number
+  login_action: string
   session_action: string
+  /** Absent where there is nothing else. */
+  others_action?: string
   /** Absent for a person who may not change their own profile. */
   change_password_url?: string
   /** Other ways in. Linking posts `provider`; unlinking posts `provider` and `subject`. */
@@ -344,10 +347,7 @@ export interface Account extends AccountFrame {
     link_action: string
     unlink_action: string
     /** `may_unlink`: the only way in is never given up. */
-  login_action: string
     linked: {
-  /** Absent where there is nothing else. */
-  others_action?: string
       provider: string
       name: string
       kind: string
