@@ -75,6 +75,14 @@ const headers = (value: string): Record<string, string> => {
   }
 }
 
+const smtpUrl = (value: string): string =>
+  /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname
+    ? value
+    : refuse('smtp://host:port or smtps://host:port, with user:password@ before the host if need be')
+
+const sender = (value: string): string =>
+  /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse('an address such as id@example.com')
+
 const ratio = (value: string): number =>
   /^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(value) ? Number(value) : refuse('a number from 0 to 1, such as 0.1')
 
@@ -145,8 +153,8 @@ export const settings = {
     [],
     'private hosts that outbound calls may reach',
   ),
-  smtp_url: secret('smtp://… or smtps://…: mail goes out through it'),
-  mail_from: setting(text, 'sender of mail'),
+  smtp_url: { ...setting(smtpUrl, 'smtp://… or smtps://…: mail goes out through it'), secret: true },
+  mail_from: setting(sender, 'sender of mail'),
   argon2_memory: withDefault(integer(19_456, 1_048_576), 19_456, 'password hashing, KiB'),
   argon2_time: withDefault(integer(2, 16), 2, 'password hashing, passes'),
   admin_client_id: withDefault(text, 'gatehouse-admin', 'first admin client'),
@@ -171,7 +179,10 @@ export const settings = {
   otel_service_name: withDefault(text, 'gatehouse', 'name of this service in traces'),
   otel_traces_sampler: withDefault(oneOf(samplers), 'parentbased_always_on', 'which requests are traced'),
   otel_traces_sampler_arg: withDefault(ratio, 1, 'share of them for the samplers named traceidratio, 0 to 1'),
-  event_retention: setting(duration, 'age at which audit events move from the database to files in data_dir; default never'),
+  event_retention: setting(
+    duration,
+    'age at which audit events move from the database to files in data_dir; default never',
+  ),
 }
 
 type Settings = typeof settings

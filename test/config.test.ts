@@ -82,6 +82,9 @@ test.each([
   [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'give both or neither'],
   [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'give all three or none'],
   [{ GATEHOUSE_MASTER_KEY: 'c2hvcnQ=' }, 'must be 32 bytes in base64'],
+  [{ GATEHOUSE_SMTP_URL: 'mail.example.com:25' }, 'smtp://host:port'],
+  [{ GATEHOUSE_SMTP_URL: 'https://mail.example.com' }, 'smtp://host:port'],
+  [{ GATEHOUSE_MAIL_FROM: 'nobody' }, 'an address such as id@example.com'],
   [{ GATEHOUSE_EVENT_RETENTION: '90' }, 'a whole number and m, h, d or w'],
   [{ GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment)'],
 ])('a wrong setting is refused in one line that says what is allowed: %o', (env, expected) => {

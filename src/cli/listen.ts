@@ -25,7 +25,8 @@ interface Listener {
 
 /**
  * The socket of the server, with the certificate of the settings. A Bun server keeps the certificate that it began with:
- * for another one a second server takes over the port, and the first answers what it has and closes. Throws ConfigError.
+ * for another one a second server takes over the port, and the first answers what it has and closes; who is amid a handshake at that
+ * moment has to try again. Throws ConfigError.
  */
 export const listen = (config: Config, log: Logger, first: Handler): Listener => {
   let handler = first
@@ -133,6 +134,9 @@ const orSay = <T>({ host, port }: Config, start: () => T): T => {
     const { code, message } = error as Error & { code?: string }
     const at = `${host.includes(':') ? `[${host}]` : host}:${port}`
     if (code === 'EADDRINUSE') throw new ConfigError(`GATEHOUSE_PORT: ${at} is in use by another program.`)
+    if (code === 'EADDRNOTAVAIL')
+      throw new ConfigError(`GATEHOUSE_HOST: ${host} is no address of this machine.`)
+    if (code === 'EACCES') throw new ConfigError(`GATEHOUSE_PORT: this user may not listen on port ${port}.`)
     throw new ConfigError(`can't listen on ${at}: ${message}`)
   }
 }

@@ -6,7 +6,7 @@ import { theServer } from '#src/directory/access.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { openInstance } from './instance.ts'
+import { openExisting } from './instance.ts'
 
 export interface UserOptions {
   config?: string
@@ -23,7 +23,7 @@ export const withInstance = async (
   action: (context: Context) => Promise<void>,
 ): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
-  const instance = await openInstance(config, pino({ level: 'silent' }))
+  const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
     await action({ ...instance, ports: {} as Ports })
   } catch (error) {

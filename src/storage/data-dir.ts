@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync } from 'node:fs'
+import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
 import { StorageError } from './errors.ts'
 
 /** Makes the data directory (mode 0700) where there is none, and says plainly when it can't be used. */
@@ -11,5 +11,14 @@ export const makeDataDir = (data_dir: string): void => {
     throw new StorageError(
       `${data_dir}: can't be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to one that is writable.`,
     )
+  }
+}
+
+/** Makes a file for its owner alone (mode 0600) where there is none. Throws StorageError when it can't be written to. */
+export const touch = (path: string): void => {
+  try {
+    closeSync(openSync(path, 'a', 0o600))
+  } catch (error) {
+    throw new StorageError(`${path}: can't be written to (${(error as NodeJS.ErrnoException).code}).`)
   }
 }

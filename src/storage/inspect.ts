@@ -4,7 +4,7 @@ import { requireOurs } from './migrate.ts'
 /** More than these would say nothing new. */
 const MOST = 20
 
-/** Totals that triggers keep, and the query that counts anew. */
+/** Totals that triggers keep, and the query that counts anew, on both engines. */
 const counted = {
   users: 'SELECT organization_id, count(*) FROM users GROUP BY organization_id',
   roles: 'SELECT organization_id, count(*) FROM roles GROUP BY organization_id',
@@ -14,6 +14,13 @@ const counted = {
   sessions: 'SELECT organization_id, count(*) FROM sessions WHERE ended_at IS NULL GROUP BY organization_id',
   organizations: "SELECT '', count(*) FROM organizations",
 }
+
+/** Queries that answer 0, and what is wrong when one does not. */
+export const totalsQueries = Object.entries(counted).map(([kind, query]) => ({
+  query: `SELECT count(*) FROM (SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0
+    EXCEPT ${query}) AS wrong`,
+  finding: `totals: the number of ${kind} is not the one that is kept`,
+}))
 
 const isDamage = (error: unknown): boolean =>
   /^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(Reflect.get(Object(error), 'code')))
@@ -34,6 +41,7 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
     }
   }
   look('header', () => requireOurs(db))
+  if (findings.length > 0) return { findings, rows }
   look('structure', () => {
     for (const [text] of db.query(`PRAGMA integrity_check(${MOST})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
@@ -50,15 +58,8 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
   })
   look('totals', () => {
     const same = db.transaction(() => {
-      for (const [kind, query] of Object.entries(counted)) {
-        const kept = db
-          .query(
-            `SELECT count(*) FROM (SELECT organization_id, total FROM counters WHERE kind = ? AND total <> 0
-             EXCEPT ${query})`,
-          )
-          .values(kind)
-        if (kept[0]?.[0] !== 0) findings.push(`totals: the number of ${kind} is not the one that is kept`)
-      }
+      for (const { query, finding } of totalsQueries)
+        if (db.query(query).values()[0]?.[0] !== 0) findings.push(finding)
     })
     same()
   })

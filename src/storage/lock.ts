@@ -1,7 +1,6 @@
 import { Database } from 'bun:sqlite'
-import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeDataDir } from './data-dir.ts'
+import { makeDataDir, touch } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
 
 export const LOCK_FILE = 'gatehouse.lock'
@@ -16,7 +15,7 @@ const held = new Set<Database>()
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
   const path = join(data_dir, LOCK_FILE)
-  closeSync(openSync(path, 'a', 0o600))
+  touch(path)
   const db = new Database(path)
   try {
     db.run('BEGIN EXCLUSIVE')

@@ -1,6 +1,5 @@
-import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeDataDir } from './data-dir.ts'
+import { makeDataDir, touch } from './data-dir.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
@@ -16,6 +15,6 @@ export const openStore = async (
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
   // SQLite gives its log the mode of the database.
-  closeSync(openSync(path, 'a', 0o600))
+  touch(path)
   return openSqlite({ path, ...options })
 }

@@ -1,7 +1,16 @@
 /** decisions.md section 7, row by row, at the executable. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '#src/lib/version.ts'
@@ -164,6 +173,11 @@ describe('a start that is refused says why in one line', () => {
   test.each<[string, Record<string, string>, string]>([
     ['an unknown name', { GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment).'],
     ['a bad value', { GATEHOUSE_PORT: 'x' }, 'GATEHOUSE_PORT: given "x"'],
+    [
+      'an address of another machine',
+      { GATEHOUSE_HOST: '192.0.2.1' },
+      'GATEHOUSE_HOST: 192.0.2.1 is no address of this machine.',
+    ],
     ['a missing file', { GATEHOUSE_CONFIG: '/nowhere.yaml' }, '/nowhere.yaml'],
     [
       'a database that cannot be reached',
@@ -201,6 +215,17 @@ describe('a start that is refused says why in one line', () => {
     const third = await gatehouse(['serve'], { GATEHOUSE_DATA_DIR: folder(), GATEHOUSE_PORT: port })
     expect(third).toMatchObject({ code: 2, stderr: expect.stringContaining(`:${port} is in use`) })
     expect(await tokenOf(remote(server).call, SECRET)).not.toBe('')
+  })
+
+  test('a database that cannot be written to', async () => {
+    const data_dir = folder()
+    mkdirSync(join(data_dir, 'gatehouse.db'))
+    writeFileSync(join(data_dir, 'master.key'), Buffer.alloc(32, 1).toString('base64'))
+    expect(await gatehouse(['serve'], { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_PORT: '0' })).toEqual({
+      code: 78,
+      stdout: '',
+      stderr: `gatehouse: ${join(data_dir, 'gatehouse.db')}: can't be written to (EISDIR).\n`,
+    })
   })
 
   test('another master key than the one that sealed the database', async () => {
@@ -351,6 +376,26 @@ describe('commands beside a running server', () => {
 })
 
 describe('commands without a server', () => {
+  test('those that need an instance make none', async () => {
+    const data_dir = join(folder(), 'none')
+    for (const args of [
+      ['user', 'link'],
+      ['user', 'unlock', 'alice'],
+      ['check'],
+      ['keys', 'list'],
+      ['export'],
+    ]) {
+      const { code, stdout, stderr } = await gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
+      expect([args, code, stdout, stderr]).toEqual([
+        args,
+        78,
+        '',
+        expect.stringContaining(`gatehouse: ${data_dir}: there is no instance here.`),
+      ])
+    }
+    expect(existsSync(data_dir)).toBe(false)
+  })
+
   test('version, help and mistakes', async () => {
     expect(await gatehouse(['version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
     const help = await gatehouse(['help'])
