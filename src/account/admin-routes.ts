@@ -5,7 +5,7 @@ import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
-import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import { enqueueMail, enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { createSignInLink } from './links.ts'
 
 const needsMail = ({ mail }: Context): void => {
@@ -42,14 +42,9 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
       context.store.write(async tx => {
         const user = await getUserToChange(tx, byCaller(caller, origin), params.user_id)
         needsMail(context)
-        const { id: user_id, organization_id, email, email_verified } = user
+        const { email, email_verified } = user
         if (email_verified) throw conflict('The address of the user is verified already.')
-        await enqueueMail(
-          context,
-          tx,
-          { kind: 'verify_email', organization_id, user_id, data: { email } },
-          origin,
-        )
+        await enqueueNotice(context, tx, 'verify_email', user, origin, { email })
       }),
   }),
   route({

@@ -77,7 +77,10 @@ export const postDownload =
     permit(person, 'profile:read')
     const { user, organization } = person
     const data = await context.store.read(async q => ({
-      user: userAnswer({ ...user, roles: await roleNames(q, user.id) }),
+      user: {
+        ...userAnswer({ ...user, roles: await roleNames(q, user.id) }),
+        ...(user.pending_email && { pending_email: user.pending_email }),
+      },
       organization: { id: organization.id, name: organization.display_name },
       factors: (await listFactors(q, user.id)).map(({ id, type, name, created_at, last_used_at }) => ({
         id,

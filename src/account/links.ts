@@ -79,7 +79,8 @@ export const createResetLink = (base: Base, { id: user_id, organization_id }: Ho
 /** Shows that the address is the user's: works once, for a day, and for this address alone. */
 export const createVerifyLink = (
   base: Base,
-  { id: user_id, organization_id, email }: Holder & Pick<UserRow, 'email'>,
+  { id: user_id, organization_id }: Holder,
+  email: string,
 ): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email })
 
 const gone = (): PageError => new PageError('link', 410)

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
-import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { translator } from '#src/http/locale.ts'
 import { viewTools } from '#src/http/page-view.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -12,24 +12,35 @@ import { openLocator } from '#src/sessions/location.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 
 /** Whom a mail is for, as things are now; undefined: nobody (any more), and nothing goes out. */
-const recipientOf = async ({ store }: Context, mail: MailRow): Promise<UserRow | undefined> => {
+const recipientOf = async (context: Context, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
-  const user = await store.read(q =>
+  const user = await context.store.read(q =>
     user_id
       ? findUser(q, organization_id, user_id)
       : findUserForLogin(q, organization_id, data.identifier ?? ''),
   )
   if (kind === 'verify_email')
-    return user && user.email === data.email && !user.email_verified ? user : undefined
+    return user?.enabled && (await isToVerify(context, user, data.email)) ? user : undefined
   if (kind !== 'reset_password') return user
   // Whoever never had a password here may get one by mail once the address is known to be theirs.
   return user?.enabled && (user.password_hash !== null || user.email_verified) ? user : undefined
 }
 
-const urlOf = (context: Context, { kind }: MailRow, user: UserRow): Promise<string> | undefined => {
-  if (kind === 'reset_password') return createResetLink(context, user)
-  return kind === 'verify_email' ? createVerifyLink(context, user) : undefined
+/** Nobody learns from the page who has an address: where another user has it, nothing comes. */
+const isToVerify = async ({ store }: Context, user: UserRow, email?: string): Promise<boolean> => {
+  if (!email) return false
+  if (user.email === email) return !user.email_verified
+  return user.pending_email === email && !(await store.read(q => takenName(q, { ...user, email })))
 }
+
+const urlOf = (context: Context, { kind, data }: MailRow, user: UserRow): Promise<string> | undefined => {
+  if (kind === 'reset_password') return createResetLink(context, user)
+  return kind === 'verify_email' ? createVerifyLink(context, user, data.email ?? '') : undefined
+}
+
+/** A name that programs would show as a link, or that carries a message, greets nobody: people choose theirs, and whom mail goes to. */
+const isBare = (name: string): boolean =>
+  name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
 const timeOf = (locale: string, ms: number): string =>
   new Intl.DateTimeFormat(locale, {
@@ -49,12 +60,14 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const tools = viewTools(locale, translator(locale))
   const locate = await openLocator(context)
   const url = await urlOf(context, mail, user)
+  const to = data.to ?? user.email
+  const name = tools.displayName(personOf(user))
   const letter = renderMail({
     kind,
     locale,
     brand: organization.display_name,
     accent: settingsOf(organization).accent_color,
-    name: tools.displayName(personOf(user)),
+    name: isBare(name) ? name : to,
     data: {
       username: user.username,
       email: user.email,
@@ -65,7 +78,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     },
     ...(url && { url }),
   })
-  await context.mail.send({ to: data.to ?? user.email, ...letter })
+  await context.mail.send({ to, ...letter })
 }
 
 /** Sends what is due in the outbox; how many rows that were. */

@@ -5,12 +5,13 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import type { AccountProfile } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
-import { AppError } from '#src/lib/app-error.ts'
+import { retryLater } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
+import { refusedEmail, sendVerification } from './verification.ts'
 
 const PAGE = '/account/profile'
 
@@ -31,7 +32,10 @@ const page = (
     {
       ...frameOf(context, call, person),
       action: PAGE,
-      ...(context.mail && !user.email_verified && { verify_action: `${PAGE}/verify` }),
+      ...(context.mail
+        ? (user.pending_email || !user.email_verified) && { verify_action: `${PAGE}/verify` }
+        : { fixed_email: user.email }),
+      ...(user.pending_email && { pending_email: user.pending_email }),
       username: user.username,
       values: { first_name: user.first_name, last_name: user.last_name, email: user.email },
       ...refused,
@@ -41,7 +45,10 @@ const page = (
   )
 }
 
-/** Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for. */
+/**
+ * Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for, and another address is
+ * theirs once they have opened the link that was sent there: until then it is no name to sign in with, and nothing else goes there.
+ */
 export const getProfile =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -61,26 +68,28 @@ export const postProfile =
     const values = {
       first_name: value('first_name'),
       last_name: value('last_name'),
-      email: value('email'),
+      email: context.mail ? value('email') : user.email,
     }
     const errors = errorsOf(values)
     if (Object.keys(errors).length > 0) return page(context, call, person, { values, errors })
-    const is_same = canonicalEmail(values.email) === canonicalEmail(user.email)
-    const change = is_same ? values : { ...values, email_verified: false }
+    const { email, ...names } = values
+    const is_same = canonicalEmail(email) === canonicalEmail(user.email)
+    const change = is_same ? values : { ...names, pending_email: email }
+    const notice = is_same ? 'saved' : 'verification_sent'
     try {
       const by = { actor: { id: user.id, email: user.email }, origin: call }
-      await updateUser(context, user.id, change, by, async tx => {
-        if (is_same) return
-        const { email } = values
-        await enqueueNotice(context, tx, 'email_changed', user, call, { email, to: user.email })
-        await enqueueNotice(context, tx, 'verify_email', user, call, { email })
+      await updateUser(context, user.id, change, by, async (tx, before, changed) => {
+        if (!changed.includes('pending_email')) return
+        const wait = await sendVerification(context, tx, before, email, call)
+        if (wait > 0) throw retryLater('rate_limited', 'Too many addresses were asked for.', wait)
+        await enqueueNotice(context, tx, 'email_change', before, call, { email })
       })
     } catch (error) {
-      const code = refusalOf(error)
+      const code = refusedEmail(error)
       if (!code) throw error
       return page(context, call, person, { values, errors: { email: code } })
     }
-    return seeOther(`${PAGE}?notice=saved`)
+    return seeOther(`${PAGE}?notice=${notice}`)
   }
 
 const errorsOf = (values: Values): Errors => {
@@ -89,11 +98,4 @@ const errorsOf = (values: Values): Errors => {
   for (const name of fields)
     if (refused.includes(name)) errors[name] = name === 'email' ? 'email' : 'too_long'
   return errors
-}
-
-/** What only the stored rows can tell, about the address. */
-const refusalOf = (error: unknown): 'taken' | 'domain' | undefined => {
-  if (!(error instanceof AppError)) return undefined
-  if (error.code === 'conflict') return 'taken'
-  return error.details?.some(({ code }) => code === 'domain_not_allowed') ? 'domain' : undefined
 }

@@ -1,52 +1,81 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { findOrganization } from '#src/directory/organizations/store.ts'
+import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { updateUser } from '#src/directory/users/service.ts'
-import { findUser } from '#src/directory/users/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { withCookies } from '#src/http/cookies.ts'
+import { loginHash, withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
+import type { VerifyEmail } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
-import { HOUR } from '#src/lib/duration.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
-import { checkThrottle, countFailure } from '#src/sign-in/throttle.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import { openForm, permit } from './person.ts'
 import type { Link } from './store.ts'
+import { refusedEmail, sendVerification } from './verification.ts'
 
-/** The user whose address the link is about; 410 page once it is no longer theirs. */
-const holderOf = async ({ store }: Context, { user_id, organization_id, email }: Link) => {
-  const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
-  const organization = await findOrganization(store, organization_id)
-  if (!user || !organization || user.email !== email) throw new PageError('link', 410)
-  return { user, organization }
+interface Holder {
+  user: UserRow
+  organization: Organization
+  /** The address is not the user's yet: it takes the place of the one that is. */
+  is_pending: boolean
 }
 
-const page = async (
+/** Whether the link still is about an address of this user. */
+const isAbout = (user: UserRow, { email }: Link): boolean =>
+  user.enabled && email !== null && (user.email === email || user.pending_email === email)
+
+/** The user whose address the link is about; 410 page once it is no longer theirs. */
+const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
+  const { user_id, organization_id } = link
+  const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
+  const organization = await findOrganization(store, organization_id)
+  if (!user || !organization || !isAbout(user, link)) throw new PageError('link', 410)
+  return { user, organization, is_pending: user.email !== link.email }
+}
+
+/** A mistyped address is somebody's: whoever gets its mail does not get the account with it. */
+const mayConfirm = async (context: Context, call: Call, { user, is_pending }: Holder): Promise<boolean> => {
+  if (!is_pending) return true
+  const hash = loginHash(context.config, call.request)
+  const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
+  return logins.some(({ user_id }) => user_id === user.id)
+}
+
+const page = (
+  context: Context,
+  call: Call,
+  { organization }: Holder,
+  data: Omit<VerifyEmail, 'brand' | 'request_id'>,
+): Response =>
+  render(
+    'verify-email',
+    { brand: brandOf(context, organization), request_id: call.request_id, ...data },
+    { locale: call.locale, status: data.error ? 400 : 200 },
+  )
+
+const askPage = async (
   context: Context,
   call: Call,
   { link, action, token, csrf_token }: LinkPage,
-  done = false,
+  holder: Holder,
+  error?: VerifyEmail['error'],
 ): Promise<Response> => {
-  const { user, organization } = await holderOf(context, link)
-  return render(
-    'verify-email',
-    {
-      brand: brandOf(context, organization),
-      request_id: call.request_id,
-      email: user.email,
-      ...(!done && { form: { action, token, csrf_token } }),
-    },
-    { locale: call.locale },
-  )
+  const { user, organization, is_pending } = holder
+  const email = link.email ?? ''
+  if (!(await mayConfirm(context, call, holder)))
+    return page(context, call, holder, { email, sign_in_url: `/account?organization=${organization.slug}` })
+  const form = { action, token, csrf_token, ...(is_pending && { username: user.username }) }
+  return page(context, call, holder, { email, form, ...(error && { error }) })
 }
 
 export const getVerifyEmail =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, 'verify_email')
-    return withCookies(await page(context, call, opened), opened.cookies)
+    const answer = await askPage(context, call, opened, await holderOf(context, opened.link))
+    return withCookies(answer, opened.cookies)
   }
 
 /** Whoever has the link has the mailbox. A form, for scanners of mail open every link. */
@@ -54,31 +83,41 @@ export const postVerifyEmail =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const opened = await openLinkForm(context, call, 'verify_email')
-    const { user } = await holderOf(context, opened.link)
+    const { link } = opened
+    const holder = await holderOf(context, link)
+    const { user, is_pending } = holder
+    if (!(await mayConfirm(context, call, holder))) return askPage(context, call, opened, holder)
+    const email = link.email ?? ''
+    const change = { ...(is_pending && { email }), email_verified: true }
     const by = { actor: { id: user.id, email: user.email }, origin: call }
-    await updateUser(context, user.id, { email_verified: true }, by, async (tx, before) => {
-      await opened.use(tx)
-      if (before.email !== opened.link.email) throw new PageError('link', 410)
-    })
-    return page(context, call, opened, true)
+    try {
+      await updateUser(context, user.id, change, by, async (tx, before) => {
+        await opened.use(tx)
+        if (!isAbout(before, link) || before.email !== user.email) throw new PageError('link', 410)
+      })
+    } catch (error) {
+      const code = refusedEmail(error)
+      if (!code) throw error
+      return askPage(context, call, opened, holder, code)
+    }
+    return page(context, call, holder, { email })
   }
 
-const OFTEN = { kind: 'window', count: 3, window: HOUR, wait: HOUR } as const
-
-/** Asks for the mail: on the own page, thrice an hour. More often nothing more goes out, and the page says the same. */
+/** The button of the own page. More often than mails go out nothing more does, and the page says the same. */
 export const postSendVerification =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form: _ } = await openForm(context, call)
+    const { person, form } = await openForm(context, call)
     permit(person, 'profile:update')
     if (!context.mail) throw new PageError('not_found', 404)
-    const { id: user_id, organization_id, email } = person.user
-    const keys = [{ key: `verify:${user_id}`, limit: OFTEN }]
-    await context.store.write(async tx => {
-      if ((await checkThrottle(context, tx, keys)) > 0) return
-      await countFailure(context, tx, keys)
-      const mail = { kind: 'verify_email', organization_id, user_id, data: { email } } as const
-      await enqueueMail(context, tx, mail, call)
-    })
+    const { user } = person
+    const by = { actor: { id: user.id, email: user.email }, origin: call }
+    if (form.has('discard')) {
+      await updateUser(context, user.id, { pending_email: null }, by)
+      return seeOther('/account/profile?notice=saved')
+    }
+    await context.store.write(tx =>
+      sendVerification(context, tx, user, user.pending_email ?? user.email, call),
+    )
     return seeOther('/account/profile?notice=verification_sent')
   }

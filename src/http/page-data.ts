@@ -78,7 +78,11 @@ export interface ResetPassword extends Common {
 /** Posts `token`; without the form it is done. */
 export interface VerifyEmail extends Common {
   email: string
-  form?: { action: string; token: string; csrf_token: string }
+  /** `username`: of the account whose address it becomes, where it is not yet. */
+  form?: { action: string; token: string; csrf_token: string; username?: string }
+  /** Instead of the form, for whoever has to be signed in first. */
+  sign_in_url?: string
+  error?: 'taken' | 'domain'
 }
 
 /** Posts `code`, `recovery_code` or `credential`: what the form of the method has. */
@@ -280,8 +284,12 @@ export interface AccountProfile extends AccountFrame {
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
+  /** Where no mail goes out nobody can show that an address is theirs: it stays. */
+  fixed_email?: string
   /** Sends the mail that shows whose address it is; there while that is not known, and where mail goes out. */
   verify_action?: string
+  /** The address that the mail goes to, if it is to become the person's; posting `discard` forgets it. */
+  pending_email?: string
   notice?: Code<'account-profile.notice.'>
 }
 

@@ -3,6 +3,7 @@ export type MailKind =
   | 'reset_password'
   | 'verify_email'
   | 'password_changed'
+  | 'email_change'
   | 'email_changed'
   | 'factor_added'
   | 'factor_removed'

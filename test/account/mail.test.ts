@@ -360,19 +360,6 @@ describe('verification', () => {
       expect((await browser.submit(page, {}, '/account/profile/verify')).status).toBe(303)
     expect(await post()).toHaveLength(3)
   })
-
-  test('a new address is to be verified, and the old one is told', async () => {
-    const { user, browser, page } = await start()
-    const email = `new.${user.email}`
-    await browser.submit(page, { email }, '/account/profile')
-    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
-      ['user.updated', { fields: ['email'] }],
-    ])
-    expect(await post()).toEqual([
-      [user.email, 'Your email address for Gatehouse was changed'],
-      [email, 'Confirm your email address for Gatehouse'],
-    ])
-  })
 })
 
 describe('notices', () => {

@@ -287,6 +287,23 @@ export const samples: Sample[] = [
     state: 'usual',
     data: { brand, email: ada.email, form: { action: '/account/verify-email', token: 't', csrf_token: 'c' } },
   },
+  {
+    page: 'verify-email',
+    state: 'change',
+    status: 400,
+    data: {
+      brand,
+      email: 'ada@new.example',
+      form: { action: '/account/verify-email', token: 't', csrf_token: 'c', username: ada.username },
+      error: 'taken',
+      request_id,
+    },
+  },
+  {
+    page: 'verify-email',
+    state: 'sign_in',
+    data: { brand, email: 'ada@new.example', sign_in_url: '/account?organization=northwind' },
+  },
   { page: 'verify-email', state: 'done', data: { brand, email: ada.email } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
   {
@@ -516,6 +533,20 @@ export const samples: Sample[] = [
   { page: 'account', state: 'usual', data: account },
   {
     page: 'account',
+    state: 'long',
+    data: {
+      ...account,
+      brand: { name: 'Rindfleischetikettierungsüberwachungsbehörde Mecklenburg-Vorpommern', logo, logo_dark },
+      user: {
+        ...account.user,
+        name: `${'n'.repeat(64)} ${'m'.repeat(64)}`,
+        email: `${'u'.repeat(64)}@${'d'.repeat(60)}.example`,
+      },
+      sessions: account.sessions.map(session => ({ ...session, client_name: 'c'.repeat(128) })),
+    },
+  },
+  {
+    page: 'account',
     state: 'identities',
     data: {
       ...account,
@@ -562,6 +593,17 @@ export const samples: Sample[] = [
   },
   {
     page: 'account-profile',
+    state: 'pending',
+    data: {
+      ...profile,
+      verify_action: '/account/profile/verify',
+      pending_email: 'ada@new.example',
+      notice: 'verification_sent',
+    },
+  },
+  { page: 'account-profile', state: 'fixed', data: { ...profile, fixed_email: ada.email } },
+  {
+    page: 'account-profile',
     state: 'refused',
     status: 400,
     data: {
@@ -600,6 +642,7 @@ export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
   password_changed: false,
+  email_change: false,
   email_changed: false,
   factor_added: false,
   factor_removed: false,

@@ -190,26 +190,40 @@ export const createUser = async (
   })
 }
 
-/** Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same write. */
+/** What a PUT may change, and the address that a user wants instead of theirs. */
+type UserChange = UpdateUser & { pending_email?: string | null }
+
+/** Another address is one that nobody has verified, unless the same change says so. */
+const isMoved = (user: UserRow, { email }: UserChange): boolean =>
+  email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
+
+/**
+ * Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same
+ * write, once it is known which fields change.
+ */
 export const updateUser = (
   context: Context,
   id: string,
-  change: UpdateUser,
+  given_change: UserChange,
   by: By,
-  also?: (tx: Transaction, before: UserRow) => Promise<void>,
+  also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
   context.store.write(async tx => {
     const user = await getUserToChange(tx, by, id)
-    await also?.(tx, user)
+    const is_moved = isMoved(user, given_change)
+    const change = is_moved ? { email_verified: false, ...given_change } : given_change
     const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
     const before = { ...user, roles: await roleNames(tx, user.id) }
-    const changed = changedFields(userAnswer(before), change)
+    const { pending_email } = user
+    const changed = changedFields({ ...userAnswer(before), pending_email }, change)
     const { allowed_domains } = settingsOf(await getOrganization(tx, user.organization_id))
+    const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
     refuse([
-      ...readOnlyProblems(changed, writable),
+      ...readOnlyProblems(changed, { ...writable, pending_email }),
       ...(roles?.problems ?? []),
-      ...(changed.includes('email') ? domainProblems(allowed_domains, change.email ?? '') : []),
+      ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
     ])
+    await also?.(tx, user, changed)
     if (changed.length === 0) return before
     const given = Object.fromEntries(changed.map(name => [name, Reflect.get(change, name)]))
     const after: UserWithRoles = { ...before, ...given, updated_at: context.clock.now() }
@@ -218,6 +232,10 @@ export const updateUser = (
     await saveUser(tx, row)
     if (roles) await replaceRoles(tx, user.id, roles.ids)
     if (changed.includes('email') || changed.includes('enabled')) await endBegun(tx, user.id)
+    if (is_moved) {
+      const { email } = row
+      await enqueueNotice(context, tx, 'email_changed', row, by.origin, { email, to: user.email })
+    }
     const fields = changed.filter(name => name !== 'enabled')
     if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
     if (changed.includes('enabled'))

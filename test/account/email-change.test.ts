@@ -1,0 +1,313 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { postMails } from '#src/account/post.ts'
+import { HOUR } from '#src/lib/duration.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { type Browser, formOf, openBrowser } from '#test/support/browser.ts'
+import { linkWith } from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+await addClient(app, 'web')
+const gone = { status: 410, heading: 'This link doesn’t work any more' }
+const ASKED = 'Your email address for Gatehouse is about to change'
+const CONFIRM = 'Confirm your email address for Gatehouse'
+const CHANGED = 'Your email address for Gatehouse was changed'
+let users = 0
+
+const post = async () => {
+  mail.clear()
+  while ((await postMails(app.context)) > 0);
+  return mail.mails.map(({ to, subject }) => [to, subject])
+}
+const linkIn = (): string => {
+  const texts = mail.mails.map(({ text }) => /http:\/\/localhost:8080(\/account\/verify-email\S+)/.exec(text))
+  return texts.find(Boolean)?.[1] ?? 'no link'
+}
+const stored = async (user: Json) => (await app.admin('GET', `/users/${user.id}`)).body
+const signedIn = async (more: Json = {}) => {
+  const user = await addUser(app, `user${++users}`, more)
+  const browser = openBrowser(app)
+  await signIn(browser, await browser.get('/account'), user.username)
+  await post()
+  await app.events()
+  return { user, browser, wanted: `new.${user.email}` }
+}
+const ask = async (browser: Browser, email: string) =>
+  browser.submit(await browser.get('/account/profile'), { email }, '/account/profile')
+const asked = async (more: Json = {}) => {
+  const person = await signedIn(more)
+  await ask(person.browser, person.wanted)
+  await post()
+  return { ...person, link: linkIn() }
+}
+const askReset = async (username: string) => {
+  const browser = openBrowser(app, { ip: `198.51.100.${users}` })
+  const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
+  await browser.submit(page, { username })
+}
+const facts = async () => (await app.events()).map(({ type, metadata }) => [type, metadata])
+
+beforeEach(async () => {
+  await post()
+  await app.events()
+  app.clock.advance(HOUR)
+})
+
+describe('another address', () => {
+  test('waits until its mailbox has answered; until then the old one is the user’s', async () => {
+    const { user, browser, wanted } = await signedIn({ email_verified: true })
+    const answer = await ask(browser, wanted)
+    expect(answer.location).toBe('/account/profile?notice=verification_sent')
+    expect(await facts()).toEqual([['user.updated', { fields: ['pending_email'] }]])
+    expect(await post()).toEqual([
+      [wanted, CONFIRM],
+      [user.email, ASKED],
+    ])
+    const link = linkIn()
+    expect((await browser.get('/account/profile')).html).toContain(`we sent to ${wanted}`)
+    expect(await stored(user)).toMatchObject({ email: user.email, email_verified: true })
+    const other = openBrowser(app)
+    expect((await signIn(other, await other.get('/account'), wanted)).status).toBe(401)
+    await askReset(wanted)
+    expect(await post()).toEqual([])
+    await askReset(user.username)
+    expect(await post()).toEqual([[user.email, 'Choose a new password for Gatehouse']])
+
+    await app.events()
+    const page = await browser.get(link)
+    expect(page.html).toContain(`the address of your account ${user.username}`)
+    expect((await browser.submit(page)).html).toContain('Your address is confirmed')
+    expect(await stored(user)).toMatchObject({ email: wanted, email_verified: true })
+    expect(await facts()).toEqual([['user.updated', { fields: ['email'] }]])
+    expect(await post()).toEqual([[user.email, CHANGED]])
+    expect(await browser.get(link)).toMatchObject(gone)
+    expect((await browser.get('/account/profile')).html).not.toContain('/account/profile/verify')
+    expect((await signIn(other, await other.get('/account'), wanted)).heading).toBe('Your account')
+  })
+
+  test('mistyped, gives whoever gets the mail nothing: it is confirmed by its owner alone', async () => {
+    const { user, browser, wanted, link } = await asked()
+    const stranger = openBrowser(app)
+    const neighbour = (await signedIn()).browser
+    for (const other of [stranger, neighbour]) {
+      const page = await other.get(link)
+      expect(page.html).toContain('Sign in to your account in this browser first')
+      expect(page.forms).toEqual([])
+      expect(page.html).not.toContain(`${user.username}?`)
+      const { fields } = formOf(await browser.get(link))
+      expect((await other.post('/account/verify-email', fields)).status).toBe(403)
+    }
+    const left = openBrowser(app)
+    left.cookies.set('gatehouse_browser_8080', browser.cookies.get('gatehouse_browser_8080') ?? '')
+    const { fields } = formOf(await browser.get(link))
+    const refused = await left.post('/account/verify-email', fields)
+    expect(refused.html).toContain('Sign in to your account in this browser first')
+    expect((await stored(user)).email).toBe(user.email)
+    await signIn(stranger, await stranger.get('/account'), user.username)
+    expect((await stranger.submit(await stranger.get(link))).html).toContain('is confirmed')
+    expect((await stored(user)).email).toBe(wanted)
+  })
+
+  test('keeps nobody from having it meanwhile', async () => {
+    const { user, browser, wanted, link } = await asked()
+    const owner = await addUser(app, 'owner', { email: wanted })
+    await app.events()
+    const refused = await browser.submit(await browser.get(link))
+    expect([refused.status, refused.html.includes('Somebody has this already')]).toEqual([400, true])
+    expect(await app.events()).toEqual([])
+    expect((await stored(user)).email).toBe(user.email)
+    await app.admin('DELETE', `/users/${owner.id}`)
+    expect((await browser.submit(await browser.get(link))).status).toBe(200)
+  })
+
+  test('O-34 that another user has gets the same answer, and no mail', async () => {
+    const { browser: first, user: other, wanted } = await signedIn()
+    const { browser } = await signedIn()
+    const free = await ask(first, wanted)
+    const taken = await ask(browser, other.email.toUpperCase())
+    expect([taken.status, taken.location]).toEqual([free.status, free.location])
+    expect((await post()).map(([, subject]) => subject)).toEqual([CONFIRM, ASKED, ASKED])
+  })
+
+  test.each([
+    [
+      'its owner chooses a new password',
+      async ({ browser }: { browser: Browser; user: Json }) => {
+        const page = await browser.get('/account/change-password')
+        const password = 'Another-horse-8'
+        await browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
+      },
+    ],
+    [
+      'an administrator sets a password',
+      ({ user }: { user: Json }) =>
+        app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD }),
+    ],
+    [
+      'all sessions are revoked',
+      ({ user }: { user: Json }) => app.admin('DELETE', `/users/${user.id}/sessions`),
+    ],
+    [
+      'the user is disabled',
+      async ({ user }: { user: Json }) => {
+        await app.admin('PUT', `/users/${user.id}`, { enabled: false })
+        await app.admin('PUT', `/users/${user.id}`, { enabled: true })
+      },
+    ],
+    [
+      'an administrator changes the address',
+      ({ user }: { user: Json }) =>
+        app.admin('PUT', `/users/${user.id}`, { email: `moved.${user.email}`, email_verified: true }),
+    ],
+    [
+      'another one is asked for',
+      async ({ browser }: { browser: Browser }) => void (await ask(browser, `other${users}@example.com`)),
+    ],
+    [
+      'its owner keeps the old one',
+      async ({ browser }: { browser: Browser }) => {
+        const page = await browser.get('/account/profile')
+        await browser.submit(page, { discard: '1' }, '/account/profile/verify')
+      },
+    ],
+  ])('is forgotten when %s', async (_, end) => {
+    const person = await asked()
+    const { user, link } = person
+    await end(person)
+    const { email } = await stored(user)
+    const browser = openBrowser(app)
+    expect(await browser.get(link)).toMatchObject(gone)
+    expect((await stored(user)).email).toBe(email)
+    expect(email).not.toBe(person.wanted)
+  })
+
+  test('is shown in the own data while it waits', async () => {
+    const { browser, wanted } = await asked()
+    const page = await browser.get('/account/data')
+    expect(
+      JSON.parse((await browser.submit(page, {}, '/account/data/download')).html).user.pending_email,
+    ).toBe(wanted)
+  })
+
+  test('O-35 thrice an hour, and not more for one mailbox, whoever asks', async () => {
+    const { browser } = await signedIn()
+    let sent = 0
+    for (let i = 0; i < 3; i++) {
+      expect((await ask(browser, `v${i}@victim.example`)).status).toBe(303)
+      sent += (await post()).length
+    }
+    expect(sent).toBe(6)
+    await app.events()
+    const refused = await ask(browser, 'v4@victim.example')
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600'])
+    await browser.submit(await browser.get('/account/profile'), {}, '/account/profile/verify')
+    expect(await app.events()).toEqual([])
+    expect(await post()).toEqual([])
+    const answers: number[] = []
+    for (let i = 0; i < 3; i++) {
+      const { browser: each } = await signedIn()
+      for (let j = 0; j < 3; j++) answers.push((await ask(each, `one+${i}${j}@victim.example`)).status)
+    }
+    expect(answers).toEqual([303, 303, 303, 303, 303, 303, 429, 429, 429])
+  })
+
+  test('three forms at once: one change, one event, one mail to each', async () => {
+    const { user, browser, wanted } = await signedIn()
+    const page = await browser.get('/account/profile')
+    const send = () => browser.submit(page, { email: wanted }, '/account/profile')
+    const answers = await Promise.all([send(), send(), send()])
+    expect(answers.map(({ status }) => status)).toEqual([303, 303, 303])
+    expect(await app.events()).toHaveLength(1)
+    expect(await post()).toEqual([
+      [wanted, CONFIRM],
+      [user.email, ASKED],
+    ])
+  })
+
+  test.each([
+    ['You won! Visit http://evil.example', 'now'],
+    ['evil.example', ''],
+    ['www.evil', 'example'],
+    ['Call', '0900 123456'],
+    ['x'.repeat(200), ''],
+  ])('a name such as %.20j greets nobody', async (first_name, last_name) => {
+    const { browser, wanted } = await signedIn({ first_name, last_name })
+    await ask(browser, wanted)
+    await post()
+    expect(mail.mails[0]?.text).toContain(`Hello ${wanted},`)
+    for (const { text, html } of mail.mails) expect(text + html).not.toMatch(/evil|0900|xxxx/)
+  })
+
+  test.each([
+    ['Dr. Ada', 'Lovelace'],
+    ['María José', 'O’Neill-Smith Jr.'],
+  ])('%j %j is greeted by name', async (first_name, last_name) => {
+    const { browser, wanted } = await signedIn({ first_name, last_name })
+    await ask(browser, wanted)
+    await post()
+    expect(mail.mails[0]?.text).toContain(`Hello ${first_name} ${last_name},`)
+  })
+})
+
+describe('an address that an administrator changes', () => {
+  test('is one that nobody has verified, and the old one is told', async () => {
+    const { user, wanted } = await signedIn({ email_verified: true })
+    const { body } = await app.admin('PUT', `/users/${user.id}`, { email: wanted })
+    expect(body).toMatchObject({ email: wanted, email_verified: false })
+    expect(await facts()).toEqual([['user.updated', { fields: ['email_verified', 'email'] }]])
+    expect(await post()).toEqual([[user.email, CHANGED]])
+  })
+
+  test('is verified where the same change says so', async () => {
+    const { user, wanted } = await signedIn()
+    const whole = await stored({ id: user.id })
+    const { body } = await app.admin('PUT', `/users/${user.id}`, { email: wanted, email_verified: true })
+    expect(body).toMatchObject({ email: wanted, email_verified: true })
+    const back = { ...body, email: whole.email }
+    expect((await app.admin('PUT', `/users/${user.id}`, back)).body.email_verified).toBe(true)
+  })
+
+  test('in other letters is the same', async () => {
+    const { user } = await signedIn({ email_verified: true })
+    const { body } = await app.admin('PUT', `/users/${user.id}`, { email: user.email.toUpperCase() })
+    expect(body.email_verified).toBe(true)
+    expect(await post()).toEqual([])
+  })
+
+  test('a PUT knows no pending address', async () => {
+    const { user } = await signedIn()
+    expect((await app.admin('PUT', `/users/${user.id}`, { pending_email: 'x@example.com' })).status).toBe(422)
+  })
+})
+
+test('a user who is disabled verifies nothing', async () => {
+  const { user } = await signedIn()
+  await app.admin('POST', `/users/${user.id}/send-verification`)
+  await post()
+  const link = linkIn()
+  const browser = openBrowser(app)
+  const page = await browser.get(link)
+  expect(page.status).toBe(200)
+  await app.admin('PUT', `/users/${user.id}`, { enabled: false })
+  await app.events()
+  expect(await browser.get(link)).toMatchObject(gone)
+  expect(await browser.submit(page)).toMatchObject(gone)
+  expect(await app.events()).toEqual([])
+})
+
+test('where no mail goes out nobody can show that an address is theirs: it stays', async () => {
+  const plain = await startApp()
+  const user = await addUser(plain, 'ada')
+  const browser = openBrowser(plain)
+  const page = await signIn(browser, await browser.get('/account/profile'), 'ada')
+  expect(page.html).toContain('Your address is ada@example.com. Only an administrator can change it.')
+  expect(Object.keys(formOf(page, '/account/profile').fields)).not.toContain('email')
+  await plain.events()
+  const change = { first_name: 'Augusta', email: 'squat@example.com' }
+  expect((await browser.submit(page, change, '/account/profile')).status).toBe(303)
+  const { body } = await plain.admin('GET', `/users/${user.id}`)
+  expect(body).toMatchObject({ first_name: 'Augusta', email: 'ada@example.com' })
+  expect((await plain.events()).map(({ metadata }) => metadata)).toEqual([{ fields: ['first_name'] }])
+})
