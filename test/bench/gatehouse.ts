@@ -4,7 +4,7 @@ import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target, USER
 
 export const EXECUTABLE = fileURLToPath(new URL('../../dist/gatehouse', import.meta.url))
 
-const paths = {
+export const paths = {
   discovery: '/.well-known/openid-configuration',
   jwks: '/.well-known/jwks.json',
   authorize: '/oauth/authorize',
@@ -18,8 +18,11 @@ const admin: BenchClient = {
   client_secret: 'a-secret-of-the-benchmark-that-is-long-enough',
 }
 
-/** The executable as it comes: nothing is set but where it lives and the secret of its first client. */
-export const startGatehouse = async (directory: string): Promise<ServerProcess> => {
+/** The executable as it comes: nothing is set but where it lives, the secret of its first client, and what `more` says. */
+export const startGatehouse = async (
+  directory: string,
+  more: Record<string, string> = {},
+): Promise<ServerProcess> => {
   const port = await freePort()
   return start({
     command: [EXECUTABLE, 'serve'],
@@ -27,6 +30,7 @@ export const startGatehouse = async (directory: string): Promise<ServerProcess> 
       GATEHOUSE_PORT: String(port),
       GATEHOUSE_DATA_DIR: directory,
       GATEHOUSE_ADMIN_CLIENT_SECRET: admin.client_secret,
+      ...more,
     },
     port,
     directory,
@@ -48,15 +52,20 @@ export const adminTokenOf = async ({ port }: ServerProcess): Promise<string> => 
   return access_token
 }
 
+/** Makes something through the admin API. */
+export const createAt =
+  ({ port }: ServerProcess, admin_token: string) =>
+  (path: string, body: Record<string, unknown>) =>
+    ask(`http://localhost:${port}/api/v1/admin${path}`, {
+      headers: { authorization: `Bearer ${admin_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+
 /** Makes user and clients through the admin API, and logs the user in. */
 export const prepareGatehouse = async (process: ServerProcess): Promise<Target> => {
   const origin = `http://localhost:${process.port}`
   const admin_token = await adminTokenOf(process)
-  const create = (path: string, body: Record<string, unknown>) =>
-    ask(`${origin}/api/v1/admin${path}`, {
-      headers: { authorization: `Bearer ${admin_token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
+  const create = createAt(process, admin_token)
   const client = async (client_id: string, more: Record<string, unknown>): Promise<BenchClient> => {
     const { client_secret = '' } = await create('/clients', {
       client_id,

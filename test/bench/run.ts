@@ -13,6 +13,7 @@ import { type Costs, type OperationRow, printOperations, printStarts, type Start
 import { benchSdk } from './sdk.ts'
 import { memoryOf, removeDirectory } from './server-process.ts'
 import { gatehouseStart, peerStart } from './start.ts'
+import { measureRefusals } from './strangers.ts'
 import { against, number } from './table.ts'
 import type { Target } from './target.ts'
 
@@ -111,6 +112,13 @@ const printRest = async (ours: Target | undefined): Promise<void> => {
   console.log(
     `\nRefresh at 8 connections under a flood of logins: p99 ${number(flooded.p99, 2)} ms, ${number(times, 1)} times ` +
       `the ${number(idle.p99, 2)} ms without (limit ${against(times, 2)}); p50 ${number(flooded.p50, 2)} and ${number(idle.p50, 2)} ms.`,
+  )
+  progress('refused logins')
+  const refusals = await measureRefusals(options.quick ? 50 : 300)
+  const times_apart = Math.max(...Object.values(refusals)) / Math.min(...Object.values(refusals))
+  const shown = Object.entries(refusals).map(([who, ms]) => `${who} ${number(ms, 2)}`)
+  console.log(
+    `A refused login, median ms: ${shown.join(', ')}; ${number((times_apart - 1) * 100, 1)} % apart (limit ${against(times_apart, 1.05)}).`,
   )
   progress('SDK')
   for (const { alg, jose, sdk, overhead } of await benchSdk())

@@ -23,16 +23,18 @@ import {
   logInTo,
   signIn,
 } from '#test/support/people.ts'
+import { redeem, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
-await addClient(app, 'web')
+const web = await addClient(app, 'web')
 await addClient(app, 'shop', { consent_required: true })
 let users = 0
 /** A code is good once: whoever needs another one waits for it. */
 const nextCode = () => app.clock.advance(30 * SECOND)
 
-const rows = <Name extends 'logins' | 'factors' | 'recovery_codes' | 'authorization_requests'>(name: Name) =>
-  app.context.store.read(async q => q.select().from(q.tables[name]))
+const rows = <Name extends 'logins' | 'sessions' | 'factors' | 'recovery_codes' | 'authorization_requests'>(
+  name: Name,
+) => app.context.store.read(async q => q.select().from(q.tables[name]))
 const loginsOf = async (user: { id: string }) =>
   (await rows('logins')).filter(({ user_id }) => user_id === user.id)
 
@@ -187,6 +189,23 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     for (const step of ['consent', 'change-password', 'enrol', 'select-account'])
       expect((await browser.get(`/oauth/${step}?request=${request}`)).heading).toBe('One more step')
     expect(answerOf(await send(browser, page, { code: codeOf(app, key) })).code).toBeString()
+  })
+
+  test('what its browser holds is no cookie of a login, no access token, no refresh token and no code', async () => {
+    const { user } = await withTotp()
+    const { browser, page } = await secondStep(user)
+    const { request = '', csrf_token = '' } = formOf(page).fields
+    const before = await rows('sessions')
+    for (const value of [...browser.cookies.values(), request, csrf_token]) {
+      const other = openBrowser(app)
+      other.cookies.set('gatehouse_login_8080', value)
+      expect(answerOf(await other.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe('login_required')
+      const userinfo = await app.call('/oauth/userinfo', { headers: { authorization: `Bearer ${value}` } })
+      expect(userinfo.status).toBe(401)
+      expect((await refresh(app, web, value)).body.error).toBe('invalid_grant')
+      expect((await redeem(app, web, value)).body.error).toBe('invalid_grant')
+    }
+    expect(await rows('sessions')).toEqual(before)
   })
 
   test('forms of later steps are refused', async () => {

@@ -1,0 +1,75 @@
+import { connect, get, header, post } from './connection.ts'
+import { adminTokenOf, createAt, paths, startGatehouse } from './gatehouse.ts'
+import { median } from './load.ts'
+import { freshDirectory, removeDirectory } from './server-process.ts'
+import { authorizePath, fillForm, REDIRECT_URI, USER } from './target.ts'
+
+/** Failures that an account has before it is made to wait. */
+const EACH = 5
+
+/** Median time, in ms, of the answer to a wrong name or password, by whom it was tried at. */
+export type Refusals = Record<'unknown' | 'wrong' | 'disabled' | 'foreign', number>
+
+/**
+ * Interleaved samples of a refused login, each from a network of its own: what somebody can measure who wants to know which
+ * names exist (checklist O-34).
+ */
+export const measureRefusals = async (rounds: number): Promise<Refusals> => {
+  const directory = await freshDirectory()
+  const server = await startGatehouse(directory, { GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1, ::1' })
+  try {
+    const create = createAt(server, await adminTokenOf(server))
+    const { id: organization_id } = await create('/organizations', { name: 'Elsewhere', slug: 'elsewhere' })
+    const person = { first_name: 'Ben', last_name: 'Ch', password: USER.password }
+    for (let i = 0; i < Math.ceil(rounds / EACH); i++)
+      for (const [kind, more] of [
+        ['wrong', {}],
+        ['disabled', { enabled: false }],
+        ['foreign', { organization_id }],
+      ] as const)
+        await create('/users', {
+          ...person,
+          ...more,
+          username: `${kind}-${i}`,
+          email: `${kind}-${i}@example.com`,
+        })
+    const client_id = 'web'
+    const grant_types = ['authorization_code']
+    const client = {
+      client_id,
+      name: client_id,
+      type: 'confidential',
+      grant_types,
+      scopes: ['openid', 'profile', 'email'],
+    }
+    await create('/clients', { ...client, redirect_uris: [REDIRECT_URI] })
+
+    const connection = await connect(server.port)
+    const page = await connection.send(get(authorizePath({ paths }, client_id)))
+    const cookie = header(page.head, 'set-cookie')?.split(';', 1)[0] ?? ''
+    const { action, fields } = fillForm(page.body)
+    const times: Record<keyof Refusals, number[]> = { unknown: [], wrong: [], disabled: [], foreign: [] }
+    const kinds = Object.keys(times) as (keyof Refusals)[]
+    let samples = 0
+    for (let round = 0; round < rounds; round++)
+      // Nobody is always the first.
+      for (const kind of [...kinds.slice(round % 4), ...kinds.slice(0, round % 4)]) {
+        const address = `10.${samples >> 16}.${(samples >> 8) & 255}.${samples++ & 255}`
+        const attempt = {
+          ...fields,
+          username: `${kind}-${Math.floor(round / EACH)}`,
+          password: 'Wrong-Horse-7-Battery',
+        }
+        const bytes = post(action, attempt, { cookie, 'x-forwarded-for': address })
+        const began = Bun.nanoseconds()
+        const { status, body } = await connection.send(bytes)
+        times[kind].push((Bun.nanoseconds() - began) / 1e6)
+        if (status !== 401) throw new Error(`Expected 401 and not ${status}:\n${body.slice(0, 1000)}`)
+      }
+    connection.close()
+    return Object.fromEntries(kinds.map(kind => [kind, median(times[kind])])) as Refusals
+  } finally {
+    await server.stop()
+    await removeDirectory(directory)
+  }
+}
