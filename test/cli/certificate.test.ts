@@ -104,6 +104,7 @@ test('files that change are enough, without a signal', async () => {
   put(await make('second'))
   // A client amid its handshake at that very moment has to try again.
   await until(async () => (await shown(server).catch(() => '')) === 'second')
+  await until(() => logged(server).length > 0)
   expect(logged(server)).toMatchObject([{ level: 30 }])
 })
 
