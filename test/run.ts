@@ -1,8 +1,15 @@
-export {}
+import { hasPostgres, startPostgres } from './support/postgres.ts'
 
-/** The whole suite: builds the executable that some tests start, runs them all, ends with a line that any CI can read. */
-const run = async (command: string[], onText: (text: string) => void = () => {}): Promise<number> => {
-  const child = Bun.spawn(command, { stdout: 'inherit', stderr: 'pipe' })
+/**
+ * The whole suite: builds the executable that some tests start, runs them all, then on PostgreSQL all that ask for a store, and
+ * ends with a line that any CI can read.
+ */
+const run = async (
+  command: string[],
+  env: Record<string, string> = {},
+  onText: (text: string) => void = () => {},
+): Promise<number> => {
+  const child = Bun.spawn(command, { stdout: 'inherit', stderr: 'pipe', env: { ...process.env, ...env } })
   for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) {
     process.stderr.write(chunk)
     onText(chunk)
@@ -10,14 +17,69 @@ const run = async (command: string[], onText: (text: string) => void = () => {})
   return child.exited
 }
 
+/** Where the tests get their store from `freshStore`, and so run on either engine. */
+const ON_BOTH = [
+  ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'mail', 'oauth'],
+  ...['operations', 'reliability', 'sessions', 'sign-in', 'storage'],
+]
+/** What is about SQLite's files, plans and locks, or starts a server of its own. */
+const SQLITE_ALONE = new Set([
+  'operations/check',
+  'reliability/backup',
+  'reliability/clock',
+  'reliability/disk',
+  'reliability/kill',
+  'reliability/power',
+  'reliability/rotation',
+  'reliability/soak',
+  'sessions/plans',
+  'storage/checkpoint',
+  'storage/group-commit',
+  'storage/lock',
+  'storage/migrate',
+  'storage/transfer',
+])
+
+const onBoth = (): string[] =>
+  [...new Bun.Glob(`{${ON_BOTH.join()}}/**/*.test.ts`).scanSync('test')]
+    .filter(path => !SQLITE_ALONE.has(path.replace('.test.ts', '')))
+    .sort()
+    .map(path => `./test/${path}`)
+
+const counts = { pass: 0, fail: 0, skip: 0 }
+const test = async (args: string[], env?: Record<string, string>): Promise<number> => {
+  let output = ''
+  const code = await run(['bun', 'test', ...args], env, text => {
+    output = (output + text).slice(-2_000)
+  })
+  for (const word of ['pass', 'fail', 'skip'] as const)
+    counts[word] += Number(new RegExp(`^\\s*(\\d+) ${word}$`, 'm').exec(output)?.[1] ?? 0)
+  return code
+}
+
+const testOnPostgres = async (): Promise<number> => {
+  if (!hasPostgres()) {
+    console.log('\nPostgreSQL is not installed (Debian: apt-get install postgresql): nothing was run on it.')
+    return process.env.CI ? 1 : 0
+  }
+  console.log('\nOnce more, on PostgreSQL:')
+  const server = startPostgres()
+  try {
+    // One round trip after the other takes longer than a call of a function.
+    return await test(['--timeout', '30000', ...onBoth()], {
+      TEST_ENGINE: 'postgres',
+      TEST_POSTGRES: server.url,
+    })
+  } finally {
+    server.remove()
+  }
+}
+
 const built = await run(['bun', 'run', 'build'])
 if (built !== 0) process.exit(built)
 
-let output = ''
-const code = await run(['bun', 'test', ...process.argv.slice(2)], text => {
-  output = (output + text).slice(-2_000)
-})
-const count = (word: string): number => Number(new RegExp(`^\\s*(\\d+) ${word}$`, 'm').exec(output)?.[1] ?? 0)
-const skipped = count('skip')
-console.log(`\n${count('pass')} passed, ${count('fail')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-process.exit(code)
+const args = process.argv.slice(2)
+const codes = [await test(args), args.length > 0 ? 0 : await testOnPostgres()]
+const skipped = counts.skip > 0 ? `, ${counts.skip} skipped` : ''
+console.log(`\n${counts.pass} passed, ${counts.fail} failed${skipped}`)
+process.exit(codes.find(code => code !== 0) ?? 0)

@@ -1,5 +1,4 @@
 /** Every admin route there is × whose resource × which permission: a route without its row here fails. */
-import { Database } from 'bun:sqlite'
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { insertFactor } from '#src/directory/users/factor-store.ts'
@@ -10,23 +9,10 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll } from '#test/support/callers.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
+import { hearStatements } from '#test/support/statements.ts'
 
 // Every statement of this file's databases leaves its text in `statements` when it runs.
-const prepare: Json = Database.prototype.prepare
-Database.prototype.prepare = function (this: Database, text: string, ...more: Json[]) {
-  const statement = prepare.call(this, text, ...more)
-  for (const name of ['all', 'values', 'run']) {
-    const execute = statement[name].bind(statement)
-    statement[name] = (...values: Json[]) => {
-      if (!text.startsWith('PRAGMA')) statements.push(text)
-      return execute(...values)
-    }
-  }
-  return statement
-}
-afterAll(() => {
-  Database.prototype.prepare = prepare
-})
+afterAll(hearStatements(text => statements.push(text)))
 
 /** What a tenant owns, by the names of path parameters. */
 interface Tenant {

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { openPostgres } from '#src/storage/postgres.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
 import type { Store } from '#src/storage/store.ts'
-import { temporaryPostgres } from './postgres.ts'
+import { fill } from '#test/bench/fill.ts'
+import { analyze, temporaryPostgres } from './postgres.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -33,19 +34,48 @@ export const isPostgres = process.env.TEST_ENGINE === 'postgres'
 /** Few: hundreds of stores may be open at once. */
 const CONNECTIONS = 3
 
+const newStore = async (): Promise<Store & { path: string }> => {
+  if (!isPostgres) {
+    const path = await temporaryDatabase()
+    return { ...(await openSqlite({ path })), path }
+  }
+  const { url, drop } = await temporaryPostgres()
+  const store = await openPostgres({ url, connections: CONNECTIONS })
+  return { ...store, path: url, close: () => store.close().then(drop) }
+}
+
 /** A store on a database of its own, closed when the test, or the file, that asked for it is over. */
 export const freshStore = async (): Promise<Store & { path: string }> => {
-  if (isPostgres) {
-    const { url, drop } = await temporaryPostgres()
-    const store = await openPostgres({ url, connections: CONNECTIONS })
-    afterAll(async () => {
-      await store.close()
-      await drop()
-    })
-    return { ...store, path: url }
-  }
-  const path = await temporaryDatabase()
-  const store = await openSqlite({ path })
+  const store = await newStore()
   afterAll(() => store.close())
-  return { ...store, path }
+  return store
+}
+
+/** A second store on the database of another: what another copy of the server has, or the same after a restart. */
+export const openBeside = (path: string): Promise<Store> =>
+  isPostgres ? openPostgres({ url: path, connections: CONNECTIONS }) : openSqlite({ path })
+
+/** A store with so many users and events (test/bench/fill.ts), for the caller to close. */
+export const filledStore = async (users: number, events: number): Promise<Store & { path: string }> => {
+  const path = await temporaryDatabase()
+  fill(path, users, events)
+  if (!isPostgres) return { ...(await openSqlite({ path })), path }
+  const source = await openSqlite({ path })
+  const store = await newStore()
+  const { counters: _, ...tables } = await store.read(async q => q.tables)
+  for (const name of Object.keys(tables) as (keyof typeof tables)[]) {
+    const rows: object[] = await source.read(q => q.select().from(q.tables[name] as typeof q.tables.users))
+    for (let start = 0; start < rows.length; start += 1000) {
+      // What triggers count begins at nothing.
+      const some = rows.slice(start, start + 1000).map(row => ({
+        ...row,
+        ...('user_count' in row && { user_count: 0 }),
+        ...('member_count' in row && { member_count: 0 }),
+      }))
+      await store.write(tx => tx.insert(tx.tables[name] as typeof tx.tables.users).values(some as never))
+    }
+  }
+  await source.close()
+  await analyze(store.path)
+  return store
 }

@@ -3,12 +3,12 @@ import { pino } from 'pino'
 import { createApp } from '#src/app.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { openSqlite } from '#src/storage/sqlite.ts'
 import { encode, ordinary, type Said } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+import { openBeside } from '#test/support/store.ts'
 import {
   addSaml,
   arrive,
@@ -226,7 +226,7 @@ describe('people whom the provider sends of its own accord', () => {
     const encoded = unasked('open')
     expect((await drop(encoded)).status).toBe(200)
     const { path } = app.context.store as typeof app.context.store & { path: string }
-    const store = await openSqlite({ path })
+    const store = await openBeside(path)
     const again = await createApp({ ...app.context, store })
     const restarted = {
       ...app,

@@ -1,0 +1,97 @@
+import { Database } from 'bun:sqlite'
+import { SQL } from 'bun'
+import { PgDeleteBase, PgDialect, PgInsertBase, PgSelectBase, PgUpdateBase } from 'drizzle-orm/pg-core'
+import { PgCountBuilder } from 'drizzle-orm/pg-core/query-builders/count'
+import type { Json } from './app.ts'
+import { isPostgres } from './store.ts'
+
+/** Gives `hear` the text of every statement that a store runs from now on, until the function that this gives is called. */
+export const hearStatements = (hear: (text: string) => void): (() => void) =>
+  isPostgres ? hearPostgres(hear) : hearSqlite(hear)
+
+const hearSqlite = (hear: (text: string) => void): (() => void) => {
+  const prepare: Json = Database.prototype.prepare
+  Database.prototype.prepare = function (this: Database, text: string, ...more: Json[]) {
+    const statement = prepare.call(this, text, ...more)
+    for (const name of ['all', 'values', 'run']) {
+      const execute = statement[name].bind(statement)
+      statement[name] = (...values: Json[]) => {
+        if (!text.startsWith('PRAGMA')) hear(text)
+        return execute(...values)
+      }
+    }
+    return statement
+  }
+  return () => {
+    Database.prototype.prepare = prepare
+  }
+}
+
+const hearPostgres = (hear: (text: string) => void): (() => void) => {
+  const builders: Json[] = [PgSelectBase, PgInsertBase, PgUpdateBase, PgDeleteBase].map(of => of.prototype)
+  const originals = builders.map(prototype => prototype._prepare)
+  builders.forEach((prototype, i) => {
+    prototype._prepare = function (this: Json, ...args: Json[]) {
+      const { sql } = this.toSQL()
+      const prepared = originals[i].apply(this, args)
+      const { execute } = prepared
+      prepared.execute = (...values: Json[]) => {
+        hear(sql)
+        return execute(...values)
+      }
+      return prepared
+    }
+  })
+  const counts: Json = PgCountBuilder.prototype
+  const { then } = counts
+  // biome-ignore lint/suspicious/noThenProperty: drizzle's own, put in its place again
+  counts.then = function (this: Json, ...args: Json[]) {
+    hear(new PgDialect().sqlToQuery(this.sql).sql)
+    return then.apply(this, args)
+  }
+  return () => {
+    builders.forEach((prototype, i) => {
+      prototype._prepare = originals[i]
+    })
+    // biome-ignore lint/suspicious/noThenProperty: see above
+    counts.then = then
+  }
+}
+
+interface Plan {
+  text: string
+  /** In the engine's own words, outermost first. */
+  steps: { isOutermost: boolean; detail: string }[]
+}
+
+/** How the engine would run these statements, whatever their parameters are. */
+export const plansOf = async (path: string, texts: string[]): Promise<Plan[]> => {
+  if (!isPostgres) {
+    using db = new Database(path, { readonly: true })
+    return texts.map(text => ({
+      text,
+      steps: db
+        .query<{ parent: number; detail: string }, []>(`EXPLAIN QUERY PLAN ${text}`)
+        .all()
+        .map(({ parent, detail }) => ({ isOutermost: parent === 0, detail })),
+    }))
+  }
+  const sql = new SQL({ url: path, max: 1 })
+  await sql.unsafe("SET enable_seqscan = off; SET plan_cache_mode = 'force_generic_plan'")
+  const plans: Plan[] = []
+  for (const text of texts) {
+    const parameters = new Set(text.match(/\$\d+/g)).size
+    const values = parameters > 0 ? `(${Array(parameters).fill('NULL').join()})` : ''
+    await sql.unsafe(`PREPARE asked AS ${text}`)
+    const rows: Json[] = await sql.unsafe(`EXPLAIN (COSTS OFF) EXECUTE asked${values}`)
+    await sql.unsafe('DEALLOCATE asked')
+    const lines: string[] = rows.map(row => row['QUERY PLAN'])
+    const steps = lines.map(line => ({
+      isOutermost: /^(Limit|Sort| {2}-> {2}Sort)/.test(line),
+      detail: line.trim(),
+    }))
+    plans.push({ text, steps })
+  }
+  await sql.close()
+  return plans
+}
