@@ -1,14 +1,20 @@
 import { statSync } from 'node:fs'
 import { loadConfig } from '#src/config.ts'
 import { backUp } from '#src/storage/backup.ts'
+import { toFile } from '#src/storage/transfer.ts'
 import { requireDatabase } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
-/** A whole, verified copy of the database in one file, while the server runs. The master key is not in it. */
-export const backup = (file: string, options: { config?: string }): void => {
+/** A whole, verified copy of the database in one file of SQLite, on either engine, while the server runs. The master key is not in it. */
+export const backup = async (file: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
-  const database = requireDatabase(config)
-  stage(`copying and verifying ${size(statSync(database).size)}`)
-  const { bytes, rows } = backUp(database, file)
+  const { bytes, rows } = config.database_url
+    ? await toFile(config.database_url, file, { online: true, told: stage })
+    : await backUpFile(requireDatabase(config), file)
   console.log(`${file}: ${sum(rows)} rows, ${size(bytes)}, verified. Keep the master key too, elsewhere.`)
+}
+
+const backUpFile = (database: string, file: string) => {
+  stage(`copying and verifying ${size(statSync(database).size)}`)
+  return backUp(database, file)
 }

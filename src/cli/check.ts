@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { inspect } from '#src/storage/inspect.ts'
+import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
@@ -11,10 +12,12 @@ export const check = async (options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const findings: string[] = []
   stage('reading the database')
-  const inspected = lookAt(requireDatabase(config))
+  const { database_url } = config
+  const inspected = database_url ? await inspectPostgres(database_url) : lookAt(requireDatabase(config))
   findings.push(...inspected.findings)
   if (findings.length === 0) {
-    console.log(`database  ${sum(inspected.rows)} rows: structure, references and totals hold`)
+    const held = database_url ? 'totals hold' : 'structure, references and totals hold'
+    console.log(`database  ${sum(inspected.rows)} rows: ${held}`)
     const instance = await openExisting(config, pino({ level: 'silent' }))
     try {
       stage('opening the keys')

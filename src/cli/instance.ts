@@ -99,11 +99,7 @@ export const openExisting = async (config: Config, log: Logger): Promise<Omit<Co
 }
 
 /** The path of the database file; throws StorageError when there is none. */
-export const requireDatabase = ({ data_dir, database_url }: Config): string => {
-  if (database_url)
-    throw new StorageError(
-      'This command is for SQLite, and GATEHOUSE_DATABASE_URL names PostgreSQL: use its own tools (pg_dump, pg_restore).',
-    )
+export const requireDatabase = ({ data_dir }: Config): string => {
   const path = join(data_dir, DATABASE_FILE)
   if (existsSync(path)) return path
   throw new StorageError(

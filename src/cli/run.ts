@@ -171,6 +171,11 @@ const program = (): Command => {
       (await import('./restore.ts')).restore(file, { ...gatehouse.opts(), ...options }),
     )
   gatehouse
+    .command('migrate-to')
+    .argument('<to>', 'postgres://user:password@host/database, or sqlite for the way back')
+    .description('copy everything to the other engine and verify it there; the server must be stopped')
+    .action(async to => (await import('./migrate-to.ts')).migrateTo(to, gatehouse.opts()))
+  gatehouse
     .command('check')
     .description('read the whole database and open every key; exit 1 when anything is damaged')
     .action(async () => (await import('./check.ts')).check(gatehouse.opts()))

@@ -21,10 +21,6 @@ const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '
 export const scheduledBackup = async ({ config, store, clock, log }: Context): Promise<void> => {
   const { backup_interval, backup_keep } = await store.read(readSettings)
   if (backup_interval === null) return
-  if (store.engine !== 'sqlite')
-    throw new Error(
-      'backup_interval is for SQLite: back PostgreSQL up with its own tools, and set it to null',
-    )
   const folder = resolve(config.data_dir, 'backups')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const made = () => readdirSync(folder).filter(isBackup).sort()
@@ -32,7 +28,10 @@ export const scheduledBackup = async ({ config, store, clock, log }: Context): P
   if ((made().at(-1) ?? '') > nameAt(now - (parseDuration(backup_interval) ?? 0))) return
   const file = join(folder, nameAt(now))
   const child = Bun.spawn([...program, 'backup', file], {
-    env: { GATEHOUSE_DATA_DIR: resolve(config.data_dir) },
+    env: {
+      GATEHOUSE_DATA_DIR: resolve(config.data_dir),
+      ...(config.database_url && { GATEHOUSE_DATABASE_URL: config.database_url }),
+    },
     stdout: 'ignore',
     stderr: 'pipe',
   })

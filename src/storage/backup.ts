@@ -34,8 +34,8 @@ const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
 }
 
-/** Opens, reads and judges a copy; throws a StorageError when it is no whole database of ours. */
-const verify = (path: string): Copied => {
+/** Opens, reads and judges a database file; throws a StorageError when it is no whole one of ours. */
+export const verify = (path: string): Copied => {
   using db = new Database(path, { readwrite: true })
   const { findings, rows } = inspect(db)
   if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`, 1)
@@ -43,30 +43,35 @@ const verify = (path: string): Copied => {
 }
 
 /**
- * Copies the database at `source` to `target` while others write to it: one state, with all that was committed before.
- * The copy is verified and appears under its name only when it is whole. Throws StorageError.
+ * Makes the database file `target`, which nobody but its owner reads at any moment: `fill` writes it under another name,
+ * and it appears under its own once it is verified and whole. Throws StorageError.
  */
-export const backUp = (source: string, target: string): Copied => {
+export const makeFile = async (target: string, fill: (partial: string) => Promise<void>): Promise<Copied> => {
   if (existsSync(target)) throw new StorageError(`${target} exists: choose another name.`, 1)
   const partial = `${target}.partial`
   try {
     remove(partial)
-    // VACUUM writes into an empty file as well: nobody else may read it at any moment.
     closeSync(openSync(partial, 'wx', 0o600))
-    using db = new Database(source, { readonly: true })
-    db.run('PRAGMA busy_timeout = 5000')
-    db.run('VACUUM INTO ?', [partial])
+    await fill(partial)
     const copied = verify(partial)
     sync(partial)
     renameSync(partial, target)
     sync(dirname(target))
     return copied
   } catch (error) {
-    rmSync(partial, { force: true })
+    remove(partial)
     if (error instanceof StorageError) throw error
     throw new StorageError(`${target} cannot be written: ${reasonOf(error)}.`, 1)
   }
 }
+
+/** Copies the database at `source` while others write to it: one state, with all that was committed before. Throws StorageError. */
+export const backUp = (source: string, target: string): Promise<Copied> =>
+  makeFile(target, async partial => {
+    using db = new Database(source, { readonly: true })
+    db.run('PRAGMA busy_timeout = 5000')
+    db.run('VACUUM INTO ?', [partial])
+  })
 
 /** All that is committed goes into the file itself, so that its log can be removed. A damaged one is lost anyway. */
 const settle = (path: string): void => {
@@ -77,15 +82,14 @@ const settle = (path: string): void => {
 }
 
 /**
- * Puts the copy `source` in the place of the database at `target`, brought up to this version. `accept` sees the copy
- * before anything is replaced, and throws when it must not be. Callers hold the instance lock. Throws StorageError.
+ * A verified copy at `partial` of the backup `source`, brought up to this version, for as long as `use` runs. Throws
+ * StorageError.
  */
-export const restore = async (
+export const withBackup = async <T>(
   source: string,
-  target: string,
-  accept: (path: string) => Promise<void>,
-): Promise<Copied> => {
-  const partial = `${target}.partial`
+  partial: string,
+  use: (copied: Copied) => Promise<T>,
+): Promise<T> => {
   try {
     remove(partial)
     copyFileSync(source, partial)
@@ -94,6 +98,26 @@ export const restore = async (
       using db = new Database(partial, { readwrite: true })
       migrate(db)
     }
+    return await use(copied)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${reasonOf(error)}.`, 1)
+    throw new StorageError(error.message.replaceAll(partial, source), error.exit_code)
+  } finally {
+    remove(partial)
+  }
+}
+
+/**
+ * Puts the copy `source` in the place of the database at `target`. `accept` sees the copy before anything is replaced, and
+ * throws when it must not be. Callers hold the instance lock. Throws StorageError.
+ */
+export const restore = (
+  source: string,
+  target: string,
+  accept: (path: string) => Promise<void>,
+): Promise<Copied> => {
+  const partial = `${target}.partial`
+  return withBackup(source, partial, async copied => {
     await accept(partial)
     sync(partial)
     if (existsSync(target)) settle(target)
@@ -101,9 +125,5 @@ export const restore = async (
     renameSync(partial, target)
     sync(dirname(target))
     return copied
-  } catch (error) {
-    remove(partial)
-    if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${reasonOf(error)}.`, 1)
-    throw new StorageError(error.message.replaceAll(partial, source), error.exit_code)
-  }
+  })
 }

@@ -1,0 +1,49 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadConfig } from '#src/config.ts'
+import { verify } from '#src/storage/backup.ts'
+import { StorageError } from '#src/storage/errors.ts'
+import { lockInstance } from '#src/storage/lock.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
+import { toFile, toPostgres } from '#src/storage/transfer.ts'
+import { requireDatabase } from './instance.ts'
+import { stage, sum } from './progress.ts'
+
+/** Copies a whole instance to the other engine and verifies it there; no server may run. What was copied stays as it is. */
+export const migrateTo = async (to: string, options: { config?: string }): Promise<void> => {
+  const { config } = loadConfig(process.env, options.config)
+  const { data_dir, database_url } = config
+  const unlock = lockInstance(data_dir)
+  try {
+    if (to === 'sqlite') {
+      if (!database_url)
+        throw new StorageError(
+          'GATEHOUSE_DATABASE_URL: names no PostgreSQL database, so this instance is in SQLite already.',
+          2,
+        )
+      const file = join(data_dir, DATABASE_FILE)
+      if (existsSync(file)) throw new StorageError(`${file} exists: move it away first.`, 1)
+      const { rows } = await toFile(database_url, file, { online: false, told: stage })
+      console.log(`${file}: ${sum(rows)} rows, verified. PostgreSQL keeps its copy.`)
+      console.log('next      take GATEHOUSE_DATABASE_URL out of the settings and start the server')
+      return
+    }
+    if (!/^postgres(ql)?:/.test(to))
+      throw new StorageError(`migrate-to takes postgres://user:password@host/database, or sqlite.`, 2)
+    if (database_url)
+      throw new StorageError(
+        'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` leads on from there.',
+        2,
+      )
+    const file = requireDatabase(config)
+    stage('reading the database')
+    verify(file)
+    const rows = await toPostgres(file, to, { replace: false, told: stage })
+    console.log(`${sum(rows)} rows copied, verified. ${file} stays as it is.`)
+    console.log(
+      'next      set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server',
+    )
+  } finally {
+    unlock()
+  }
+}

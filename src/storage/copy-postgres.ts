@@ -1,0 +1,103 @@
+import type { ReservedSQL } from 'bun'
+import { type CopiedRow, copiedTables, type Side } from './copy.ts'
+import { StorageError } from './errors.ts'
+import { connectTo, parseUrl, refusal, requireServer } from './postgres-connect.ts'
+import { migratePostgres } from './postgres-migrate.ts'
+
+/** Rows that are held in memory at once. */
+const BATCH = 500
+
+const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
+
+/** One connection within a transaction; written to, its database has all tables and no rows. */
+export const postgresSide = (connection: ReservedSQL): Side => ({
+  read: async function* ({ name, columns, key }) {
+    const names = quoted(columns.map(column => column.name))
+    await connection.unsafe(
+      `DECLARE copied NO SCROLL CURSOR FOR
+       SELECT to_json(found)::text AS row FROM (SELECT ${names} FROM "${name}" ORDER BY ${quoted(key)}) AS found`,
+    )
+    for (;;) {
+      const rows: { row: string }[] = await connection.unsafe(`FETCH ${BATCH} FROM copied`)
+      yield rows.map(({ row }): CopiedRow => JSON.parse(row))
+      if (rows.length < BATCH) break
+    }
+    await connection.unsafe('CLOSE copied')
+  },
+  write: async ({ name, columns }, rows) => {
+    const names = quoted(columns.map(column => column.name))
+    await connection.unsafe(
+      `INSERT INTO "${name}" (${names})
+       SELECT ${names} FROM json_populate_recordset(NULL::"${name}", $1::text::json)`,
+      [JSON.stringify(rows)],
+    )
+  },
+})
+
+/** The numbers that are given next lie beyond those that came. */
+export const advanceSequences = async (connection: ReservedSQL): Promise<void> => {
+  for (const { name, columns } of copiedTables)
+    for (const column of columns) {
+      const [sequence] = await connection.unsafe('SELECT pg_get_serial_sequence($1, $2) AS name', [
+        name,
+        column.name,
+      ])
+      if (sequence.name)
+        await connection.unsafe(
+          `SELECT setval('${sequence.name}', coalesce(max("${column.name}"), 1), max("${column.name}") IS NOT NULL) FROM "${name}"`,
+        )
+    }
+}
+
+/** All rows go, and what triggers keep of them. */
+export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
+  const names = copiedTables.map(({ name }) => name).filter(name => name !== 'counters')
+  await connection.unsafe(`TRUNCATE ${quoted([...names, 'counter_slots'])}`)
+  await connection.unsafe(`INSERT INTO counter_slots VALUES ('organizations', '', -1, 0)`)
+}
+
+/**
+ * Runs `body` in one transaction on the database of the URL, its tables made when `migrate` says so, and commits unless it
+ * throws. Throws StorageError, without user and password of the URL.
+ */
+export const inPostgres = async <T>(
+  url: string,
+  { migrate, mode }: { migrate: boolean; mode: 'READ ONLY' | 'READ WRITE' },
+  body: (connection: ReservedSQL, where: string) => Promise<T>,
+): Promise<T> => {
+  const parsed = parseUrl(url)
+  const sql = connectTo(parsed, 1, { statement_timeout: 0, idle_in_transaction_session_timeout: 0 })
+  try {
+    await requireServer(sql, parsed.where)
+    await migratePostgres(sql, parsed.where, { apply: migrate })
+    const connection = await sql.reserve()
+    try {
+      await connection.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`)
+      const result = await body(connection, parsed.where)
+      await connection.unsafe('COMMIT')
+      return result
+    } catch (error) {
+      await connection.unsafe('ROLLBACK').catch(() => {})
+      throw error
+    } finally {
+      connection.release()
+    }
+  } catch (error) {
+    throw refusal(error, parsed.where)
+  } finally {
+    await sql.close()
+  }
+}
+
+/** Throws StorageError while a server, or another command, is connected to the database. */
+export const requireAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
+  const [others] = await connection.unsafe(
+    `SELECT count(*)::int AS count FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'gatehouse' AND pid <> pg_backend_pid()`,
+  )
+  if (others.count > 0)
+    throw new StorageError(
+      `${where} is in use by a Gatehouse server (${others.count} connections): stop every copy first.`,
+      75,
+    )
+}

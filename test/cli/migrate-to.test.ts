@@ -1,0 +1,111 @@
+/** An instance moves to PostgreSQL and back at the executable, and is backed up there. */
+import { afterAll, expect } from 'bun:test'
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { testWith } from '#test/support/debian.ts'
+import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+
+const testOnPostgres = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const stop = async (server: Running): Promise<void> => {
+  server.signal('SIGTERM')
+  await server.exited
+}
+const addRole = (server: Running, name: string) =>
+  server.admin('POST', '/roles', { name, description: '', permissions: [] })
+const roleNames = async (server: Running): Promise<string[]> =>
+  (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
+
+testOnPostgres(
+  'to PostgreSQL, backed up and restored there, and back to SQLite',
+  async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const run = (env: Record<string, string>, ...args: string[]) =>
+      gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, ...env })
+    const { url, drop } = await temporaryPostgres(true)
+    const on = { GATEHOUSE_DATABASE_URL: url }
+
+    const first = await serveExecutable({}, data_dir)
+    await addRole(first, 'before')
+    expect(await run({}, 'migrate-to', url)).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('in use by another Gatehouse server'),
+    })
+    await stop(first)
+    const moved = await run({}, 'migrate-to', url)
+    expect(moved).toMatchObject({ code: 0, stderr: '' })
+    expect(moved.stdout).toContain('rows copied, verified')
+    expect(moved.stdout).not.toContain(url)
+
+    const second = await serveExecutable(on, data_dir)
+    expect(await roleNames(second)).toContain('before')
+    const backup = join(folder, 'backup.db')
+    expect(await run(on, 'backup', backup)).toMatchObject({ code: 0, stderr: '' })
+    await addRole(second, 'after-the-backup')
+    expect((await run(on, 'restore', backup, '--force')).code).toBe(75)
+    await stop(second)
+    expect(await run(on, 'restore', backup)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('restore --force'),
+    })
+    expect(await run(on, 'restore', backup, '--force')).toMatchObject({ code: 0, stderr: '' })
+    const checked = await run(on, 'check')
+    expect(checked).toMatchObject({ code: 0, stderr: '' })
+    expect(checked.stdout).toContain('totals hold')
+
+    expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('move it away first'),
+    })
+    renameSync(join(data_dir, 'gatehouse.db'), join(data_dir, 'old.db'))
+    expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({ code: 0, stderr: '' })
+    const third = await serveExecutable({}, data_dir)
+    const names = await roleNames(third)
+    expect(names).toContain('before')
+    expect(names).not.toContain('after-the-backup')
+    await stop(third)
+    expect((await run({}, 'check')).code).toBe(0)
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
+  'what cannot be moved says why in one line, and leaves no file',
+  async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const run = (env: Record<string, string>, ...args: string[]) =>
+      gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, ...env })
+    const { url, drop } = await temporaryPostgres(true)
+    await stop(await serveExecutable({}, data_dir))
+    const secret = url.replace('gatehouse@', 'gatehouse:hidden-word@')
+    const cases: [string[], Record<string, string>, number, string][] = [
+      [['migrate-to', 'elsewhere'], {}, 2, 'takes postgres://'],
+      [['migrate-to', 'sqlite'], {}, 2, 'in SQLite already'],
+      [['migrate-to', url], { GATEHOUSE_DATABASE_URL: url }, 2, 'names PostgreSQL already'],
+      [['migrate-to', `${secret}_missing`], {}, 78, 'there is no such database'],
+      [['migrate-to', 'postgres://u:hidden-word@127.0.0.1:1/db'], {}, 75, 'nothing answers there'],
+      [
+        ['backup', join(folder, 'none.db')],
+        { GATEHOUSE_DATABASE_URL: url },
+        78,
+        'no instance of this version',
+      ],
+    ]
+    for (const [args, env, code, text] of cases) {
+      const finished = await run(env, ...args)
+      expect({ args, code: finished.code }).toEqual({ args, code })
+      expect(finished.stderr).toContain(text)
+      expect(finished.stderr.trim().split('\n')).toHaveLength(1)
+      expect(finished.stderr).not.toContain('hidden-word')
+    }
+    expect(existsSync(join(folder, 'none.db'))).toBeFalse()
+    expect(existsSync(join(folder, 'none.db.partial'))).toBeFalse()
+    await drop()
+  },
+  60_000,
+)

@@ -1,0 +1,238 @@
+/** From one engine to the other and back: nothing is lost, and the tokens, passwords and marks of before still count. */
+import { Database } from 'bun:sqlite'
+import { describe, expect } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { createApp } from '#src/app.ts'
+import { checkEvents, checkKeys } from '#src/operations/check.ts'
+import { copiedTables } from '#src/storage/copy.ts'
+import { sqliteSide } from '#src/storage/copy-sqlite.ts'
+import { inspect } from '#src/storage/inspect.ts'
+import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
+import { openPostgres } from '#src/storage/postgres.ts'
+import { openSqlite } from '#src/storage/sqlite.ts'
+import { toFile, toPostgres } from '#src/storage/transfer.ts'
+import { fill } from '#test/bench/fill.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { testWith } from '#test/support/debian.ts'
+import { addClient, addUser, logInTo } from '#test/support/people.ts'
+import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { temporaryDatabase } from '#test/support/store.ts'
+import { bearer, get, grantTokens, refresh } from '#test/support/tokens.ts'
+import { walkEveryFlow } from '#test/support/walk.ts'
+
+const testOnBoth = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+let made = 0
+const newFile = (): string => join(folder, `${++made}.db`)
+const told = (): void => {}
+
+const rowsOf = (path: string): Record<string, unknown[]> => {
+  using db = new Database(path, { readonly: true })
+  const { read } = sqliteSide(db)
+  return Object.fromEntries(
+    copiedTables.map(table => [table.name, [...(read(table) as Iterable<[]>)].flat()]),
+  )
+}
+
+/** What has been walked through, with a session that is still open. */
+const lived = async () => {
+  const app = await startApp()
+  await walkEveryFlow(app)
+  const client = await addClient(app, 'moved')
+  const user = await addUser(app, 'mover')
+  return { app, client, tokens: await grantTokens(app, client, user, { scope: 'openid offline_access' }) }
+}
+/** A row with awkward values in each table that the walk leaves empty: it would prove nothing. */
+const inventRows = async (path: string): Promise<void> => {
+  using db = new Database(path)
+  const side = sqliteSide(db)
+  const idOf = (table: string): string => String(db.query(`SELECT id FROM "${table}"`).values()[0]?.[0])
+  const values: Record<string, boolean | number | string> = {
+    SQLiteBoolean: true,
+    SQLiteInteger: 2 ** 52 + 1,
+    SQLiteBlobBuffer: '\\x00ff0a5c',
+  }
+  for (const table of copiedTables) {
+    if (db.query(`SELECT 1 FROM "${table.name}"`).values().length > 0) continue
+    const row = Object.fromEntries(
+      table.columns.map(({ name, columnType }) => [
+        name,
+        values[columnType] ?? '["Zoë 日本\\u2028\\\\",\n"🦊"]',
+      ]),
+    )
+    const parents = { user_id: 'users', group_id: 'groups', role_id: 'roles' }
+    for (const [name, parent] of Object.entries(parents)) if (name in row) row[name] = idOf(parent)
+    if ('member_count' in row) row.member_count = 0
+    await side.write(table, [row])
+  }
+}
+const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
+
+describe('from SQLite to PostgreSQL', () => {
+  testOnBoth(
+    'and back: every row of every table is as it was',
+    async () => {
+      const { app } = await lived()
+      await inventRows(pathOf(app))
+      const { url, drop } = await temporaryPostgres(true)
+      const rows = await toPostgres(pathOf(app), url, { replace: false, told })
+      expect(rows.users).toBeGreaterThan(1)
+      expect(rows.events).toBeGreaterThan(20)
+      const back = newFile()
+      await toFile(url, back, { online: false, told })
+      const before = rowsOf(pathOf(app))
+      expect(rowsOf(back)).toEqual(before)
+      expect(Object.values(before).filter(rows => rows.length === 0)).toEqual([])
+      using db = new Database(back)
+      expect(inspect(db).findings).toEqual([])
+      await drop()
+    },
+    30_000,
+  )
+
+  testOnBoth('tokens, passwords, sessions and the marks of events go on', async () => {
+    const { app, client, tokens } = await lived()
+    const { url, drop } = await temporaryPostgres(true)
+    await toPostgres(pathOf(app), url, { replace: false, told })
+    const store = await openPostgres({ url, connections: 2 })
+    const moved = await createApp({ ...app.context, store })
+    const there = {
+      ...moved,
+      clock: app.clock,
+      call: (path: string, init?: RequestInit) =>
+        moved.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init })),
+    } as TestApp
+    expect((await get(there, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(200)
+    const renewed = await refresh(there, client, tokens.refresh_token)
+    expect(renewed.status).toBe(200)
+    expect((await refresh(there, client, tokens.refresh_token)).body.error).toBe('invalid_grant')
+    expect((await logInTo(openBrowser(there), 'moved', 'mover')).code).toBeString()
+    expect((await checkEvents({ ...app.context, store })).findings).toEqual([])
+    expect((await checkKeys({ ...app.context, store })).findings).toEqual([])
+    expect((await inspectPostgres(url)).findings).toEqual([])
+    await store.close()
+    await drop()
+  })
+
+  testOnBoth(
+    'thousands of rows come in the same order with the same totals',
+    async () => {
+      const path = await temporaryDatabase()
+      fill(path, 3_000, 4_000)
+      const { url, drop } = await temporaryPostgres()
+      const rows = await toPostgres(path, url, { replace: false, told })
+      expect(rows.users).toBe(3_000)
+      const back = newFile()
+      await toFile(url, back, { online: false, told })
+      expect(Bun.deepEquals(rowsOf(back), rowsOf(path))).toBeTrue()
+      await drop()
+    },
+    30_000,
+  )
+
+  testOnBoth('an instance that is there stays, unless it is to be replaced', async () => {
+    const [one, other] = [await startApp(), await startApp()]
+    await addUser(one, 'only-one')
+    await addUser(other, 'only-other')
+    const { url, drop } = await temporaryPostgres()
+    await toPostgres(pathOf(one), url, { replace: false, told })
+    await expect(toPostgres(pathOf(other), url, { replace: false, told })).rejects.toThrow(
+      'has an instance already',
+    )
+    const kept = newFile()
+    await toFile(url, kept, { online: false, told })
+    expect(rowsOf(kept)).toEqual(rowsOf(pathOf(one)))
+    await toPostgres(pathOf(other), url, { replace: true, told })
+    const replaced = newFile()
+    await toFile(url, replaced, { online: false, told })
+    expect(rowsOf(replaced)).toEqual(rowsOf(pathOf(other)))
+    await drop()
+  })
+
+  testOnBoth('nothing is copied while a server is connected, but for a backup', async () => {
+    const app = await startApp()
+    const { url, drop } = await temporaryPostgres()
+    const server = await openPostgres({ url, connections: 1 })
+    const inUse = { exit_code: 75, message: expect.stringContaining('stop every copy first') }
+    await expect(toPostgres(pathOf(app), url, { replace: true, told })).rejects.toMatchObject(inUse)
+    const file = newFile()
+    await expect(toFile(url, file, { online: false, told })).rejects.toMatchObject(inUse)
+    expect(existsSync(file)).toBeFalse()
+    await toFile(url, file, { online: true, told })
+    expect(existsSync(file)).toBeTrue()
+    await server.close()
+    await drop()
+  })
+
+  testOnBoth('what is not the same afterwards undoes all of it', async () => {
+    const app = await startApp()
+    const { url, drop } = await temporaryPostgres()
+    const sql = new SQL({ url, max: 1 })
+    await sql.unsafe(`CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN NEW.name = NEW.name || '!'; RETURN NEW; END $$`)
+    await sql.unsafe('CREATE TRIGGER spoil BEFORE INSERT ON roles FOR EACH ROW EXECUTE FUNCTION spoil()')
+    await expect(toPostgres(pathOf(app), url, { replace: false, told })).rejects.toMatchObject({
+      exit_code: 1,
+      message: expect.stringContaining('The copy of roles is not what was read'),
+    })
+    const [left] = await sql.unsafe('SELECT count(*)::int AS users FROM organizations')
+    expect(left.users).toBe(0)
+    await sql.close()
+    await drop()
+  })
+})
+
+describe('R-13 a backup of PostgreSQL', () => {
+  testOnBoth(
+    'has one state of it while others write, and is the file that SQLite starts with',
+    async () => {
+      const app = await startApp()
+      const { url, drop } = await temporaryPostgres()
+      await toPostgres(pathOf(app), url, { replace: false, told })
+      const store = await openPostgres({ url, connections: 3 })
+      const moved = await createApp({ ...app.context, store })
+      const addRole = (name: string) =>
+        store.write(async tx => {
+          const now = app.clock.now()
+          const organization_id = 'org_default' as const
+          const permissions: string[] = []
+          const row = { organization_id, permissions, created_at: now, updated_at: now }
+          await tx.insert(tx.tables.roles).values([
+            { id: `role_${name}_a`, name: `${name}-a`, ...row },
+            { id: `role_${name}_b`, name: `${name}-b`, ...row },
+          ])
+        })
+      let writing = true
+      let acknowledged = 0
+      const writer = (async () => {
+        for (; writing; acknowledged++) await addRole(`n${acknowledged}`)
+      })()
+      for (let round = 0; round < 3; round++) {
+        const [file, before] = [newFile(), acknowledged]
+        await toFile(url, file, { online: true, told })
+        using db = new Database(file)
+        expect(inspect(db).findings).toEqual([])
+        const [[a, b]] = db
+          .query(
+            "SELECT count(*) FILTER (WHERE name LIKE 'n%-a'), count(*) FILTER (WHERE name LIKE 'n%-b') FROM roles",
+          )
+          .values() as [[number, number]]
+        expect(a).toBe(b)
+        expect(a).toBeGreaterThanOrEqual(before)
+        const restored = await openSqlite({ path: file })
+        expect((await checkKeys({ ...app.context, store: restored })).findings).toEqual([])
+        await restored.close()
+      }
+      writing = false
+      await writer
+      await moved.context.store.close()
+      await drop()
+    },
+    30_000,
+  )
+})
