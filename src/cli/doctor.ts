@@ -1,12 +1,14 @@
-import { readFileSync, statfsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { latestEvent } from '#src/audit/store.ts'
 import { type Config, loadConfig } from '#src/config.ts'
 import { usedThemes } from '#src/directory/organizations/store.ts'
 import { checkThemes } from '#src/http/themes.ts'
+import { DAY } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
+import { readCertificate } from './certificate.ts'
 import { checkFiles } from './config-check.ts'
 import { MASTER_KEY_FILE, openExisting } from './instance.ts'
 
@@ -20,7 +22,9 @@ const warn = (text: string): Finding => ({ state: 'warn', text })
 const fail = (text: string): Finding => ({ state: 'fail', text })
 
 const PATIENCE = 5_000
-const MB = 2 ** 20
+const GB = 1e9
+/** Certificates are mostly renewed a month before their end. */
+const CERTIFICATE_LEFT = 14 * DAY
 /** Clocks that differ by more break logins at providers, and tokens here. */
 const SKEW = 5_000
 
@@ -55,8 +59,8 @@ const database: Look = async config => {
 
 const disk: Look = ({ data_dir }) => {
   const { bavail, bsize } = statfsSync(data_dir)
-  const free = Math.floor((bavail * bsize) / MB)
-  return (free < 100 ? fail : free < 1_000 ? warn : ok)(`${free} MiB are free for ${data_dir}`)
+  const free = (bavail * bsize) / GB
+  return (free < 0.1 ? fail : free < 1 ? warn : ok)(`${free.toFixed(1)} GB are free for ${data_dir}`)
 }
 
 const sockets: Look = () => {
@@ -70,9 +74,21 @@ const scheme: Look = config => {
     return ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
       ? ok('plain http, on this machine alone')
       : warn(`${config.url}: without https passwords and tokens travel in the clear`)
-  return config.tls_cert || config.trusted_proxies.length > 0
-    ? ok(`https ends ${config.tls_cert ? 'here' : 'at a trusted proxy'}`)
+  const certificate = readCertificate(config)
+  if (certificate) {
+    const left = certificate.runs_out - Date.now()
+    const until = `https ends here; the certificate is good until ${iso(certificate.runs_out)}`
+    return left < 0 ? fail(until) : left < CERTIFICATE_LEFT ? warn(until) : ok(until)
+  }
+  return config.trusted_proxies.length > 0
+    ? ok('https ends at a trusted proxy')
     : warn('https ends at a proxy, but trusted_proxies is empty: every client seems to have its address')
+}
+
+/** Why another machine could not be talked to, in a word. */
+const reasonOf = (error: unknown): string => {
+  const { code, name, message } = error as Error & { code?: string }
+  return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
 }
 
 const address: Look = async ({ url }) => {
@@ -80,9 +96,13 @@ const address: Look = async ({ url }) => {
   const answer = await fetch(`${url}/.well-known/openid-configuration`, {
     signal: AbortSignal.timeout(PATIENCE),
     redirect: 'manual',
-  })
-  const { issuer } = (await answer.json()) as { issuer?: unknown }
-  if (issuer !== url) return fail(`${url} is answered by another server: its issuer is ${String(issuer)}`)
+  }).catch(reasonOf)
+  if (typeof answer === 'string') return fail(`${url} cannot be reached (${answer}): is the server running?`)
+  const { issuer } = ((await answer.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
+  if (issuer !== url)
+    return fail(
+      `${url} is answered by another server: ${issuer === undefined ? `status ${answer.status}` : `its issuer is ${String(issuer)}`}`,
+    )
   const skew = Math.abs(Date.parse(answer.headers.get('date') ?? '') - asked)
   return skew > SKEW + 1_000
     ? warn(`${url} answers, with a clock that differs by ${Math.round(skew / 1_000)} s`)
@@ -92,7 +112,12 @@ const address: Look = async ({ url }) => {
 const mail: Look = async ({ smtp_url, mail_from }) => {
   if (!smtp_url) return warn('no smtp_url: nobody can be sent a mail')
   const { createTransport } = await import('nodemailer')
-  await createTransport({ url: smtp_url, connectionTimeout: PATIENCE, greetingTimeout: PATIENCE }).verify()
+  const transport = createTransport({ url: smtp_url, connectionTimeout: PATIENCE, greetingTimeout: PATIENCE })
+  const refused = await transport.verify().then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
+  if (refused) return fail(`the mail server of smtp_url does not take us (${refused})`)
   return mail_from ? ok('the mail server takes our mail') : warn('no mail_from: mail has no sender')
 }
 
@@ -106,14 +131,18 @@ const themes: Look = async config => {
   }
 }
 
+/** Where there is no instance, what is looked for in it would only fail the same way again. */
+const ofInstance: ReadonlySet<string> = new Set(['modes', 'themes', 'disk'])
 const looks: Record<string, Look> = { files, modes, database, themes, disk, sockets, scheme, address, mail }
 
 /** Looks at what `serve` depends on, a line each; exit code 1 when something does not work. */
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadConfig(process.env, options.config)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)
+  const isThere = config.database_url || existsSync(join(config.data_dir, DATABASE_FILE))
   let failed = 0
   for (const [name, look] of Object.entries(looks)) {
+    if (!isThere && ofInstance.has(name)) continue
     const { state, text } = await settle(look, config)
     if (state === 'fail') failed++
     console.log(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
