@@ -7,6 +7,7 @@ import type { Call } from '#src/http/call.ts'
 import { browserHash, cookieNames, setCookie } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
+import { conflict } from '#src/lib/app-error.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
@@ -55,14 +56,15 @@ type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
  * The address where a user who is locked out chooses a new password: works once, for 30 minutes. Whoever has it can be that user: it
- * is recorded who made it.
+ * is recorded who made it. 409 for a disabled user, whom it would not let in.
  */
 export const createSignInLink = async (
   context: Context,
   tx: Transaction,
-  user: Holder,
+  user: Holder & Pick<UserRow, 'enabled'>,
   { caller, ...by }: By,
 ): Promise<string> => {
+  if (!user.enabled) throw conflict('The user is disabled.')
   const { id: user_id, organization_id } = user
   await recordFactors(context, tx, user, by, {
     type: 'user.updated',

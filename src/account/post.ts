@@ -11,6 +11,10 @@ import { personOf } from '#src/oauth/step-pages.ts'
 import { openLocator } from '#src/sessions/location.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 
+/** Whoever never had a password here may get one by mail once the address is known to be theirs. */
+export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
+  enabled && (password_hash !== null || email_verified)
+
 /** Whom a mail is for, as things are now; undefined: nobody (any more), and nothing goes out. */
 const recipientOf = async (context: Context, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
@@ -22,8 +26,7 @@ const recipientOf = async (context: Context, mail: MailRow): Promise<UserRow | u
   if (kind === 'verify_email')
     return user?.enabled && (await isToVerify(context, user, data.email)) ? user : undefined
   if (kind !== 'reset_password') return user
-  // Whoever never had a password here may get one by mail once the address is known to be theirs.
-  return user?.enabled && (user.password_hash !== null || user.email_verified) ? user : undefined
+  return user && mayReset(user) ? user : undefined
 }
 
 /** Nobody learns from the page who has an address: where another user has it, nothing comes. */

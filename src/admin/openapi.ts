@@ -93,7 +93,10 @@ const operation = (route: AdminRoute): Json => {
         }),
       },
       ...Object.fromEntries(
-        statusesOf(route).map(status => [status, { description: meanings[status], content: errorContent }]),
+        statusesOf(route).map(status => {
+          const description = (status === 409 && route.conflict) || meanings[status]
+          return [status, { description, content: errorContent }]
+        }),
       ),
     },
   }

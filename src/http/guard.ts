@@ -30,6 +30,8 @@ export interface AdminRoute {
   answer?: z.ZodType
   /** Further error statuses beside those that every route has (400, 401, 403, 413, 415, 422 as they apply). */
   errors?: (404 | 409)[]
+  /** What the 409 means, where it is not about what is stored. */
+  conflict?: string
   handle(input: RouteInput): Promise<unknown>
 }
 

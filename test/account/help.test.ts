@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { postMails } from '#src/account/post.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -135,7 +136,7 @@ describe('mail on request', () => {
     return mail.mails.map(({ to, subject }) => [to, subject])
   }
 
-  test('goes to the user; nothing else is recorded', async () => {
+  test('goes to the user, and is recorded: who asked for it', async () => {
     const user = await addUser(app, 'far')
     await sent()
     await app.events()
@@ -145,9 +146,53 @@ describe('mail on request', () => {
       ['far@example.com', 'Choose a new password for Gatehouse'],
       ['far@example.com', 'Confirm your email address for Gatehouse'],
     ])
+    expect(
+      (await app.events()).map(({ type, actor_id, target_id, metadata }) => [
+        type,
+        actor_id,
+        target_id,
+        metadata,
+      ]),
+    ).toEqual([
+      ['user.updated', 'gatehouse-admin', user.id, { fields: ['password_reset_mail'] }],
+      ['user.updated', 'gatehouse-admin', user.id, { fields: ['verification_mail'] }],
+    ])
+  })
+
+  test('is a conflict that says why where nothing would come of it', async () => {
+    const disabled = await addUser(app, 'disabled', { enabled: false })
+    const verified = await addUser(app, 'verified', { email_verified: true })
+    const unknown = await addUser(app, 'unknown')
+    await app.context.store.write(tx =>
+      tx.update(tx.tables.users).set({ password_hash: null }).where(eq(tx.tables.users.id, unknown.id)),
+    )
+    await sent()
+    await app.events()
+    for (const [user, path, why] of [
+      [disabled, 'send-password-reset', 'The user is disabled.'],
+      [disabled, 'send-verification', 'The user is disabled.'],
+      [disabled, 'sign-in-link', 'The user is disabled.'],
+      [verified, 'send-verification', 'The address of the user is verified already.'],
+      [unknown, 'send-password-reset', 'The user has no password, and the address is not verified.'],
+    ]) {
+      const { status, body } = await app.admin('POST', `/users/${user.id}/${path}`)
+      expect([status, body.error_description]).toEqual([409, why])
+    }
+    expect(await sent()).toEqual([])
     expect(await app.events()).toEqual([])
-    await app.admin('PUT', `/users/${user.id}`, { email_verified: true })
-    expect((await app.admin('POST', `/users/${user.id}/send-verification`)).status).toBe(409)
+    await app.admin('PUT', `/users/${unknown.id}`, { email_verified: true })
+    expect((await app.admin('POST', `/users/${unknown.id}/send-password-reset`)).status).toBe(204)
+    expect((await sent())[0]?.[0]).toBe('unknown@example.com')
+  })
+
+  test('the API description says what that conflict is about', async () => {
+    const answer = await app.call('/api/v1/openapi.json')
+    const { paths } = (await answer.json()) as Json
+    const conflictOf = (path: string) =>
+      paths[`/api/v1/admin/users/{user_id}/${path}`].post.responses['409'].description
+    for (const path of ['send-password-reset', 'send-verification'])
+      expect(conflictOf(path)).toContain('sends no mail')
+    expect(conflictOf('sign-in-link')).toBe('The user is disabled.')
   })
 
   test('is a conflict where no mail goes out', async () => {
