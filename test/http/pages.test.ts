@@ -213,7 +213,7 @@ describe('forms', () => {
     const ids = elements.flatMap(({ attributes }) =>
       attributes.name === 'session_id' ? [attributes.value] : [],
     )
-    expect(ids).toEqual(['sess_1', 'sess_2', 'sess_3', 'sess_4'])
+    expect(ids).toEqual(['sess_1', 'sess_5', 'sess_2', 'sess_3', 'sess_4'])
   })
 })
 
