@@ -41,11 +41,11 @@ export const organizationOf = async ({ store }: Context, slug: string): Promise<
   return organization
 }
 
-/** By user name or e-mail address within the organization, or by id. */
+/** By id, or by user name or e-mail address within the organization: a user name may begin as ids do. */
 export const userNamed = async (context: Context, name: string, slug: string): Promise<UserRow> => {
   const { id } = await organizationOf(context, slug)
-  const user = await context.store.read(q =>
-    name.startsWith('usr_') ? findUser(q, undefined, name) : findUserForLogin(q, id, name),
+  const user = await context.store.read(
+    async q => (await findUser(q, undefined, name)) ?? findUserForLogin(q, id, name),
   )
   if (!user)
     throw new Error(`no such user in the organization "${slug}" (name one of another with --organization)`)

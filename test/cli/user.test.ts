@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
 
 let server: Running & AsyncDisposable
@@ -50,6 +53,43 @@ test('refusals are one line and name the field', async () => {
   }
 }, 60_000)
 
+test('a link is recorded, and made for nobody who is disabled', async () => {
+  const { id } = await find('ada')
+  expect((await user(['link', 'ada'])).code).toBe(0)
+  const recorded = (await server.admin('GET', `/events?target_id=${id}&type=user.updated`)).body.data
+  expect(recorded.map(({ metadata }: { metadata: unknown }) => metadata)).toEqual([
+    { fields: ['sign_in_link'] },
+    { fields: ['sign_in_link'] },
+  ])
+  await user(['create', 'off', '--email', 'off@example.com'])
+  await server.admin('PUT', `/users/${(await find('off')).id}`, { enabled: false })
+  const { code, stdout, stderr } = await user(['link', 'off'])
+  expect([code, stdout, stderr]).toEqual([1, '', 'gatehouse: The user is disabled.\n'])
+}, 30_000)
+
+test('a user name may begin as ids do', async () => {
+  expect((await user(['create', 'usr_odd', '--email', 'odd@example.com'])).code).toBe(0)
+  expect((await user(['unlock', 'usr_odd'])).stdout).toBe('usr_odd may try again at once\n')
+}, 30_000)
+
+test('in a directory without an instance they say so, and make none', async () => {
+  const empty = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const data_dir = join(empty, 'data')
+  const commands = [
+    ['link'],
+    ['link', 'ada'],
+    ['create', 'ada', '--email', 'a@example.com'],
+    ['unlock', 'ada'],
+  ]
+  for (const args of commands) {
+    const { code, stdout, stderr } = await gatehouse(['user', ...args], { GATEHOUSE_DATA_DIR: data_dir })
+    expect([args.join(' '), code, stdout]).toEqual([args.join(' '), 78, ''])
+    expect(stderr).toContain('there is no instance here')
+  }
+  expect(existsSync(data_dir)).toBe(false)
+  rmSync(empty, { recursive: true })
+}, 30_000)
+
 test('password, unlock and reset-mfa work beside the server, by name, address or id', async () => {
   const { id } = await find('ada')
   const changed = await user(['password', 'ada@example.com', '--temporary'], 'Another-horse-8\n')
@@ -59,6 +99,8 @@ test('password, unlock and reset-mfa work beside the server, by name, address or
   const { body } = await server.admin('GET', `/events?target_id=${id}`)
   expect(body.data.map(({ type, actor_id }: { type: string; actor_id: null }) => [type, actor_id])).toEqual([
     ['user.password_reset', null],
+    ['user.updated', null],
+    ['user.updated', null],
     ['user.created', null],
   ])
 }, 30_000)
