@@ -341,9 +341,9 @@ describe('among 25,000 users', () => {
       expect([text, scans]).toEqual([text, []])
       // A sort below the top is allowed where few matches of a search are fetched.
       const sorts = steps.filter(
-        ({ isOutermost, detail }) => !isOutermost && /TEMP B-TREE FOR ORDER BY|Sort$/.test(detail),
+        ({ isOutermost, detail }) => !isOutermost && /TEMP B-TREE FOR ORDER BY/.test(detail),
       )
-      expect([text, /users_search|AS matches/.test(text) ? [] : sorts]).toEqual([text, []])
+      expect([text, text.includes('users_search') ? [] : sorts]).toEqual([text, []])
     }
   })
 })

@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { isUniqueViolation } from '#src/storage/errors.ts'
+import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import { freshStore, openBeside } from '#test/support/store.ts'
+
+// What every engine keeps: test/run.ts runs this file on each.
+
+const put = async (tx: Transaction, name: string, value: unknown = name) => {
+  await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })
+}
+
+const names = async (q: Queries) => (await q.select().from(q.tables.settings)).map(row => row.name).sort()
+
+const unavailable = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
+
+test('an answered write is committed: whoever opens the database anew reads it', async () => {
+  const store = await freshStore()
+  await store.write(tx => put(tx, 'a'))
+  expect(await store.read(names)).toEqual(['a'])
+  const beside = await openBeside(store.path)
+  expect(await beside.read(names)).toEqual(['a'])
+  await beside.close()
+})
+
+test('a read sees nothing of a write that has not been committed', async () => {
+  const store = await freshStore()
+  const seen = await store.write(async tx => {
+    await put(tx, 'a')
+    return { inside: await names(tx), outside: await store.read(names) }
+  })
+  expect(seen).toEqual({ inside: ['a'], outside: [] })
+})
+
+test('a body that throws undoes itself alone', async () => {
+  const store = await freshStore()
+  const [before, refused, after] = await Promise.allSettled([
+    store.write(tx => put(tx, 'before')),
+    store.write(async tx => {
+      await put(tx, 'half')
+      throw new RangeError('no')
+    }),
+    store.write(tx => put(tx, 'after')),
+  ])
+  expect([before.status, refused.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(refused).toMatchObject({ reason: new RangeError('no') })
+  expect(await store.read(names)).toEqual(['after', 'before'])
+})
+
+test('a unique violation that nobody catches is known as one', async () => {
+  const store = await freshStore()
+  const write = store.write(async tx => {
+    await put(tx, 'a')
+    await put(tx, 'a')
+  })
+  expect(isUniqueViolation(await write.catch(error => error))).toBe(true)
+  expect(await store.read(names)).toEqual([])
+})
+
+test('what is nested undoes itself alone, and the rest of the body goes on', async () => {
+  const store = await freshStore()
+  await store.write(async tx => {
+    await put(tx, 'a')
+    const refused = tx.nested(async () => {
+      await put(tx, 'half')
+      await tx.nested(() => put(tx, 'inner'))
+      await put(tx, 'a')
+    })
+    expect(isUniqueViolation(await refused.catch(error => error))).toBe(true)
+    expect(await tx.nested(() => put(tx, 'b').then(() => 'done'))).toBe('done')
+  })
+  expect(await store.read(names)).toEqual(['a', 'b'])
+})
+
+test('effects come once, after the commit, and never of a body that threw', async () => {
+  const store = await freshStore()
+  const seen: unknown[] = []
+  await store.write(async tx => {
+    await put(tx, 'a')
+    tx.after(() => seen.push('a'))
+    expect(seen).toEqual([])
+  })
+  const refused = store.write(async tx => {
+    tx.after(() => seen.push('never'))
+    throw new RangeError('no')
+  })
+  await expect(refused).rejects.toThrow('no')
+  expect(seen).toEqual(['a'])
+})
+
+test('a transaction is of no use after its body', async () => {
+  const store = await freshStore()
+  const tx = await store.write(async tx => tx)
+  await expect(put(tx, 'late')).rejects.toMatchObject(unavailable)
+  expect(await store.read(names)).toEqual([])
+})
+
+test('topics are told after the commit, before its writer goes on, and not of a body that threw', async () => {
+  const store = await freshStore()
+  const told = new Set<Topic>()
+  store.onChange(topics => {
+    for (const topic of topics ?? []) told.add(topic)
+  })
+  await store.write(async tx => {
+    tx.changed('roles')
+    expect(told.size).toBe(0)
+  })
+  expect([...told]).toEqual(['roles'])
+  const refused = store.write(async tx => {
+    tx.changed('keys')
+    throw new RangeError('no')
+  })
+  await expect(refused).rejects.toThrow('no')
+  expect([...told]).toEqual(['roles'])
+})
+
+test('fifty writes at once that build on what they read: as if one came after the other', async () => {
+  const store = await freshStore()
+  const { settings } = await store.read(async q => q.tables)
+  await store.write(tx => put(tx, 'n', 0))
+  const add = (tx: Transaction) => async () => {
+    const [row] = await tx.select().from(settings).where(eq(settings.name, 'n'))
+    await tx
+      .update(settings)
+      .set({ value: Number(row?.value) + 1 })
+      .where(eq(settings.name, 'n'))
+  }
+  await Promise.all(Array.from({ length: 50 }, () => store.write(tx => add(tx)())))
+  const [row] = await store.read(q => q.select().from(settings))
+  expect(row?.value).toBe(50)
+})
+
+test('of fifty that look first and then put, one has put', async () => {
+  const store = await freshStore()
+  const first = async (tx: Transaction) => {
+    if ((await names(tx)).length > 0) return false
+    await put(tx, crypto.randomUUID())
+    return true
+  }
+  const done = await Promise.all(Array.from({ length: 50 }, () => store.write(first)))
+  expect(done.filter(Boolean)).toHaveLength(1)
+  expect(await store.read(names)).toHaveLength(1)
+})
+
+test('a store that is closed answers what it has begun and refuses more', async () => {
+  const store = await freshStore()
+  const beside = await openBeside(store.path)
+  const last = beside.write(tx => put(tx, 'a'))
+  await beside.close()
+  await last
+  await expect(beside.write(tx => put(tx, 'b'))).rejects.toMatchObject(unavailable)
+  expect(await store.read(names)).toEqual(['a'])
+})
+
+describe('text', () => {
+  test.each([
+    '',
+    "'; DROP TABLE users; --",
+    '\\',
+    '%_',
+    'é\u0301 😀 \u{10ffff}',
+    '\x01\x7f',
+    ' a ',
+    'x'.repeat(100_000),
+  ])('comes back as it went in: %j', async value => {
+    const store = await freshStore()
+    await store.write(tx => put(tx, value.slice(0, 300), { value, nested: [value, null, 1.5, true] }))
+    const [row] = await store.read(q => q.select().from(q.tables.settings))
+    expect(row).toMatchObject({
+      name: value.slice(0, 300),
+      value: { value, nested: [value, null, 1.5, true] },
+    })
+  })
+
+  test('sorts by its code points, whatever the language of the machine is', async () => {
+    const store = await freshStore()
+    const all = ['a', 'B', 'Z', 'b', 'ä', 'é', 'z', '~', '1', '\u{1f600}', '\ufb01']
+    await store.write(async tx => {
+      for (const name of all) await put(tx, name)
+    })
+    const rows = await store.read(q => q.select().from(q.tables.settings).orderBy(q.tables.settings.name))
+    const points = (text: string) => Buffer.from(text)
+    expect(rows.map(({ name }) => name)).toEqual(all.toSorted((a, b) => points(a).compare(points(b))))
+  })
+})
+
+test('one at a time has the turn of a name, and others have theirs', async () => {
+  const store = await freshStore()
+  expect(await store.exclusively('sweep', async () => 'done')).toBe('done')
+  const failed = store.exclusively('sweep', async () => {
+    throw new RangeError('no')
+  })
+  await expect(failed).rejects.toThrow('no')
+  const inside = await store.exclusively('sweep', () => store.exclusively('other', async () => 'both'))
+  expect(inside).toBe('both')
+  expect(await store.exclusively('sweep', async () => 'again', 'wait')).toBe('again')
+})
+
+test('numbers up to 2^53, counts and sums are numbers', async () => {
+  const store = await freshStore()
+  const { settings } = await store.read(async q => q.tables)
+  const updated_at = Number.MAX_SAFE_INTEGER
+  await store.write(tx => tx.insert(settings).values({ name: 'n', value: 1, updated_at }))
+  expect(await store.read(q => q.select().from(settings))).toEqual([{ name: 'n', value: 1, updated_at }])
+  expect(await store.read(q => q.$count(settings))).toBe(1)
+})
