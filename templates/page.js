@@ -11,15 +11,38 @@ for (const button of document.querySelectorAll('.reveal')) {
   input.form.addEventListener('submit', () => show(false))
 }
 
+// The JSON of https://www.w3.org/TR/webauthn-3/ by hand: browsers had passkeys for years before they had its parse and toJSON.
+const bytesOf = text =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), letter => letter.charCodeAt(0))
+const textOf = bytes =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+const parseOptions = json => {
+  const { user, allowCredentials, excludeCredentials, ...options } = JSON.parse(json)
+  const named = credential => ({ ...credential, id: bytesOf(credential.id) })
+  return {
+    ...options,
+    challenge: bytesOf(options.challenge),
+    ...(user && { user: named(user) }),
+    ...(allowCredentials && { allowCredentials: allowCredentials.map(named) }),
+    ...(excludeCredentials && { excludeCredentials: excludeCredentials.map(named) }),
+  }
+}
+const answerOf = ({ id, type, response }) => {
+  const answer = { transports: response.getTransports?.() }
+  for (const part of ['clientDataJSON', 'attestationObject', 'authenticatorData', 'signature', 'userHandle'])
+    if (response[part]) answer[part] = textOf(response[part])
+  return JSON.stringify({ id, rawId: id, type, response: answer, clientExtensionResults: {} })
+}
+
 // Forms that a passkey answers: the credential is asked for when they are sent, or as soon as one is picked from the autofill.
 const passkeys = globalThis.PublicKeyCredential
-if (passkeys?.parseRequestOptionsFromJSON)
+if (passkeys)
   for (const form of document.querySelectorAll('form[data-passkey]')) {
     const { passkey: act, options, autofill } = form.dataset
-    const isCreating = act === 'create'
-    const publicKey = isCreating
-      ? passkeys.parseCreationOptionsFromJSON(JSON.parse(options))
-      : passkeys.parseRequestOptionsFromJSON(JSON.parse(options))
+    const publicKey = parseOptions(options)
     const part = name => form.querySelector(`[data-passkey-${name}]`)
     let asking
     const ask = async mediation => {
@@ -30,7 +53,7 @@ if (passkeys?.parseRequestOptionsFromJSON)
         signal: asking.signal,
         ...(mediation && { mediation }),
       })
-      form.elements.credential.value = JSON.stringify(credential)
+      form.elements.credential.value = answerOf(credential)
       form.submit()
     }
     form.querySelector('button').hidden = false

@@ -80,6 +80,14 @@ export const accountRequest = (
   ...own,
 })
 
+/** How the handle of a login begins that no client asked for: it still says where to start again when nothing else does. */
+const ownHandle = /^own-([a-z0-9-]+)-[\w-]{43}$/
+
+const startOf = (handle: string): { retry_url?: string } => {
+  const slug = ownHandle.exec(handle)?.[1]
+  return slug === undefined ? {} : { retry_url: `/account?organization=${slug}` }
+}
+
 /** Stores a flow for this browser, which gets its cookie now if it has none. */
 export const storeFlow = async (
   context: Context,
@@ -87,7 +95,7 @@ export const storeFlow = async (
   flow: Flow,
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
   takeAllowance(context, call)
-  const handle = newSecret()
+  const handle = flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
   const known = browserHash(context.config, call.request)
   const fresh = newSecret()
   const now = context.clock.now()
@@ -118,7 +126,7 @@ export const findFlow = async (context: Context, { call }: Visitor, handle: stri
     (await context.store.read(q =>
       findPending(q, { request_hash: hashSecret(handle), browser_hash, now: context.clock.now() }),
     ))
-  if (!pending) throw new PageError('expired', 400)
+  if (!pending) throw new PageError('expired', 400, startOf(handle))
   call.ui_locales = pending.request.ui_locales
   return { ...(await flowOf(context, pending.request)), pending, handle }
 }

@@ -5,11 +5,12 @@ import { advance, decide } from './advance.ts'
 import { openStep } from './flow.ts'
 import { updatePending } from './store.ts'
 
-/** The account picker: `login` is one of those that it offered, or `other`. */
+/** The account picker: `login` is one of those that it offered, or `other`. Whoever comes back to it picks anew. */
 export const postSelectAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow, form } = await openStep(context, call, 'select_account')
+    const { visitor, flow: opened, form } = await openStep(context, call, 'select_account')
+    const flow = { ...opened, pending: { ...opened.pending, login_id: null, selected: false, proof: null } }
     const next = await decide(context, visitor, flow)
     if (next.step !== 'select_account') throw new PageError('expired', 400)
     const picked = form.get('login')

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import { MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { linkWith } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -80,6 +82,23 @@ describe('GET /account', () => {
         metadata: { client_id: '', grant_type: '', session_id: '' },
       },
     ])
+  })
+
+  test.each([['default'], ['acme']])('a sign-in page of %s that ran out leads to a new one', async slug => {
+    const browser = openBrowser(app)
+    const page = await browser.get(`/account?organization=${slug}`)
+    app.clock.advance(31 * MINUTE)
+    const username = slug === 'acme' ? 'amy' : 'ada'
+    for (const late of [
+      await browser.submit(page, { username, password: PASSWORD }),
+      await browser.get(`/oauth/login?request=${formOf(page).fields.request}`),
+    ]) {
+      expect([late.status, late.heading]).toEqual([400, 'This page has expired'])
+      expect(late.html).not.toContain('Go back to the application')
+      const again = await browser.get(linkWith(late, '/account'))
+      expect((await signIn(browser, again, username)).heading).toBe('Your account')
+      browser.cookies.delete('gatehouse_login_8080')
+    }
   })
 
   test('needs no login after one for a client, and is no login for others', async () => {

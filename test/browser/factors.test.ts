@@ -189,11 +189,17 @@ testInChromium(
   60_000,
 )
 
+/** Browsers had passkeys for years before they could read and write them as JSON. */
+const older = `delete PublicKeyCredential.parseCreationOptionsFromJSON
+  delete PublicKeyCredential.parseRequestOptionsFromJSON
+  delete PublicKeyCredential.prototype.toJSON`
+
 testInChromium(
-  'a passkey: created, as the second factor, alone by its button, and from the autofill',
+  'a passkey: created, as the second factor, alone by its button, and from the autofill, in older browsers too',
   async () => {
     const user = await addUser()
     const { page, close } = await openPage()
+    await page.addInitScript(older)
     const device = await withAuthenticator(page)
     await enrolPasskey(page, user)
     await heading(page, 'Save your recovery codes')

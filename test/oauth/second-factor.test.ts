@@ -282,6 +282,14 @@ describe('recovery codes', () => {
     expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toHaveLength(7)
   })
 
+  test('that are used up: the page says who can help', async () => {
+    const { user } = await withTotp()
+    const { browser, page } = await secondStep(user)
+    expect(page.html).not.toContain('An administrator of')
+    const form = await browser.get(linkWith(page, 'method=recovery'))
+    expect(form.html).toContain('An administrator of Gatehouse can let you in again')
+  })
+
   test('of somebody else, codes of the app and nonsense are refused', async () => {
     const { user, key } = await withTotp()
     const other = await withTotp()

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { enrolTotp, openEnrolment } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -43,6 +44,23 @@ test('shows who is logged in, and goes on as the one picked', async () => {
   expect(formOf(page).buttons).toHaveLength(3)
   const { code } = answerOf(await browser.submit(page, { login: handleOf(page, ada.email) }))
   expect((await codeRow(app, code)).user_id).toBe(ada.id)
+})
+
+test('whoever comes back to it picks anew, from a second factor or the password of another too', async () => {
+  const browser = await several()
+  const olga = await addUser(app, 'olga')
+  await logInTo(browser, 'web', 'olga', { prompt: 'login' })
+  const elsewhere = openBrowser(app)
+  await enrolTotp(app, elsewhere, await openEnrolment(elsewhere, 'olga'))
+  const page = await browser.get(picker())
+  const wrong = await browser.follow(await browser.submit(page, { login: handleOf(page, olga.email) }))
+  expect(wrong.heading).toBe('One more step')
+  const other = await browser.follow(await browser.submit(page, { login: 'other' }))
+  expect(other.heading).toBe('Sign in')
+  const { code } = answerOf(await browser.submit(page, { login: handleOf(page, bob.email) }))
+  expect((await codeRow(app, code)).user_id).toBe(bob.id)
+  // With the code the request is over.
+  expect((await browser.submit(page, { login: handleOf(page, ada.email) })).status).toBe(400)
 })
 
 test('needs no picker with one login, none at all without', async () => {
