@@ -13,7 +13,8 @@ import { size, stage, sum } from './progress.ts'
 /** Puts a backup in the place of the database of either engine; no server may run. An older one is brought up to this version. */
 export const restore = async (file: string, options: { config?: string; force?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
-  if (!existsSync(file)) throw new StorageError(`${file}: there is no such file.`, 1)
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile())
+    throw new StorageError(`${file}: there is no such file.`, 1)
   const unlock = lockInstance(config.data_dir)
   try {
     stage(`verifying ${size(statSync(file).size)}`)

@@ -5,14 +5,15 @@ import {
   existsSync,
   fsyncSync,
   openSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { StorageError } from './errors.ts'
-import { inspect } from './inspect.ts'
-import { migrate } from './migrate.ts'
+import { inspect, isDamage } from './inspect.ts'
+import { migrate, requireOurs } from './migrate.ts'
 
 /** What has been copied and verified. */
 export interface Copied {
@@ -68,10 +69,27 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
 /** Copies the database at `source` while others write to it: one state, with all that was committed before. Throws StorageError. */
 export const backUp = (source: string, target: string): Promise<Copied> =>
   makeFile(target, async partial => {
-    using db = new Database(source, { readonly: true })
-    db.run('PRAGMA busy_timeout = 5000')
-    db.run('VACUUM INTO ?', [partial])
+    try {
+      using db = new Database(source, { readonly: true })
+      db.run('PRAGMA busy_timeout = 5000')
+      requireOurs(db)
+      db.run('VACUUM INTO ?', [partial])
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      throw new StorageError(`${source} is damaged: ${reasonOf(error)}. Restore a backup.`, 1)
+    }
   })
+
+/** A file beside which a log lies is a database in use, or one that was not stopped: a copy of it alone would lack what is in the log. */
+const requireBackup = (path: string): void => {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+    throw new StorageError(`${path}: there is no such file.`, 1)
+  if (existsSync(`${path}-wal`))
+    throw new StorageError(
+      `${path} is a database, with its log beside it: \`gatehouse backup\` makes a copy of it.`,
+      1,
+    )
+}
 
 /** All that is committed goes into the file itself, so that its log can be removed. A damaged one is lost anyway. */
 const settle = (path: string): void => {
@@ -91,6 +109,7 @@ export const withBackup = async <T>(
   use: (copied: Copied) => Promise<T>,
 ): Promise<T> => {
   try {
+    requireBackup(source)
     remove(partial)
     copyFileSync(source, partial)
     const copied = verify(partial)
@@ -111,11 +130,13 @@ export const withBackup = async <T>(
  * Puts the copy `source` in the place of the database at `target`. `accept` sees the copy before anything is replaced, and
  * throws when it must not be. Callers hold the instance lock. Throws StorageError.
  */
-export const restore = (
+export const restore = async (
   source: string,
   target: string,
   accept: (path: string) => Promise<void>,
 ): Promise<Copied> => {
+  if (existsSync(target) && realpathSync(source) === realpathSync(target))
+    throw new StorageError(`${source} is the database itself: name a backup of it.`, 1)
   const partial = `${target}.partial`
   return withBackup(source, partial, async copied => {
     await accept(partial)

@@ -22,7 +22,8 @@ export const totalsQueries = Object.entries(counted).map(([kind, query]) => ({
   finding: `totals: the number of ${kind} is not the one that is kept`,
 }))
 
-const isDamage = (error: unknown): boolean =>
+/** Whether SQLite says that the file is no whole database. */
+export const isDamage = (error: unknown): boolean =>
   /^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(Reflect.get(Object(error), 'code')))
 
 /**

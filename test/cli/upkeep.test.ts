@@ -118,6 +118,9 @@ describe('backup and restore', () => {
     new Database(newer).run("INSERT INTO migrations (name, hash) VALUES ('9999_later.sql', '')").valueOf()
     const text = path('text.db')
     writeFileSync(text, 'not a database at all, but long enough to be read as the header of one'.repeat(9))
+    const withLog = path('live.db')
+    copyFileSync(good, withLog)
+    writeFileSync(`${withLog}-wal`, '')
     const before = readFileSync(join(data_dir, 'gatehouse.db'))
     for (const [file, reason] of [
       [truncated, 'malformed'],
@@ -125,6 +128,9 @@ describe('backup and restore', () => {
       [newer, 'newer version'],
       [text, 'not a database'],
       [path('absent.db'), 'no such file'],
+      [folder, 'no such file'],
+      [join(data_dir, 'gatehouse.db'), 'is the database itself'],
+      [withLog, 'with its log beside it'],
     ] as const) {
       const { code, stderr } = await run(data_dir, 'restore', file, '--force')
       expect([1, 78]).toContain(code)
@@ -132,6 +138,20 @@ describe('backup and restore', () => {
       expect(readFileSync(join(data_dir, 'gatehouse.db')).equals(before)).toBe(true)
     }
     expect(existsSync(join(data_dir, 'gatehouse.db.partial'))).toBe(false)
+    // What cannot be backed up is named by its own name, and leaves nothing.
+    for (const [file, reason] of [
+      [truncated, 'is damaged: '],
+      [newer, 'newer version'],
+      [foreign, 'another program'],
+    ] as const) {
+      const other = mkdtempSync(join(folder, 'data-'))
+      copyFileSync(file, join(other, 'gatehouse.db'))
+      const target = path('none.db')
+      const { stderr } = await run(other, 'backup', target)
+      expect(stderr.trim().split('\n')).toEqual([expect.stringContaining(reason)])
+      expect(stderr).toStartWith(`gatehouse: ${join(other, 'gatehouse.db')} `)
+      expect([existsSync(target), existsSync(`${target}.partial`)]).toEqual([false, false])
+    }
     expect((await run(data_dir, 'backup', good)).code).toBe(1)
     expect((await run(data_dir, 'backup', join(folder, 'no/such/folder.db'))).code).toBe(1)
     expect((await run(path('nothing'), 'backup', path('b.db'))).code).toBe(78)
@@ -312,6 +332,10 @@ describe('doctor and config check', () => {
     expect(stdout).toMatch(
       /^warn {2}themes .*themes\/folder\.css: it is no file; no theme is called nowhere$/m,
     )
+    expect(await run(data_dir, 'config', 'check')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('warning: themes/folder.css: it is no file'),
+    })
   })
 
   test('settings are checked without touching anything', async () => {
