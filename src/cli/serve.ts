@@ -1,6 +1,7 @@
 import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
 import { loadConfig } from '#src/config.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
@@ -61,6 +62,8 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     admin_client_file: first.admin_client_file,
     set_up: (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined,
   })
+  // What only the start needed is given back, once nobody waits for a first answer.
+  setTimeout(() => Bun.gc(true), SECOND).unref()
 
   tellServiceManager()
 

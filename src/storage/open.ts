@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { makeDataDir, touch } from './data-dir.ts'
-import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
 
@@ -11,7 +10,11 @@ export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
   options: { migrate?: boolean; durable?: boolean } = {},
 ): Promise<Store> => {
-  if (config.database_url) return openPostgres({ url: config.database_url, ...options })
+  if (config.database_url) {
+    // Only an instance that has one pays for its driver.
+    const { openPostgres } = await import('./postgres.ts')
+    return openPostgres({ url: config.database_url, ...options })
+  }
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
   // SQLite gives its log the mode of the database.

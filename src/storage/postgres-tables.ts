@@ -1,4 +1,4 @@
-import { postgresKit } from './kit.ts'
+import { postgresKit } from './postgres-kit.ts'
 import { tables } from './tables.ts'
 
 /** The tables as PostgreSQL has them. */
