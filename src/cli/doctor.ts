@@ -7,6 +7,7 @@ import { usedThemes } from '#src/directory/organizations/store.ts'
 import { checkThemes } from '#src/http/themes.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
+import { smtpOptions } from '#src/mail/smtp.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { readCertificate } from './certificate.ts'
 import { checkFiles } from './config-check.ts'
@@ -112,7 +113,7 @@ const address: Look = async ({ url }) => {
 const mail: Look = async ({ smtp_url, mail_from }) => {
   if (!smtp_url) return warn('no smtp_url: nobody can be sent a mail')
   const { createTransport } = await import('nodemailer')
-  const transport = createTransport({ url: smtp_url, connectionTimeout: PATIENCE, greetingTimeout: PATIENCE })
+  const transport = createTransport(smtpOptions(smtp_url))
   const refused = await transport.verify().then(
     () => undefined,
     (error: Error) => error.message,

@@ -218,6 +218,41 @@ describe('SMTP', () => {
     expect(await transport?.send(letter).catch(error => error.responseCode)).toBe(535)
   })
 
+  describe('off this machine', () => {
+    // To everybody but the kernel this is no address of this machine.
+    const elsewhere = async (query = '') => `${(await address()).replace('127.0.0.1', '0.0.0.0')}/${query}`
+    const send = async (smtp_url: string) =>
+      smtpTransport({ smtp_url, mail_from: 'id@example.com' })?.send({ ...letter, subject: smtp_url })
+
+    test('nothing goes out in clear, unless the address says so', async () => {
+      const count = received.length
+      expect(await send(await elsewhere()).catch(error => error.code)).toBe('ETLS')
+      expect(await send(await elsewhere('?ignoreTLS=true')).catch(error => error.code)).toBe('ETLS')
+      expect(received).toHaveLength(count)
+      await send(await elsewhere('?requireTLS=false'))
+      expect(received).toHaveLength(count + 1)
+    })
+
+    test('STARTTLS is used, with a certificate that is checked', async () => {
+      const sessions: boolean[] = []
+      const secure = new SMTPServer({
+        authOptional: true,
+        onData: (stream, session, done) => {
+          sessions.push(session.secure)
+          stream.on('end', done).resume()
+        },
+      })
+      const ready = Promise.withResolvers<void>()
+      secure.listen(0, '127.0.0.1', ready.resolve)
+      await ready.promise
+      const url = `smtp://0.0.0.0:${(secure.server.address() as AddressInfo).port}/`
+      expect(await send(url).catch(({ message }) => message)).toMatch(/self.signed|certificate/i)
+      await send(`${url}?tls.rejectUnauthorized=false`)
+      expect(sessions).toEqual([true])
+      await new Promise<void>(closed => secure.close(closed))
+    })
+  })
+
   test('is there only with both settings', () => {
     expect(smtpTransport({ smtp_url: undefined, mail_from: 'a@b.c' })).toBeUndefined()
     expect(smtpTransport({ smtp_url: 'smtp://x', mail_from: undefined })).toBeUndefined()
