@@ -38,14 +38,22 @@ interface Failed {
   unsure: boolean
 }
 
-const connect = async (sql: SQL): Promise<ReservedSQL> => {
-  const connection = await sql.reserve()
-  await connection.unsafe(TAKE_SLOT)
-  return connection
+/** Connections that the pool has open may be as dead as the one that was lost: each is tried once. */
+const connect = async (sql: SQL, pooled: number): Promise<ReservedSQL> => {
+  for (let dead = 0; ; dead++) {
+    const connection = await sql.reserve()
+    try {
+      await connection.unsafe(TAKE_SLOT)
+      return connection
+    } catch (error) {
+      await connection.close().catch(() => {})
+      if (!isLost(error) || dead >= pooled) throw error
+    }
+  }
 }
 
 /** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
-const openWriter = (sql: SQL, notice: (topics: ReadonlySet<Topic>) => string) => {
+const openWriter = (sql: SQL, pooled: number, notice: (topics: ReadonlySet<Topic>) => string) => {
   let connection: ReservedSQL | undefined
   let inTransaction = false
   /** The first error that the server answered in this transaction: nothing of it can be committed any more. */
@@ -100,7 +108,7 @@ const openWriter = (sql: SQL, notice: (topics: ReadonlySet<Topic>) => string) =>
     let began: Promise<unknown> | undefined
     let ending = false
     try {
-      connection ??= await connect(sql)
+      connection ??= await connect(sql, pooled)
       // Sent together with the first statement: its answer is looked at in the end.
       began = connection.unsafe(alone ? ALONE : TOGETHER).then(
         () => undefined,
@@ -144,7 +152,7 @@ export const postgresWriter = (
     done(topics: ReadonlySet<Topic>): void
   },
 ) => {
-  const all = Array.from({ length: count }, () => openWriter(sql, notice))
+  const all = Array.from({ length: count }, () => openWriter(sql, count, notice))
   const idle = [...all]
   const waiting: ((writer: (typeof all)[number]) => void)[] = []
   let open = true

@@ -26,6 +26,8 @@ export interface PostgresServer {
   /** Of a superuser, without a database: `${url}/name`. */
   url: string
   port: number
+  /** Its folder. */
+  data: string
   /** As a fault: at once, with everybody connected. */
   stop(): void
   start(): void
@@ -61,7 +63,6 @@ export const startPostgres = (): PostgresServer => {
     unix_socket_directories: folder,
     fsync: 'off',
     full_page_writes: 'off',
-    synchronous_commit: 'off',
     max_connections: 400,
     shared_buffers: '64MB',
     autovacuum: 'off',
@@ -74,6 +75,7 @@ export const startPostgres = (): PostgresServer => {
   return {
     url: `postgres://gatehouse@127.0.0.1:${port}`,
     port,
+    data,
     start,
     stop,
     remove: () => {
