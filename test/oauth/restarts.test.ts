@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { postMails } from '#src/account/post.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -17,6 +17,9 @@ import {
 import { addClient, addUser, authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
 import { redeem } from '#test/support/tokens.ts'
+
+// Each request opens the database, and others may be busy beside it.
+setDefaultTimeout(30_000)
 
 // Nobody here ever meets the same process twice: the server starts anew for each request.
 const mail = captureMail()
