@@ -1,6 +1,19 @@
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
-import { parseDuration } from './lib/duration.ts'
+import {
+  baseUrl,
+  duration,
+  endpoint,
+  headers,
+  integer,
+  isHost,
+  isRange,
+  list,
+  oneOf,
+  ratio,
+  sender,
+  smtpUrl,
+  text,
+} from './lib/setting-values.ts'
 
 /** The command line shows `message` alone, as one line. */
 export class ConfigError extends Error {
@@ -17,87 +30,6 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
-
-const refuse = (allowed: string): never => {
-  throw new ConfigError(allowed)
-}
-
-const text = (value: string): string => value
-
-const integer =
-  (min: number, max: number) =>
-  (value: string): number =>
-    /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
-      ? Number(value)
-      : refuse(`a whole number from ${min} to ${max}`)
-
-const oneOf =
-  <const T extends readonly string[]>(names: T) =>
-  (value: string): T[number] =>
-    names.includes(value) ? value : refuse(names.join(', '))
-
-const list =
-  (isEntry: (entry: string) => boolean, allowed: string) =>
-  (value: string): string[] => {
-    const entries = value
-      .split(',')
-      .map(entry => entry.trim())
-      .filter(Boolean)
-    return entries.every(isEntry) ? entries : refuse(allowed)
-  }
-
-const baseUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : undefined
-  const plain = url && `${url.protocol}//${url.host}`
-  return url && /^https?:$/.test(url.protocol) && plain === value.toLowerCase()
-    ? plain
-    : refuse('an http or https address without path and trailing slash, such as https://id.example.com')
-}
-
-const endpoint = (value: string): string => {
-  const url = URL.parse(value)
-  return url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
-    ? value.replace(/\/+$/, '')
-    : refuse('an http or https address without credentials and query, such as http://127.0.0.1:4318')
-}
-
-/** https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables */
-const headers = (value: string): Record<string, string> => {
-  try {
-    return Object.fromEntries(
-      value.split(',').map(entry => {
-        const [, name = '', text = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry) ?? refuse('')
-        return [name, decodeURIComponent(text)]
-      }),
-    )
-  } catch {
-    return refuse('a comma list of name=value, values encoded as in addresses')
-  }
-}
-
-const smtpUrl = (value: string): string =>
-  /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname
-    ? value
-    : refuse('smtp://host:port or smtps://host:port, with user:password@ before the host if need be')
-
-const sender = (value: string): string =>
-  /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse('an address such as id@example.com')
-
-const ratio = (value: string): number =>
-  /^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(value) ? Number(value) : refuse('a number from 0 to 1, such as 0.1')
-
-const isRange = (entry: string): boolean => {
-  const [address = '', bits, more] = entry.split('/')
-  const family = isIP(address)
-  return (
-    family !== 0 &&
-    more === undefined &&
-    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32)))
-  )
-}
-
-const duration = (value: string): number =>
-  parseDuration(value) ?? refuse('a whole number and m, h, d or w, such as 90d')
 
 interface Setting<T> {
   parse(value: string): T
@@ -149,7 +81,7 @@ export const settings = {
   tls_key: setting(text, 'key file of the certificate (PEM)'),
   geoip_file: setting(text, 'MaxMind-format file for the place of a session'),
   outbound_allow: withDefault(
-    list(host => /^[\w.:[\]-]+$/.test(host), 'a comma list of hosts, each with or without a port'),
+    list(isHost, 'a comma list of hosts, each with or without a port'),
     [],
     'private hosts that outbound calls may reach',
   ),

@@ -115,7 +115,8 @@ export const openExporter = (
       if ('reason' in outcome) {
         if (failures++ === 0)
           log.warn({ event: 'traces', reason: outcome.reason }, 'the collector takes no spans: some are kept')
-        resume = Date.now() + Math.min(outcome.pause ?? SECOND * 2 ** Math.min(failures, 5), LONGEST_PAUSE)
+        resume =
+          performance.now() + Math.min(outcome.pause ?? SECOND * 2 ** Math.min(failures, 5), LONGEST_PAUSE)
         return
       }
       if (failures > 0) log.info({ event: 'traces' }, 'the collector takes spans again')
@@ -131,7 +132,7 @@ export const openExporter = (
     return sending
   }
   const timer = setInterval(() => {
-    if (queue.length > 0 && Date.now() >= resume) void send()
+    if (queue.length > 0 && performance.now() >= resume) void send()
   }, EVERY)
   timer.unref()
 

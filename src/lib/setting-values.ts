@@ -1,0 +1,87 @@
+import { isIP } from 'node:net'
+import { parseDuration } from './duration.ts'
+
+/** How the texts of settings are read. What is not allowed is thrown as an Error that says what is. */
+const refuse = (allowed: string): never => {
+  throw new Error(allowed)
+}
+
+export const text = (value: string): string => value
+
+export const integer =
+  (min: number, max: number) =>
+  (value: string): number =>
+    /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
+      ? Number(value)
+      : refuse(`a whole number from ${min} to ${max}`)
+
+export const oneOf =
+  <const T extends readonly string[]>(names: T) =>
+  (value: string): T[number] =>
+    names.includes(value) ? value : refuse(names.join(', '))
+
+export const list =
+  (isEntry: (entry: string) => boolean, allowed: string) =>
+  (value: string): string[] => {
+    const entries = value
+      .split(',')
+      .map(entry => entry.trim())
+      .filter(Boolean)
+    return entries.every(isEntry) ? entries : refuse(allowed)
+  }
+
+export const baseUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const plain = url && `${url.protocol}//${url.host}`
+  return url && /^https?:$/.test(url.protocol) && plain === value.toLowerCase()
+    ? plain
+    : refuse('an http or https address without path and trailing slash, such as https://id.example.com')
+}
+
+export const endpoint = (value: string): string => {
+  const url = URL.parse(value)
+  return url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
+    ? value.replace(/\/+$/, '')
+    : refuse('an http or https address without credentials and query, such as http://127.0.0.1:4318')
+}
+
+/** https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables */
+export const headers = (value: string): Record<string, string> => {
+  try {
+    return Object.fromEntries(
+      value.split(',').map(entry => {
+        const [, name = '', text = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry) ?? refuse('')
+        return [name, decodeURIComponent(text)]
+      }),
+    )
+  } catch {
+    return refuse('a comma list of name=value, values encoded as in addresses')
+  }
+}
+
+export const smtpUrl = (value: string): string =>
+  /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname
+    ? value
+    : refuse('smtp://host:port or smtps://host:port, with user:password@ before the host if need be')
+
+export const sender = (value: string): string =>
+  /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse('an address such as id@example.com')
+
+export const ratio = (value: string): number =>
+  /^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(value) ? Number(value) : refuse('a number from 0 to 1, such as 0.1')
+
+export const isRange = (entry: string): boolean => {
+  const [address = '', bits, more] = entry.split('/')
+  const family = isIP(address)
+  return (
+    family !== 0 &&
+    more === undefined &&
+    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 6 ? 128 : 32)))
+  )
+}
+
+/** Milliseconds. */
+export const duration = (value: string): number =>
+  parseDuration(value) ?? refuse('a whole number and m, h, d or w, such as 90d')
+
+export const isHost = (entry: string): boolean => /^[\w.:[\]-]+$/.test(entry)
