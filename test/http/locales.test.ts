@@ -191,6 +191,15 @@ const says = (page: Page, locale: string, heading: MessageKey, ...more: MessageK
   for (const key of more) expect(unescapeHtml(page.html)).toContain(t(key))
 }
 const NEW = 'Another-horse-8'
+/** The day of the clock, as people write it. */
+const today: Record<string, string> = {
+  de: '15. Januar 2026',
+  en: 'January 15, 2026',
+  es: '15 de enero de 2026',
+  fr: '15 janvier 2026',
+  ja: '2026年1月15日',
+  pt: '15 de janeiro de 2026',
+}
 
 describe.each([...locales])('a login in %s', locale => {
   const t = translator(locale)
@@ -237,6 +246,7 @@ describe.each([...locales])('a login in %s', locale => {
     )
     await browser.submit(change, { password: 'Third-horse-9', password_repeat: 'Third-horse-9' })
     expect(await post()).toEqual(saysMail(t, 'password_changed'))
+    expect(mail.mails[0]?.text).toMatch(new RegExp(`${today[locale]}.{1,9}12:00.{1,4}UTC`))
 
     says(await browser.get(`/oauth/logout?ui_locales=${locale}`), locale, 'logout-confirm.title')
     says(await browser.get('/account'), other, 'account.title')
