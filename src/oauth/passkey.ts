@@ -1,10 +1,10 @@
 import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { findPasskey, touchPasskey } from '#src/directory/users/factor-store.ts'
+import { type Factor, findPasskey, usePasskey } from '#src/directory/users/factor-store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
-import type { FactorId } from '#src/lib/ids.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
 import {
   challengeOf,
   handleOf,
@@ -14,7 +14,7 @@ import {
 } from '#src/sign-in/passkeys.ts'
 import { waitFor } from '#src/sign-in/password.ts'
 import { checkThrottle, countFailure, passwordsFrom } from '#src/sign-in/throttle.ts'
-import { openStep, roundOf, type StoredFlow } from './flow.ts'
+import { openStep, roundOf, type StoredFlow, type Visitor } from './flow.ts'
 import { proceedAs } from './proven.ts'
 import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
@@ -32,37 +32,54 @@ export const postPasskey =
       return loginPage(context, visitor, flow, undefined, { data, status, headers })
     }
     const { user, refused, proven } = await prove(context, flow, form.get('credential'))
-    if (refused !== undefined) {
-      await context.store.write(async tx => {
-        const [attempt_count] = await countFailure(context, tx, keys)
-        await record(context, tx, {
-          type: 'user.login_failed',
-          actor: nobody,
-          target_id: user?.id ?? '',
-          target_type: 'user',
-          organization_id: flow.organization.id,
-          origin: call,
-          metadata: { username_attempted: user?.username ?? '', failure_reason: refused, attempt_count },
-          subject_id: user?.id ?? null,
-        })
-      })
-      const data = { error: { code: 'passkey' } } as const
-      return loginPage(context, visitor, flow, undefined, { data, status: 401 })
-    }
-    return proceedAs(context, visitor, flow, {
+    if (refused !== undefined) return refuse(context, visitor, flow, { user, refused })
+    const { passkey, sign_count, amr } = proven
+    let isCopied = false
+    const proceed = proceedAs(context, visitor, flow, {
       user,
       acr: 'phr',
-      amr: proven.amr,
+      amr,
       confirm: async tx => {
-        const { id, sign_count } = proven
-        const is_there = await touchPasskey(tx, { id, sign_count, now: context.clock.now() })
-        if (!is_there || !(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
+        isCopied = use === 'copied'
+        if (use !== 'used' || !(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
       },
+    })
+    return proceed.catch(error => {
+      if (!isCopied) throw error
+      return refuse(context, visitor, flow, { user, refused: 'copied_passkey', copied: passkey })
     })
   }
 
+/** Counts and records it, and tells its owner of a passkey that exists twice; the page says nothing of either. */
+const refuse = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  { user, refused, copied }: { user?: UserRow | undefined; refused: string; copied?: Factor },
+): Promise<Response> => {
+  const { call } = visitor
+  await context.store.write(async tx => {
+    const [attempt_count] = await countFailure(context, tx, [passwordsFrom(call.ip_address)])
+    await record(context, tx, {
+      type: 'user.login_failed',
+      actor: nobody,
+      target_id: user?.id ?? '',
+      target_type: 'user',
+      organization_id: flow.organization.id,
+      origin: call,
+      metadata: { username_attempted: user?.username ?? '', failure_reason: refused, attempt_count },
+      subject_id: user?.id ?? null,
+    })
+    if (user && copied)
+      await enqueueNotice(context, tx, 'passkey_copied', user, call, { factor: copied.name })
+  })
+  const data = { error: { code: 'passkey' } } as const
+  return loginPage(context, visitor, flow, undefined, { data, status: 401 })
+}
+
 type Proved =
-  | { user: UserRow; proven: ProvenPasskey & { id: FactorId }; refused?: never }
+  | { user: UserRow; proven: ProvenPasskey & { passkey: Factor }; refused?: never }
   | { user?: UserRow; proven?: never; refused: string }
 
 /** Who signed, or why that is nobody here. A user of another organization is not named in this one's audit log. */
@@ -76,5 +93,5 @@ const prove = async (context: Context, flow: StoredFlow, json: string | undefine
   if (!user) return { refused: 'unknown_passkey' }
   if (!proof || handleOf(assertion) !== user.id) return { refused: 'wrong_passkey', user }
   if (!user.enabled) return { refused: 'user_disabled', user }
-  return { user, proven: { id: passkey.id, ...proof } }
+  return { user, proven: { passkey, ...proof } }
 }

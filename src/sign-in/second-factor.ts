@@ -4,7 +4,7 @@ import {
   countRecoveryCodes,
   type Factor,
   listFactors,
-  touchPasskey,
+  usePasskey,
 } from '#src/directory/users/factor-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -78,7 +78,7 @@ export const proveFactor = async (
   const wait = await checkThrottle(context, tx, keys)
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const proof = await redeem(context, tx, user, presented, origin)
-  if (proof) {
+  if (proof.failure_reason === undefined) {
     const now = context.clock.now()
     await removeThrottle(tx, `factor:${user.id}`)
     await upsertThrottle(tx, {
@@ -90,6 +90,7 @@ export const proveFactor = async (
     })
     return proof
   }
+  const { failure_reason } = proof
   const [attempt_count] = await countFailure(context, tx, keys)
   await record(context, tx, {
     type: 'user.login_failed',
@@ -98,17 +99,16 @@ export const proveFactor = async (
     target_type: 'user',
     organization_id: user.organization_id,
     origin,
-    metadata: { username_attempted: user.username, failure_reason: reasonOf(presented), attempt_count },
+    metadata: { username_attempted: user.username, failure_reason, attempt_count },
     subject_id: user.id,
   })
   return { refusal: WRONG }
 }
 
-const reasonOf = (presented: Presented): string =>
-  'code' in presented ? 'wrong_code' : 'recovery_code' in presented ? 'wrong_recovery_code' : 'wrong_passkey'
-
 /** RFC 8176 has no word of its own for recovery codes, which are one-time passwords like the others. */
-const ONE_TIME = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
+const ONE_TIME: Redeemed = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
+
+type Redeemed = { acr: string; amr: string[]; failure_reason?: never } | { failure_reason: string }
 
 const redeem = async (
   context: Context,
@@ -116,10 +116,11 @@ const redeem = async (
   user: UserRow,
   presented: Presented,
   origin: Origin,
-): Promise<{ acr: string; amr: string[] } | undefined> => {
+): Promise<Redeemed> => {
   const { id } = user
   if ('recovery_code' in presented) {
-    if (!(await redeemRecoveryCode(context, tx, id, presented.recovery_code))) return undefined
+    if (!(await redeemRecoveryCode(context, tx, id, presented.recovery_code)))
+      return { failure_reason: 'wrong_recovery_code' }
     const count = String(await countRecoveryCodes(tx, id))
     await enqueueNotice(context, tx, 'recovery_code_used', user, origin, { count })
     return ONE_TIME
@@ -127,11 +128,14 @@ const redeem = async (
   if ('code' in presented) {
     for (const factor of await listFactors(tx, id))
       if (await redeemTotp(context, tx, factor, presented.code)) return ONE_TIME
-    return undefined
+    return { failure_reason: 'wrong_code' }
   }
   const { passkey, proven } = presented
-  if (!proven || passkey?.user_id !== id) return undefined
+  if (!proven || passkey?.user_id !== id) return { failure_reason: 'wrong_passkey' }
   const { sign_count, amr } = proven
-  const is_there = await touchPasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
-  return is_there ? { acr: acrOf(levelWith('passkey')), amr } : undefined
+  const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
+  if (use === 'copied')
+    await enqueueNotice(context, tx, 'passkey_copied', user, origin, { factor: passkey.name })
+  if (use !== 'used') return { failure_reason: use === 'copied' ? 'copied_passkey' : 'wrong_passkey' }
+  return { acr: acrOf(levelWith('passkey')), amr }
 }

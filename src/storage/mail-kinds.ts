@@ -8,4 +8,5 @@ export type MailKind =
   | 'factor_added'
   | 'factor_removed'
   | 'recovery_code_used'
+  | 'passkey_copied'
   | 'new_device'

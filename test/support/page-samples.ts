@@ -647,6 +647,7 @@ export const mailKinds: Record<MailKind, boolean> = {
   factor_added: false,
   factor_removed: false,
   recovery_code_used: false,
+  passkey_copied: false,
   new_device: false,
 }
 

@@ -93,18 +93,23 @@ export const consumeStep = async (
   return rows.length > 0
 }
 
-/** Whether the passkey is still there. */
-export const touchPasskey = async (
+/**
+ * A counter goes up with each use: one that does not tells of a copy of the passkey, which is not taken. Two zeros mean that it
+ * does not count. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ */
+export const usePasskey = async (
   tx: Transaction,
   { id, sign_count, now }: { id: FactorId; sign_count: number; now: number },
-): Promise<boolean> => {
+): Promise<'used' | 'copied' | 'gone'> => {
   const { factors } = tx.tables
+  const hasRisen = sign_count === 0 ? eq(factors.sign_count, 0) : lt(factors.sign_count, sign_count)
   const rows = await tx
     .update(factors)
     .set({ sign_count, last_used_at: now })
-    .where(eq(factors.id, id))
+    .where(and(eq(factors.id, id), hasRisen))
     .returning({ id: factors.id })
-  return rows.length > 0
+  if (rows.length > 0) return 'used'
+  return (await tx.$count(factors, eq(factors.id, id))) > 0 ? 'copied' : 'gone'
 }
 
 export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
