@@ -1,21 +1,24 @@
-/** `bun run test:reliability`: every test that a row of the table names, in the long form; then what was measured, by row. */
-
 export {}
 
-const child = Bun.spawn(['bun', 'test', '--test-name-pattern', 'R-[0-9][0-9] ', ...process.argv.slice(2)], {
-  env: { ...process.env, RELIABILITY: process.env.RELIABILITY ?? 'long' },
-  stdout: 'pipe',
-  stderr: 'inherit',
-})
+/** `bun run test:reliability`: every test that names a row of the table, in the long form; then what was measured, by row. */
+const files: string[] = []
+for (const path of new Bun.Glob('test/**/*.test.ts').scanSync())
+  if (/\bR-\d\d /.test(await Bun.file(path).text())) files.push(`./${path}`)
+
+const asked = process.argv.slice(2)
+const child = Bun.spawn(
+  ['bun', 'test', '--test-name-pattern', 'R-[0-9][0-9] ', ...(asked.length > 0 ? asked : files.sort())],
+  {
+    env: { ...process.env, RELIABILITY: process.env.RELIABILITY ?? 'long' },
+    stdout: 'pipe',
+    stderr: 'inherit',
+  },
+)
 let output = ''
 for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
   process.stdout.write(text)
   output += text
 }
-console.log(
-  `\n${output
-    .match(/^R-\d\d {2}.*$/gm)
-    ?.sort()
-    .join('\n')}`,
-)
+const figures = output.match(/^R-\d\d {2}.*$/gm) ?? []
+console.log(`\n${figures.sort().join('\n')}`)
 process.exit(await child.exited)
