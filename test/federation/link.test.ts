@@ -6,7 +6,7 @@ import { removals } from '#src/operations/sweep-store.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
-import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -398,6 +398,19 @@ describe('O-69 a user who has a second factor', () => {
     expect([late.status, late.location]).toEqual([400, undefined])
     expect(await accountsOf(user.id)).toEqual([])
     expect((await app.events()).map(({ type }) => type)).not.toContain('user.updated')
+  })
+
+  test('is linked by the last of the factors that are asked for, not by one on the way', async () => {
+    const { user, sub, email, code, browser } = await guarded()
+    const stronger = `${entry('asking')}&acr_values=phr`
+    const proof = await goThrough(browser, upstream, stronger, { sub, email })
+    const step = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
+    const choice = await browser.follow(await browser.submit(step, { code: code() }))
+    expect(choice.html).toContain('data-passkey="create"')
+    expect(await accountsOf(user.id)).toEqual([])
+    const { page } = await enrolPasskey(browser, choice)
+    expect((await codeRow(app, answerOf(page).code)).acr).toBe('phr')
+    expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
   })
 
   test('R-24 or has to have one: the link waits for the enrolment, whatever restarts in between', async () => {
