@@ -15,6 +15,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import { seeOther } from '#src/oauth/advance.ts'
+import { listUserLogins } from '#src/sessions/logins.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
@@ -98,6 +99,14 @@ export const postDownload =
       applications: (await listGrants(q, user.id)).map(({ created_at, ...grant }) => ({
         ...grant,
         created_at: iso(created_at),
+      })),
+      browsers: (await listUserLogins(q, user.id, context.clock.now())).map(login => ({
+        ip_address: login.ip_address,
+        user_agent: login.user_agent,
+        signed_in_at: iso(login.auth_time),
+        expires_at: iso(login.expires_at),
+        acr: login.acr,
+        amr: login.amr,
       })),
       sessions: (await listUserSessions(q, user.id, context.clock.now())).map(session => ({
         id: session.id,

@@ -198,11 +198,13 @@ describe('download', () => {
       'factors',
       'external_accounts',
       'applications',
+      'browsers',
       'sessions',
       'events',
     ])
     expect(data.factors).toMatchObject([{ type: 'totp', name: 'Authenticator app', last_used_at: null }])
     expect(data.applications).toMatchObject([{ client_id: 'shop', scopes: ['openid'] }])
+    expect(data.browsers).toMatchObject([{ ip_address: '192.0.2.10', acr: '2', amr: ['pwd', 'otp', 'mfa'] }])
     expect(data.sessions).toMatchObject([{ client_id: 'shop' }])
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
     const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
