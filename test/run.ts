@@ -22,11 +22,12 @@ const ON_BOTH = [
   ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'mail', 'oauth'],
   ...['operations', 'reliability', 'sessions', 'sign-in', 'storage'],
 ]
-/** What is about SQLite's files, plans and locks, or starts a server of its own. */
+/** What is about SQLite's files, plans and locks, or names its engines itself. */
 const SQLITE_ALONE = new Set([
   'operations/check',
   'reliability/backup',
   'reliability/clock',
+  'reliability/copies',
   'reliability/disk',
   'reliability/kill',
   'reliability/power',

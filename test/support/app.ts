@@ -62,10 +62,13 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 /** A whole server on a fresh database file, driven through fetch, with a frozen clock. */
 export const startApp = async (
   config: Partial<Config> = {},
-  parts: Partial<Pick<Context, 'fetch' | 'log' | 'mail'>> = {},
+  {
+    store = undefined,
+    clock = frozenClock(),
+    ...parts
+  }: Partial<Pick<Context, 'fetch' | 'log' | 'mail' | 'store'>> & { clock?: TestClock } = {},
 ): Promise<TestApp> => {
-  const store = await freshStore()
-  const clock = frozenClock()
+  store ??= await freshStore()
   const settings = {
     ...loadConfig({}).config,
     ...cheapHashes,

@@ -1,0 +1,235 @@
+/** Two copies of the server on one PostgreSQL database, behind nothing that keeps a client at one of them. */
+import { expect } from 'bun:test'
+import { openPostgres } from '#src/storage/postgres.ts'
+import { rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
+import { ADMIN_SECRET, startApp, type TestApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { testWith } from '#test/support/debian.ts'
+import { addClient, addUser, authorizeUrl, PASSWORD, REDIRECT, VERIFIER } from '#test/support/people.ts'
+import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import {
+  addCode,
+  bearer,
+  claimsOf,
+  get,
+  grantTokens,
+  post,
+  redeem,
+  refresh,
+  secretOf,
+} from '#test/support/tokens.ts'
+
+const testCopies = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
+
+interface Copies extends AsyncDisposable {
+  one: TestApp
+  other: TestApp
+  url: string
+}
+
+/** Two that start at the same moment on an empty database. */
+const startCopies = async (): Promise<Copies> => {
+  const { url, drop } = await temporaryPostgres(true)
+  const stores = await Promise.all([1, 2].map(() => openPostgres({ url, connections: 4 })))
+  const [one, other] = (await Promise.all(stores.map(store => startApp({}, { store })))) as [TestApp, TestApp]
+  return {
+    one,
+    other,
+    url,
+    [Symbol.asyncDispose]: async () => {
+      for (const store of stores) await store.close()
+      await drop()
+    },
+  }
+}
+
+/** Asks until the answer is as it should be: a copy hears of it a moment later. The test's own timeout is the bound. */
+const until = async (holds: () => Promise<boolean>): Promise<void> => {
+  while (!(await holds())) await Bun.sleep(1)
+}
+
+const kids = async (app: TestApp): Promise<string[]> =>
+  (await get(app, '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
+
+testCopies('R-17 two copies that start together on an empty database make one instance', async () => {
+  await using copies = await startCopies()
+  const { one, other } = copies
+  expect(await kids(one)).toEqual(await kids(other))
+  const { body } = await one.admin('GET', '/clients')
+  expect(body.data.map(({ client_id }: { client_id: string }) => client_id)).toEqual(['gatehouse-admin'])
+  const token = await other.tokenOf('gatehouse-admin', ADMIN_SECRET)
+  expect((await one.admin('GET', '/organizations', undefined, token)).body.data).toHaveLength(1)
+})
+
+testCopies(
+  'R-17 O-14 a code redeemed at both at once has one winner, and is a reuse at the other',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const [alice, client] = [await addUser(one, 'alice'), await addClient(one, 'shop')]
+    for (let round = 0; round < 30; round++) {
+      const code = await addCode(one, client, alice)
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => redeem(i % 2 ? one : other, client, code)),
+      )
+      const good = answers.filter(({ status }) => status === 200)
+      expect(good).toHaveLength(1)
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 400]))
+      const renewed = await refresh(round % 2 ? one : other, client, good[0]?.body.refresh_token)
+      expect(renewed.body.error).toBe('invalid_grant')
+    }
+  },
+  60_000,
+)
+
+testCopies(
+  'R-17 O-18 a refresh token used at both at once has one winner, and its family ends',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const [alice, client] = [await addUser(one, 'alice'), await addClient(one, 'shop')]
+    const tolerant = await addClient(one, 'tolerant', { refresh_token_reuse_window: 10 })
+    for (let round = 0; round < 30; round++) {
+      const { refresh_token } = await grantTokens(one, client, alice)
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => refresh(i % 2 ? one : other, client, refresh_token)),
+      )
+      const good = answers.filter(({ status }) => status === 200)
+      expect(good).toHaveLength(1)
+      const next = await refresh(round % 2 ? one : other, client, good[0]?.body.refresh_token)
+      expect(next.body.error).toBe('invalid_grant')
+
+      const tokens = await grantTokens(other, tolerant, alice)
+      const same = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => refresh(i % 2 ? one : other, tolerant, tokens.refresh_token)),
+      )
+      expect(new Set(same.map(({ status }) => status))).toEqual(new Set([200]))
+      expect(new Set(same.map(({ body }) => body.refresh_token)).size).toBe(1)
+    }
+  },
+  60_000,
+)
+
+testCopies(
+  'R-17 a right that is taken away at one is gone at the other, at once',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const client = await addClient(one, 'console', { scopes: ['openid', 'users:read'] })
+    const reader = await create(one, '/roles', {
+      name: 'reader',
+      description: '',
+      permissions: ['users:read'],
+    })
+    const alice = await addUser(one, 'alice', { roles: ['user', 'reader'] })
+    const { access_token } = await grantTokens(one, client, alice, { scope: 'openid users:read' })
+    const ask = async () => (await other.admin('GET', '/users', undefined, access_token)).status
+    for (let round = 0; round < 20; round++) {
+      expect(await ask()).toBe(200)
+      await one.admin('PUT', `/roles/${reader.id}`, { permissions: [] })
+      expect(await ask()).toBe(403)
+      await one.admin('PUT', `/roles/${reader.id}`, { permissions: ['users:read'] })
+    }
+  },
+  30_000,
+)
+
+testCopies(
+  'R-17 a session revoked, or a user disabled, at one is refused by the other at once',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const [alice, client] = [await addUser(one, 'alice'), await addClient(one, 'shop')]
+    for (let round = 0; round < 10; round++) {
+      const tokens = await grantTokens(other, client, alice)
+      const userinfo = async () =>
+        (await get(other, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status
+      expect(await userinfo()).toBe(200)
+      const { sid } = claimsOf(tokens.access_token)
+      expect((await one.admin('DELETE', `/sessions/sess_${sid}`)).status).toBe(204)
+      expect(await userinfo()).toBe(401)
+      expect((await refresh(other, client, tokens.refresh_token)).body.error).toBe('invalid_grant')
+    }
+    const { access_token } = await grantTokens(other, client, alice)
+    expect((await one.admin('PUT', `/users/${alice.id}`, { enabled: false })).status).toBe(200)
+    expect((await get(other, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(401)
+  },
+  30_000,
+)
+
+testCopies('R-17 what a copy keeps in memory follows the other: clients and their secrets', async () => {
+  await using copies = await startCopies()
+  const { one, other } = copies
+  const client = await addClient(one, 'robot', {
+    grant_types: ['client_credentials'],
+    scopes: ['users:read'],
+  })
+  const ask = () => other.tokenOf('robot', client.client_secret).catch(() => undefined)
+  await until(async () => (await ask()) !== undefined)
+  await one.admin('POST', '/clients/robot/secret')
+  await until(async () => (await ask()) === undefined)
+  await one.admin('DELETE', '/clients/robot')
+  const body = { grant_type: 'client_credentials', client_id: 'robot', client_secret: client.client_secret }
+  await until(async () => (await post(other, '/oauth/token', body)).status === 401)
+})
+
+testCopies(
+  'R-17 a key that one copy makes is published and taken by the other within a second',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const before = await kids(other)
+    expect((await kids(one)).sort()).toEqual(before.sort())
+    await rotateKeys(one.context)
+    const after = await kids(one)
+    expect(after.length).toBeGreaterThan(before.length)
+    await until(async () => (await kids(other)).length === after.length)
+  },
+  1_000 + 5_000,
+)
+
+testCopies('R-17 a login begun at one copy is completed at the other', async () => {
+  await using copies = await startCopies()
+  const { one, other } = copies
+  await addUser(one, 'alice')
+  const client = await addClient(one, 'shop')
+  let turn = 0
+  const call: TestApp['call'] = (path, init) => (turn++ % 2 ? one : other).call(path, init)
+  const browser = openBrowser({ ...one, call })
+  const page = await browser.get(authorizeUrl('shop'))
+  const end = await browser.follow(
+    await browser.submit(page, { username: 'alice', password: PASSWORD }, '/oauth/login'),
+  )
+  const code = new URL(end.location ?? '').searchParams.get('code') ?? ''
+  const form = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
+  const tokens = await post(one, '/oauth/token', { ...form, ...secretOf(client) })
+  expect(tokens.status).toBe(200)
+  expect(turn).toBe(2)
+})
+
+testCopies('R-17 O-34 wrong passwords at two copies share one budget', async () => {
+  await using copies = await startCopies()
+  const { one, other } = copies
+  await addUser(one, 'alice')
+  await addClient(one, 'shop')
+  const refused: number[] = []
+  for (let i = 0; i < 12; i++) {
+    const app = i % 2 ? one : other
+    const browser = openBrowser(app)
+    const page = await browser.get(authorizeUrl('shop'))
+    refused.push(
+      (await browser.submit(page, { username: 'alice', password: 'Wrong-horse-7' }, '/oauth/login')).status,
+    )
+  }
+  expect(refused).toContain(429)
+})
+
+testCopies('R-17 a rotation that is due is done by one of them', async () => {
+  await using copies = await startCopies()
+  const { one, other } = copies
+  const before = (await kids(one)).length
+  for (const app of [one, other]) app.clock.advance(91 * 24 * 60 * 60_000)
+  await Promise.all([one, other].map(({ context }) => rotateDueKeys(context)))
+  expect(await kids(one)).toHaveLength(2 * before)
+})
