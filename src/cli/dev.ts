@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
-import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import { openLog } from './log.ts'
@@ -29,8 +28,6 @@ export const dev = async (options: DevOptions): Promise<void> => {
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const started = await startWith(options, { log })
   announce(started, options, Math.round(performance.now()))
-  // What only the start needed is given back, once nobody waits for a first answer.
-  setTimeout(() => Bun.gc(true), SECOND).unref()
   await new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
   })
