@@ -15,6 +15,14 @@ describe('ids', () => {
     expect(new Set(ids).size).toBe(4)
   })
 
+  test('sort by creation however many there are of one millisecond, and whatever other ids come between', () => {
+    const ids = Array.from({ length: 10_000 }, () => {
+      Bun.randomUUIDv7('hex', 1)
+      return newId('usr', 7_000_000)
+    })
+    expect(ids).toEqual([...ids].sort())
+  })
+
   test('are a prefix and a UUID version 7', () => {
     expect(newId('sess', 1)).toMatch(
       /^sess_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
