@@ -75,15 +75,19 @@ export const createSignInLink = async (
 }
 
 /** The address where whoever asked for it by mail chooses one. */
-export const createResetLink = (base: Base, { id: user_id, organization_id }: Holder): Promise<string> =>
-  createLink(base, { kind: 'reset_password', user_id, organization_id })
+export const createResetLink = (
+  base: Base,
+  tx: Transaction,
+  { id: user_id, organization_id }: Holder,
+): Promise<string> => createLink(base, { kind: 'reset_password', user_id, organization_id }, tx)
 
 /** Shows that the address is the user's: works once, for a day, and for this address alone. */
 export const createVerifyLink = (
   base: Base,
+  tx: Transaction,
   { id: user_id, organization_id }: Holder,
   email: string,
-): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email })
+): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email }, tx)
 
 const gone = (): PageError => new PageError('link', 410)
 

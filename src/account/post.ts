@@ -9,6 +9,7 @@ import { renderMail } from '#src/mail/render.ts'
 import type { MailRow } from '#src/mail/store.ts'
 import { personOf } from '#src/oauth/step-pages.ts'
 import { openLocator } from '#src/sessions/location.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 
 /** Whoever never had a password here may get one by mail once the address is known to be theirs. */
@@ -16,29 +17,32 @@ export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): b
   enabled && (password_hash !== null || email_verified)
 
 /** Whom a mail is for, as things are now; undefined: nobody (any more), and nothing goes out. */
-const recipientOf = async (context: Context, mail: MailRow): Promise<UserRow | undefined> => {
+const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
-  const user = await context.store.read(q =>
-    user_id
-      ? findUser(q, organization_id, user_id)
-      : findUserForLogin(q, organization_id, data.identifier ?? ''),
-  )
+  const user = await (user_id
+    ? findUser(q, organization_id, user_id)
+    : findUserForLogin(q, organization_id, data.identifier ?? ''))
   if (kind === 'verify_email')
-    return user?.enabled && (await isToVerify(context, user, data.email)) ? user : undefined
+    return user?.enabled && (await isToVerify(q, user, data.email)) ? user : undefined
   if (kind !== 'reset_password') return user
   return user && mayReset(user) ? user : undefined
 }
 
 /** Nobody learns from the page who has an address: where another user has it, nothing comes. */
-const isToVerify = async ({ store }: Context, user: UserRow, email?: string): Promise<boolean> => {
+const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
   if (user.email === email) return !user.email_verified
-  return user.pending_email === email && !(await store.read(q => takenName(q, { ...user, email })))
+  return user.pending_email === email && !(await takenName(q, { ...user, email }))
 }
 
-const urlOf = (context: Context, { kind, data }: MailRow, user: UserRow): Promise<string> | undefined => {
-  if (kind === 'reset_password') return createResetLink(context, user)
-  return kind === 'verify_email' ? createVerifyLink(context, user, data.email ?? '') : undefined
+const urlOf = async (
+  context: Context,
+  tx: Transaction,
+  { kind, data }: MailRow,
+  user: UserRow,
+): Promise<string | undefined> => {
+  if (kind === 'reset_password') return createResetLink(context, tx, user)
+  return kind === 'verify_email' ? createVerifyLink(context, tx, user, data.email ?? '') : undefined
 }
 
 /** A name that programs would show as a link, or that carries a message, greets nobody: people choose theirs, and whom mail goes to. */
@@ -56,13 +60,16 @@ const timeOf = (locale: string, ms: number): string =>
 /** Makes the mail of a row and hands it over. Links are made here, so that their time runs from now and nobody but the mail has them. */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
-  const user = await recipientOf(context, mail)
+  // In one write: a change of the user in between would leave a link to whom it was ended for.
+  const { user, url } = await context.store.write(async tx => {
+    const user = context.mail && (await recipientOf(tx, mail))
+    return { user, url: user && (await urlOf(context, tx, mail, user)) }
+  })
   const organization = await findOrganization(context.store, organization_id)
   if (!user || !organization || !context.mail) return
   const { user_agent = '', ip_address = '' } = data
   const tools = viewTools(locale, translator(locale))
   const locate = await openLocator(context)
-  const url = await urlOf(context, mail, user)
   const to = data.to ?? user.email
   const name = tools.displayName(personOf(user))
   const letter = renderMail({

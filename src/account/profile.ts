@@ -82,7 +82,7 @@ export const postProfile =
         if (!changed.includes('pending_email')) return
         const wait = await sendVerification(context, tx, before, email, call)
         if (wait > 0) throw retryLater('rate_limited', 'Too many addresses were asked for.', wait)
-        await enqueueNotice(context, tx, 'email_change', before, call, { email })
+        await enqueueNotice(context, tx, 'email_change', before, call, { email, to: before.email })
       })
     } catch (error) {
       const code = refusedEmail(error)
