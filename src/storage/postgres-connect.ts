@@ -6,6 +6,18 @@ const OLDEST = 13
 /** How long a connection may take to open, s, and a statement to answer, ms. */
 const CONNECT = 5
 const STATEMENT = 15_000
+/** What has no answer by then (ms) has no server any more: that would have ended the statement itself. */
+export const STALL = STATEMENT + 5_000
+
+/** The answer of a query. Where none comes for `ms`, `giveUp` closes its connection, and the query fails with that. */
+export const answered = async <T>(query: PromiseLike<T>, giveUp: () => unknown, ms: number): Promise<T> => {
+  const timer = setTimeout(giveUp, ms)
+  try {
+    return await query
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 interface Parsed {
   url: string

@@ -1,6 +1,7 @@
 import type { ReservedSQL, SQL } from 'bun'
 import { committed, queued } from './commit-metrics.ts'
 import { isConflict, isLost, isStorageFailure, isUniqueViolation, unavailable } from './errors.ts'
+import { answered } from './postgres-connect.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
 
@@ -39,11 +40,11 @@ interface Failed {
 }
 
 /** Connections that the pool has open may be as dead as the one that was lost: each is tried once. */
-const connect = async (sql: SQL, pooled: number): Promise<ReservedSQL> => {
+const connect = async (sql: SQL, pooled: number, stall: number): Promise<ReservedSQL> => {
   for (let dead = 0; ; dead++) {
     const connection = await sql.reserve()
     try {
-      await connection.unsafe(TAKE_SLOT)
+      await answered(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
       return connection
     } catch (error) {
       await connection.close().catch(() => {})
@@ -53,7 +54,12 @@ const connect = async (sql: SQL, pooled: number): Promise<ReservedSQL> => {
 }
 
 /** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
-const openWriter = (sql: SQL, pooled: number, notice: (topics: ReadonlySet<Topic>) => string) => {
+const openWriter = (
+  sql: SQL,
+  pooled: number,
+  stall: number,
+  notice: (topics: ReadonlySet<Topic>) => string,
+) => {
   let connection: ReservedSQL | undefined
   let inTransaction = false
   /** The first error that the server answered in this transaction: nothing of it can be committed any more. */
@@ -61,10 +67,11 @@ const openWriter = (sql: SQL, pooled: number, notice: (topics: ReadonlySet<Topic
   let topics = new Set<Topic>()
   let effects: (() => void)[] = []
 
+  const hangUp = () => connection?.close()
   const run = async (text: string, values?: unknown[]): Promise<Answer> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
-      return (await connection.unsafe(text, values).values()) as Answer
+      return (await answered(connection.unsafe(text, values).values(), hangUp, stall)) as Answer
     } catch (error) {
       failure ??= error
       throw error
@@ -108,7 +115,7 @@ const openWriter = (sql: SQL, pooled: number, notice: (topics: ReadonlySet<Topic
     let began: Promise<unknown> | undefined
     let ending = false
     try {
-      connection ??= await connect(sql, pooled)
+      connection ??= await connect(sql, pooled, stall)
       // Sent together with the first statement: its answer is looked at in the end.
       began = connection.unsafe(alone ? ALONE : TOGETHER).then(
         () => undefined,
@@ -119,7 +126,7 @@ const openWriter = (sql: SQL, pooled: number, notice: (topics: ReadonlySet<Topic
       if (failure) throw failure
       const told = topics.size > 0 ? run(notice(topics)) : undefined
       ending = true
-      const [, ended] = await Promise.all([told, connection.unsafe('COMMIT')])
+      const [, ended] = await Promise.all([told, answered(connection.unsafe('COMMIT'), hangUp, stall)])
       // A transaction in which something failed ends so, without an error.
       if (ended.command !== 'COMMIT') throw new Error('The transaction was lost.')
       return { value, topics, effects }
@@ -143,16 +150,19 @@ export const postgresWriter = (
   sql: SQL,
   count: number,
   {
+    stall,
     notice,
     done,
   }: {
+    /** How long an answer may take, ms. */
+    stall: number
     /** The statement that tells other copies of these topics when the transaction commits. */
     notice(topics: ReadonlySet<Topic>): string
     /** After a commit, before its writer hears of it. */
     done(topics: ReadonlySet<Topic>): void
   },
 ) => {
-  const all = Array.from({ length: count }, () => openWriter(sql, count, notice))
+  const all = Array.from({ length: count }, () => openWriter(sql, count, stall, notice))
   const idle = [...all]
   const waiting: ((writer: (typeof all)[number]) => void)[] = []
   let open = true

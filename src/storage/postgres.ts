@@ -3,7 +3,7 @@ import type { SQL } from 'bun'
 import { sql } from 'drizzle-orm'
 import { isLost, isStorageFailure, unavailable } from './errors.ts'
 import { postgresChanges } from './postgres-changes.ts'
-import { connectTo, parseUrl, refusal, requireServer } from './postgres-connect.ts'
+import { answered, connectTo, parseUrl, refusal, requireServer, STALL } from './postgres-connect.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import { postgresWriter } from './postgres-writer.ts'
@@ -15,6 +15,8 @@ interface PostgresOptions {
   migrate?: boolean
   /** Connections for reads, and as many for writes; one more listens. */
   connections?: number
+  /** How long an answer may take, ms, before its connection is given up. */
+  stall?: number
 }
 
 /** Per kind. More would not make a database of a few cores faster, and a server has a hundred by default. */
@@ -51,12 +53,19 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
  */
 export const openPostgres = async (options: PostgresOptions): Promise<Store> => {
   const parsed = await prepare(options)
-  const { connections = CONNECTIONS } = options
-  const pool = connectTo(parsed, connections, PLANNING)
+  const { connections = CONNECTIONS, stall = STALL } = options
+  let pool = connectTo(parsed, connections, PLANNING)
   const writers = connectTo(parsed, connections, PLANNING)
 
-  const ask = async (text: string, values: unknown[]): Promise<Answer> =>
-    (await pool.unsafe(text, values).values()) as Answer
+  // Which of its connections is dead, a pool does not say: all of them go, and what they were asked is asked once more.
+  const renew = (dead: SQL) => {
+    if (pool === dead) pool = connectTo(parsed, connections, PLANNING)
+    dead.close({ timeout: 0 }).catch(() => {})
+  }
+  const ask = async (text: string, values: unknown[]): Promise<Answer> => {
+    const asked = pool
+    return (await answered(asked.unsafe(text, values).values(), () => renew(asked), stall)) as Answer
+  }
   const reads = postgresQueries(async (text, values) => {
     try {
       // What was asked over a connection that is gone may be asked again: it only reads.
@@ -73,8 +82,12 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   const tell = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-  const changes = await postgresChanges(pool, randomBytes(8).toString('hex'), tell)
-  const { write, close } = postgresWriter(writers, connections, { notice: changes.notice, done: tell })
+  const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), tell)
+  const { write, close } = postgresWriter(writers, connections, {
+    stall,
+    notice: changes.notice,
+    done: tell,
+  })
 
   return {
     engine: 'postgres',
@@ -113,15 +126,19 @@ const exclusively = async <T>(
   patience: number,
 ): Promise<T | undefined> => {
   const key = `hashtextextended(current_schema() || ' ' || $1, 0)`
-  let connection: Awaited<ReturnType<SQL['reserve']>>
-  try {
-    connection = await pool.reserve()
-  } catch (error) {
+  const refuse = (error: unknown): never => {
     throw unavailable(error)
   }
+  const connection = await pool.reserve().catch(refuse)
+  const take = () =>
+    answered(
+      connection.unsafe(`SELECT pg_try_advisory_lock(${key}) AS taken`, [name]),
+      () => connection.close(),
+      STALL,
+    ).catch(refuse)
   try {
     for (let waited = 0; ; waited += LOOK) {
-      const [row] = await connection.unsafe(`SELECT pg_try_advisory_lock(${key}) AS taken`, [name])
+      const [row] = await take()
       if (row.taken) break
       if (waited >= patience) return undefined
       await Bun.sleep(LOOK)

@@ -354,6 +354,26 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
+  test('a server that is gone without a word is given up: reads ask anew, writes are run again', async () => {
+    const store = await openPostgres({ url, connections: 1, stall: 500 })
+    await store.write(tx => put(tx, 'quiet'))
+    await stored(store, 'quiet')
+    const backends = await ask(
+      url,
+      "SELECT pid FROM pg_stat_activity WHERE datname = 'house' AND application_name = 'gatehouse'",
+    )
+    expect(backends.length).toBeGreaterThanOrEqual(2)
+    for (const { pid } of backends) process.kill(Number(pid), 'SIGSTOP')
+    try {
+      expect(await stored(store, 'quiet')).toBe('quiet')
+      await store.write(tx => put(tx, 'louder'))
+      expect(await stored(store, 'louder')).toBe('louder')
+    } finally {
+      for (const { pid } of backends) process.kill(Number(pid), 'SIGCONT')
+    }
+    await store.close()
+  }, 60_000)
+
   test('a wrong password, and a user who may not make tables, are told apart', async () => {
     const hba = join(server.data, 'pg_hba.conf')
     const rules = await Bun.file(hba).text()
