@@ -1,7 +1,7 @@
 import { connect } from './connection.ts'
 import { type Duration, type Measured, measure } from './load.ts'
 import { operations, passwordLogin } from './operations.ts'
-import type { Target } from './target.ts'
+import { processesOf, type Target } from './target.ts'
 
 const BROWSERS = 16
 
@@ -17,14 +17,14 @@ export const measureFlood = async (
   const prepared = await Promise.all(connections.slice(0, 8).map(each => refresh?.prepare(target, each)))
   const steps = prepared.filter(step => step !== undefined)
   try {
-    const idle = await measure(target.process.pid, steps, duration)
+    const idle = await measure(processesOf(target), steps, duration)
     let over = false
     const flood = connections.slice(8).map(async connection => {
       const logIn = passwordLogin(target, connection)
       // Those that the queue turns away (503) come again, as impatient people do.
       while (!over) await logIn()
     })
-    const flooded = await measure(target.process.pid, steps, duration)
+    const flooded = await measure(processesOf(target), steps, duration)
     over = true
     await Promise.all(flood)
     return { idle, flooded }

@@ -22,7 +22,7 @@ export const measureFloor = async (duration: Duration): Promise<number> => {
     const steps = connections.map(connection => async () => {
       await connection.send(request)
     })
-    return (await measure(server.pid, steps, duration)).cpu_per_op
+    return (await measure({ server: [server.pid], database: () => [] }, steps, duration)).cpu_per_op
   } finally {
     await server.stop()
     await removeDirectory(directory)

@@ -6,9 +6,9 @@ import { prepareGatehouse, startGatehouse } from './gatehouse.ts'
 import { paths } from './lists.ts'
 import { type Duration, median } from './load.ts'
 import { measureOperation, type Operation, operations } from './operations.ts'
-import { freshDirectory, memoryOf, removeDirectory } from './server-process.ts'
+import { freshDirectory, memoryOf } from './server-process.ts'
 import { number, table } from './table.ts'
-import type { Target } from './target.ts'
+import { stopTarget, type Target } from './target.ts'
 
 const FEW = { users: 1_000, events: 10_000 }
 /** What may cost so many times as much in the large database. */
@@ -43,11 +43,6 @@ const open = async (users: number, events: number): Promise<Instance> => {
     await server.stop()
   }
   return { target: await prepareGatehouse(await startGatehouse(directory)), started_in: median(times) }
-}
-
-const close = async ({ target: { process: server } }: Instance): Promise<void> => {
-  await server.stop()
-  await removeDirectory(server.directory)
 }
 
 type Path = (target: Target) => Promise<string>
@@ -117,6 +112,6 @@ export const runLarge = async (users: number, events: number, duration: Duration
     const head = ['CPU µs at 8 connections', `${FEW.users} users`, `${users} users`, `ratio (limit ${LIMIT})`]
     console.log(`\n${table(head, lines)}`)
   } finally {
-    for (const instance of instances) await close(instance)
+    for (const instance of instances) await stopTarget(instance.target)
   }
 }

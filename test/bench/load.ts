@@ -1,8 +1,12 @@
 import { cpuTime } from './server-process.ts'
 
 export interface Measured {
-  /** µs of CPU time of the whole server process. */
+  /** µs of CPU time of the whole server process, of all copies together. */
   cpu_per_op: number
+  /** The same of its database, where that has processes of its own. */
+  database_per_op: number
+  /** Of all commits, so many were tried again; where the server can tell. */
+  retried?: number
   ops_per_second: number
   /** ms */
   p50: number
@@ -16,12 +20,18 @@ export interface Duration {
   slices: number
 }
 
+/** Whose CPU time counts. Those of the database come and go with its connections. */
+export interface Processes {
+  server: number[]
+  database(): number[]
+}
+
 /**
  * Runs `steps`, one per connection, each again and again. CPU time per operation is the median of the slices, so that
  * a neighbour's burst on a shared machine does not decide.
  */
 export const measure = async (
-  pid: number,
+  { server, database }: Processes,
   steps: (() => Promise<void>)[],
   { warm_up, slice, slices }: Duration,
 ): Promise<Measured> => {
@@ -41,12 +51,20 @@ export const measure = async (
   const sampled = (async () => {
     await Bun.sleep(warm_up)
     measuring = true
-    const costs: number[] = []
+    const pids = { server, database: database() }
+    const spent = () => ({ server: cpuTime(pids.server), database: cpuTime(pids.database) })
+    const costs: ReturnType<typeof spent>[] = []
     const began = { at: performance.now(), done }
     for (let i = 0; i < slices; i++) {
-      const before = { cpu: cpuTime(pid), done }
+      const before = { ...spent(), done }
       await Bun.sleep(slice)
-      if (done > before.done) costs.push((cpuTime(pid) - before.cpu) / (done - before.done))
+      const after = spent()
+      const operations = done - before.done
+      if (operations > 0)
+        costs.push({
+          server: (after.server - before.server) / operations,
+          database: (after.database - before.database) / operations,
+        })
     }
     over = true
     const seconds = (performance.now() - began.at) / 1000
@@ -54,7 +72,8 @@ export const measure = async (
     const percentile = (share: number) =>
       (latencies[Math.floor(latencies.length * share)] ?? Number.NaN) / 1e6
     return {
-      cpu_per_op: median(costs),
+      cpu_per_op: median(costs.map(cost => cost.server)),
+      database_per_op: median(costs.map(cost => cost.database)),
       ops_per_second: (done - began.done) / seconds,
       p50: percentile(0.5),
       p99: percentile(0.99),

@@ -1,6 +1,14 @@
 import { type Answer, type Connection, connect, get, header, post } from './connection.ts'
 import { type Duration, type Measured, measure } from './load.ts'
-import { authorizePath, type BenchClient, fillForm, REDIRECT_URI, type Target, VERIFIER } from './target.ts'
+import {
+  authorizePath,
+  type BenchClient,
+  fillForm,
+  processesOf,
+  REDIRECT_URI,
+  type Target,
+  VERIFIER,
+} from './target.ts'
 
 /** Runs the operation once over its connection; prepared for each connection apart. */
 export type Step = () => Promise<void>
@@ -11,6 +19,8 @@ export interface Operation {
   limit?: number
   /** Numbers of connections other than the usual: a password is hashed one at a time, and only so many may wait. */
   connections?: number[]
+  /** Measured on two copies as well. */
+  on_copies?: boolean
   /** undefined: this server has no such operation. */
   prepare(target: Target, connection: Connection): Promise<Step | undefined>
 }
@@ -93,6 +103,7 @@ export const operations: Operation[] = [
   {
     name: 'client credentials',
     limit: 80,
+    on_copies: true,
     prepare: repeat(async ({ paths, service }) =>
       post(paths.token, { grant_type: 'client_credentials', ...service }),
     ),
@@ -100,6 +111,7 @@ export const operations: Operation[] = [
   {
     name: 'refresh',
     limit: 130,
+    on_copies: true,
     prepare: async (target, connection) => {
       let { refresh_token } = await codeFlow(target, connection, target.es256)()
       return async () => {
@@ -108,7 +120,7 @@ export const operations: Operation[] = [
       }
     },
   },
-  { name: 'code flow, ES256', limit: 240, prepare: runCodeFlow('es256') },
+  { name: 'code flow, ES256', limit: 240, on_copies: true, prepare: runCodeFlow('es256') },
   { name: 'code flow, RS256', prepare: runCodeFlow('rs256') },
   {
     name: 'introspection',
@@ -161,7 +173,12 @@ export const measureOperation = async (
   try {
     const steps = await Promise.all(opened.map(connection => operation.prepare(target, connection)))
     const ready = steps.filter(step => step !== undefined)
-    return ready.length > 0 ? await measure(target.process.pid, ready, duration) : undefined
+    if (ready.length === 0) return undefined
+    const before = await target.commits?.()
+    const measured = await measure(processesOf(target), ready, duration)
+    const after = await target.commits?.()
+    const retried = before && after && (after.retried - before.retried) / (after.done - before.done)
+    return { ...measured, ...(retried !== undefined && { retried }) }
   } finally {
     for (const connection of opened) connection.close()
   }

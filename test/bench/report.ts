@@ -9,21 +9,27 @@ export type Costs = Map<number, Measured>
 
 export interface OperationRow {
   operation: Operation
-  ours: Costs | undefined
-  peer: Costs | undefined
+  ours?: Costs
+  peer?: Costs
+  /** On PostgreSQL: one copy, and two behind a balancer. */
+  one?: Costs
+  two?: Costs
 }
 
 const COLUMNS = ['@1', '@8', '@64', 'op/s', 'p50', 'p99']
 
-const cells = (costs: Costs | undefined): string[] => {
-  const at8 = costs?.get(8)
-  return [
-    ...[1, 8, 64].map(connections => number(costs?.get(connections)?.cpu_per_op)),
-    number(at8?.ops_per_second),
-    number(at8?.p50, 2),
-    number(at8?.p99, 2),
-  ]
-}
+const ALL = [1, 8, 64]
+
+const pace = (measured: Measured | undefined): string[] => [
+  number(measured?.ops_per_second),
+  number(measured?.p50, 2),
+  number(measured?.p99, 2),
+]
+
+const cells = (costs: Costs | undefined): string[] => [
+  ...ALL.map(connections => number(costs?.get(connections)?.cpu_per_op)),
+  ...pace(costs?.get(8)),
+]
 
 export const printOperations = (rows: OperationRow[], peer: string | undefined): void => {
   const head = ['CPU µs per operation', ...COLUMNS, 'limit @8']
@@ -38,6 +44,42 @@ export const printOperations = (rows: OperationRow[], peer: string | undefined):
   console.log(`\n${table(head, body)}`)
   console.log(
     `@1, @8, @64: connections. op/s, p50 and p99 (ms) at 8 connections.${peer ? ` peer: ${peer}.` : ''}`,
+  )
+}
+
+export const printPostgres = (rows: OperationRow[], version: string): void => {
+  const head = ['on PostgreSQL, CPU µs', 'SQLite @8', '@1', '@8', '@64']
+  head.push(...ALL.map(connections => `database @${connections}`), 'op/s', 'p50', 'p99', 'again')
+  const body = rows.map(({ operation, ours, one }) => [
+    operation.name,
+    number(ours?.get(8)?.cpu_per_op),
+    ...ALL.map(connections => number(one?.get(connections)?.cpu_per_op)),
+    ...ALL.map(connections => number(one?.get(connections)?.database_per_op)),
+    ...pace(one?.get(8)),
+    percent(one?.get(8)?.retried),
+  ])
+  console.log(`\n${table(head, body)}`)
+  console.log(
+    `PostgreSQL ${version}, with fsync and synchronous_commit. @: Gatehouse's process; database @: PostgreSQL's processes;\n` +
+      'op/s, p50 and p99 (ms) at 8 connections; again: commits there that it took more than one try for, of all.',
+  )
+}
+
+const percent = (share: number | undefined): string =>
+  share === undefined || Number.isNaN(share) ? '' : `${number(share * 100, 1)} %`
+
+export const printCopies = (rows: OperationRow[]): void => {
+  const head = ['two copies, 8 connections', 'copies µs', 'database µs', 'op/s', 'p50', 'p99', 'again']
+  head.push('one copy op/s', 'p50', 'p99', 'two/one')
+  const body = rows.map(({ operation, one, two }) => {
+    const [alone, both] = [one?.get(8), two?.get(8)]
+    const gain = (both?.ops_per_second ?? Number.NaN) / (alone?.ops_per_second ?? Number.NaN)
+    const costs = [number(both?.cpu_per_op), number(both?.database_per_op)]
+    return [operation.name, ...costs, ...pace(both), percent(both?.retried), ...pace(alone), number(gain, 2)]
+  })
+  console.log(`\n${table(head, body)}`)
+  console.log(
+    'A balancer gives each request to the next copy. It, both copies, PostgreSQL and the load share the cores of this machine.',
   )
 }
 

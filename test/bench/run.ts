@@ -9,26 +9,36 @@ import { runLarge } from './large.ts'
 import type { Duration } from './load.ts'
 import { measureOperation, type Operation, operations } from './operations.ts'
 import { findNode, PEER, peerTarget } from './peer.ts'
-import { type Costs, type OperationRow, printOperations, printStarts, type StartRow } from './report.ts'
+import { startPostgresBench } from './postgres.ts'
+import {
+  type OperationRow,
+  printCopies,
+  printOperations,
+  printPostgres,
+  printStarts,
+  type StartRow,
+} from './report.ts'
 import { benchSdk } from './sdk.ts'
-import { memoryOf, removeDirectory } from './server-process.ts'
+import { memoryOf } from './server-process.ts'
 import { gatehouseStart, peerStart } from './start.ts'
 import { measureRefusals } from './strangers.ts'
 import { against, number } from './table.ts'
-import type { Target } from './target.ts'
+import { stopTarget, type Target } from './target.ts'
 
-const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer]
+const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres]
 bun run bench --large [--users 1000000] [--events 10000000]
 
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
-figures. --large compares a database with so many users and events with one of 1,000 and 10,000.`
+figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
+behind a balancer. --large compares a database with so many users and events with one of 1,000 and 10,000.`
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     'no-peer': { type: 'boolean', default: false },
+    'no-postgres': { type: 'boolean', default: false },
     large: { type: 'boolean', default: false },
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '10000000' },
@@ -54,58 +64,75 @@ const START_ROUNDS = options.quick ? 3 : 9
 
 const progress = (text: string): void => void process.stderr.write(`${text} …\n`)
 
-/** Side by side, so that a change of the machine's pace meets both. */
-const measureRow = async (targets: Target[], operation: Operation): Promise<(Costs | undefined)[]> => {
-  const costs = targets.map((): Costs => new Map())
-  const connections = operation.connections ?? CONNECTIONS
-  for (const target of targets) await measureOperation(target, operation, 8, WARM_UP)
-  for (const count of connections)
-    for (const [i, target] of targets.entries()) {
+type Targets = Partial<Record<'ours' | 'peer' | 'one' | 'two', Target>>
+
+/** Side by side, so that a change of the machine's pace meets all. */
+const measureRow = async (targets: Targets, operation: Operation): Promise<OperationRow> => {
+  const row: OperationRow = { operation }
+  const { two, ...rest } = targets
+  const names = (Object.keys(operation.on_copies ? targets : rest) as (keyof Targets)[]).flatMap(name => {
+    const target = targets[name]
+    return target ? [{ name, target }] : []
+  })
+  for (const { target } of names) await measureOperation(target, operation, 8, WARM_UP)
+  for (const count of operation.connections ?? CONNECTIONS)
+    for (const { name, target } of names) {
+      if (target === two && count !== 8) continue
       const measured = await measureOperation(target, operation, count, slices)
-      if (measured) costs[i]?.set(count, measured)
+      if (!measured) continue
+      row[name] ??= new Map()
+      row[name].set(count, measured)
     }
-  return costs.map(each => (each.size > 0 ? each : undefined))
+  return row
+}
+
+const startsOf = async (node: string | undefined): Promise<Omit<StartRow, 'loaded'>[]> => {
+  if (options.only) return []
+  progress('starts')
+  const starts = [{ name: 'gatehouse', start: await gatehouseStart(START_ROUNDS) }]
+  if (node) starts.push({ name: PEER, start: await peerStart(START_ROUNDS, node) })
+  return starts
 }
 
 const runAll = async (): Promise<void> => {
   const node = options['no-peer'] ? undefined : await findNode()
   if (!node && !options['no-peer'])
     console.log('The peer is left out: neither npm nor this machine has a node with node:sqlite.')
+  const postgres = options['no-postgres'] ? undefined : await startPostgresBench()
+  if (!postgres && !options['no-postgres'])
+    console.log('PostgreSQL is left out: it is not installed (Debian: apt-get install postgresql).')
   const floor = await measureFloor(slices)
   console.log(
     `${cpus()[0]?.model.trim()}, ${cpus().length} cores. Bun.serve with nothing behind it: ${number(floor, 1)} µs ` +
       `an answer (${FLOOR} where the limits were set).\nEach commit is synced to disk; audit events and the log are on.`,
   )
-  const targets: Target[] = []
+  const targets: Targets = {}
   try {
-    const starts: Omit<StartRow, 'loaded'>[] = []
-    if (!options.only) {
-      progress('starts')
-      starts.push({ name: 'gatehouse', start: await gatehouseStart(START_ROUNDS) })
-      if (node) starts.push({ name: PEER, start: await peerStart(START_ROUNDS, node) })
+    const starts = await startsOf(node)
+    targets.ours = await gatehouseTarget()
+    if (node) targets.peer = await peerTarget(node)
+    if (postgres) {
+      targets.one = await postgres.one()
+      targets.two = await postgres.two()
     }
-    targets.push(await gatehouseTarget())
-    if (node) targets.push(await peerTarget(node))
-
     const rows: OperationRow[] = []
     for (const operation of operations.filter(({ name }) => name.includes(options.only ?? ''))) {
       progress(operation.name)
-      const [ours, peer] = await measureRow(targets, operation)
-      rows.push({ operation, ours, peer })
+      rows.push(await measureRow(targets, operation))
     }
     printOperations(rows, node && PEER)
-    printStarts(starts.map((row, i) => ({ ...row, loaded: targets[i] && memoryOf(targets[i].process.pid) })))
-    if (!options.only) await printRest(targets[0])
+    if (postgres) printPostgres(rows, postgres.version)
+    if (postgres) printCopies(rows.filter(({ two }) => two))
+    const loaded = [targets.ours, targets.peer].map(target => target && memoryOf(target.process.pid))
+    if (starts.length > 0) printStarts(starts.map((row, i) => ({ ...row, loaded: loaded[i] })))
+    if (!options.only) await printRest(targets.ours)
   } finally {
-    for (const { process: server } of targets) {
-      await server.stop()
-      await removeDirectory(server.directory)
-    }
+    for (const target of Object.values(targets)) await stopTarget(target)
+    postgres?.remove()
   }
 }
 
-const printRest = async (ours: Target | undefined): Promise<void> => {
-  if (!ours) return
+const printRest = async (ours: Target): Promise<void> => {
   progress('flood of logins')
   const { idle, flooded } = await measureFlood(ours, slices)
   const times = flooded.p99 / idle.p99
@@ -129,5 +156,7 @@ const printRest = async (ours: Target | undefined): Promise<void> => {
   await printDevelopment(START_ROUNDS)
 }
 
+// What was started ends with us: a database would live on.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 if (options.large) await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
 else await runAll()

@@ -73,17 +73,24 @@ export const start = async (options: StartOptions): Promise<ServerProcess> => {
   }
 }
 
-/** CPU time of all threads of a process so far, µs. */
-export const cpuTime = (pid: number): number => {
+/** CPU time of all threads of these processes so far, µs. */
+export const cpuTime = (pids: number[]): number => {
   let ns = 0
-  for (const task of readdirSync(`/proc/${pid}/task`)) {
-    try {
-      ns += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'latin1').split(' ', 1)[0])
-    } catch {
-      // The thread ended meanwhile.
+  for (const pid of pids)
+    for (const task of unlessGone(() => readdirSync(`/proc/${pid}/task`)) ?? []) {
+      const file = `/proc/${pid}/task/${task}/schedstat`
+      ns += Number(unlessGone(() => readFileSync(file, 'latin1'))?.split(' ', 1)[0] ?? 0)
     }
-  }
   return ns / 1000
+}
+
+/** Threads, and connections of a database, end meanwhile. */
+const unlessGone = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }
 
 export interface Memory {

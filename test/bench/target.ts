@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ServerProcess } from './server-process.ts'
+import type { Processes } from './load.ts'
+import { removeDirectory, type ServerProcess } from './server-process.ts'
 
 export const REDIRECT_URI = 'https://app.example.com/callback'
 export const USER = { username: 'bench', password: 'Correct-Horse-7-Battery' }
@@ -16,6 +17,12 @@ export interface BenchClient {
 export interface Target {
   name: string
   process: ServerProcess
+  /** Those that do the work where `process` hands it on. */
+  copies?: ServerProcess[]
+  /** Its database's processes, where that has some. */
+  database?(): number[]
+  /** How many commits there were so far, and tries that had to be repeated. */
+  commits?(): Promise<{ done: number; retried: number }>
   paths: Record<'discovery' | 'jwks' | 'authorize' | 'token' | 'introspect' | 'userinfo', string>
   /** Code flow and refresh, with ID tokens of either algorithm. */
   es256: BenchClient
@@ -28,6 +35,18 @@ export interface Target {
   /** A token for the admin API, and whether a login proves a password: ours alone has them. */
   admin_token?: string
   proves_passwords?: boolean
+}
+
+export const processesOf = ({ process, copies = [process], database = () => [] }: Target): Processes => ({
+  server: copies.map(({ pid }) => pid),
+  database,
+})
+
+export const stopTarget = async ({ process, copies = [] }: Target): Promise<void> => {
+  for (const server of new Set([process, ...copies])) {
+    await server.stop()
+    await removeDirectory(server.directory)
+  }
 }
 
 export const authorizePath = (target: Pick<Target, 'paths'>, client_id: string): string =>

@@ -35,8 +35,11 @@ export interface PostgresServer {
   remove(): void
 }
 
-/** A server of its own on a free port of this machine, which needs no password. It does not wait for the disk. */
-export const startPostgres = (): PostgresServer => {
+/** What makes tests quick: such a server does not wait for the disk. */
+const HASTY = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
+
+/** A server of its own on a free port of this machine, which needs no password. `durable`: as it comes, else hasty. */
+export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const bin = binaries()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
   const isRoot = process.getuid?.() === 0
@@ -61,11 +64,8 @@ export const startPostgres = (): PostgresServer => {
     port,
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
-    fsync: 'off',
-    full_page_writes: 'off',
     max_connections: 400,
-    shared_buffers: '64MB',
-    autovacuum: 'off',
+    ...(!durable && HASTY),
   }
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const log = join(folder, 'log')
