@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { checkpointer, PAGE } from './checkpoint.ts'
 import { StorageError, unavailable } from './errors.ts'
 import { groupCommit } from './group-commit.ts'
@@ -19,6 +19,8 @@ interface SqliteOptions {
 
 /** Pages kept in memory per connection, KiB. */
 const CACHE = 16_384
+/** More than any request writes: one page may find room on a disk where nothing else does. */
+const PROBE = '.'.repeat(65_536)
 /** How often the commits of other processes are looked for, ms. */
 const WATCH = 250
 
@@ -103,6 +105,16 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   }, WATCH)
   watch.unref()
 
+  /** Sees whether a disk has recovered. */
+  const probe = async (): Promise<void> => {
+    const row = { name: 'probe', value: PROBE, updated_at: 0 }
+    const { settings } = writes.tables
+    await write(async tx => {
+      await tx.insert(settings).values(row).onConflictDoUpdate({ target: settings.name, set: row })
+    })
+    await write(async tx => void (await tx.delete(settings).where(eq(settings.name, row.name))))
+  }
+
   return {
     engine: 'sqlite',
     read: body => body(reads),
@@ -113,8 +125,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     ready: async () => {
       try {
         await reads.select({ one: sql`1` }).from(reads.tables.settings).limit(1)
-        // Writes nothing but a page of the file: enough to see whether a disk has recovered.
-        if (failing) await write(async () => void writer.run('PRAGMA user_version = 0'))
+        if (failing) await probe()
         return true
       } catch {
         return false

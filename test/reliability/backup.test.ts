@@ -5,7 +5,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fill } from '#test/bench/fill.ts'
-import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { EXECUTABLE } from '#test/support/development.ts'
+import { SECRET, serveExecutable } from '#test/support/executable.ts'
 import { remote } from '#test/support/remote.ts'
 import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
@@ -28,10 +29,20 @@ const filled = async (name: string, users: number): Promise<string> => {
   fill(database(data_dir), users, users * 4)
   return data_dir
 }
-const timed = async <T>(work: () => Promise<T>): Promise<[result: T, seconds: number]> => {
+/** Runs a command that has to succeed; seconds that passed, and seconds of the processor that it took. */
+const timed = async (args: string[], data_dir: string): Promise<{ passed: number; worked: number }> => {
   const began = performance.now()
-  const result = await work()
-  return [result, (performance.now() - began) / 1_000]
+  const child = Bun.spawn([EXECUTABLE, ...args], {
+    env: { GATEHOUSE_DATA_DIR: data_dir },
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const said = await new Response(child.stderr).text()
+  expect([await child.exited, said]).toEqual([0, ''])
+  return {
+    passed: (performance.now() - began) / 1_000,
+    worked: Number(child.resourceUsage()?.cpuTime.total) / 1e6,
+  }
 }
 
 test(
@@ -41,19 +52,20 @@ test(
     const data_dir = await filled('large', users)
     const gigabytes = statSync(database(data_dir)).size / 1e9
     const file = join(root, 'large.db')
-    const [made, backup] = await timed(() => gatehouse(['backup', file], { GATEHOUSE_DATA_DIR: data_dir }))
-    expect(made).toMatchObject({ code: 0, stderr: '' })
+    const backup = await timed(['backup', file], data_dir)
     const other = folder('restored')
     copyFileSync(join(data_dir, 'master.key'), join(other, 'master.key'))
-    const [put, restore] = await timed(() => gatehouse(['restore', file], { GATEHOUSE_DATA_DIR: other }))
-    expect(put).toMatchObject({ code: 0, stderr: '' })
+    const restore = await timed(['restore', file], other)
     await using server = await serveExecutable({}, other)
     const { body } = await server.admin('GET', '/users')
     expect(body.pagination.total).toBe(users)
-    if (LONG) expect(restore).toBeLessThan(60 * Math.max(gigabytes, 1))
+    // On a machine that has other work time passes for that too.
+    expect(restore.worked).toBeLessThan(60 * Math.max(gigabytes, 0.1))
+    const told = ({ passed, worked }: typeof restore) =>
+      `${passed.toFixed(1)} s (${worked.toFixed(1)} s of processor)`
     figure(
       'R-10',
-      `${gigabytes.toFixed(2)} GB: backed up and verified in ${backup.toFixed(1)} s, restored and verified in ${restore.toFixed(1)} s`,
+      `${gigabytes.toFixed(2)} GB: backed up and verified in ${told(backup)}, restored and verified in ${told(restore)}`,
     )
   },
   LONG ? 900_000 : 60_000,
@@ -95,15 +107,10 @@ test(
     for (let n = 0; n < backups; n++) {
       const file = join(root, `busy-${n}.db`)
       const before = answered
-      const [made, seconds] = await timed(() => gatehouse(['backup', file], { GATEHOUSE_DATA_DIR: data_dir }))
-      took += seconds
-      expect(made).toMatchObject({ code: 0, stderr: '' })
+      took += (await timed(['backup', file], data_dir)).passed
       const other = folder(`busy-${n}`)
       copyFileSync(join(data_dir, 'master.key'), join(other, 'master.key'))
-      expect(await gatehouse(['restore', file], { GATEHOUSE_DATA_DIR: other })).toMatchObject({
-        code: 0,
-        stderr: '',
-      })
+      await timed(['restore', file], other)
       expect(recorded(database(other))).toBeGreaterThanOrEqual(before)
       rmSync(other, { recursive: true })
       rmSync(file)
