@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
+import { and, asc, type Column, desc, eq, gt, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { removeSome } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -86,13 +86,17 @@ export const findHolder = async (q: Queries, token: { session_id: SessionId; use
   return holder
 }
 
+/** What was not given narrows nothing; an empty text, from a form, fits no row. */
+const equal = (column: Column, value: string | undefined): SQL | undefined =>
+  value === undefined ? undefined : eq(column, value)
+
 const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined =>
   and(
-    filter.session_id && eq(sessions.id, filter.session_id),
-    filter.user_id && eq(sessions.user_id, filter.user_id),
-    filter.client_id === undefined ? undefined : eq(sessions.client_id, filter.client_id),
-    filter.organization_id && eq(sessions.organization_id, filter.organization_id),
-    filter.login_id && eq(sessions.login_id, filter.login_id),
+    equal(sessions.id, filter.session_id),
+    equal(sessions.user_id, filter.user_id),
+    equal(sessions.client_id, filter.client_id),
+    equal(sessions.organization_id, filter.organization_id),
+    equal(sessions.login_id, filter.login_id),
     filter.except_login_id && ne(sessions.login_id, filter.except_login_id),
   )
 
