@@ -30,7 +30,7 @@ const sum = () =>
   })
 
 const withoutId = (page: Page): string =>
-  page.html.replaceAll(page.headers.get('x-request-id') ?? '', '').replace(/request=[\w-]{43}/, 'request=')
+  page.html.replaceAll(page.headers.get('x-request-id') ?? '', '').replace(/request=[\w-]+/, 'request=')
 
 /** Refused with the one page, a reason in the audit log, and nothing stored. */
 const expectRefusal = async (reason: string, walk: () => Promise<Page>, alias = 'up'): Promise<Page> => {
@@ -316,7 +316,7 @@ test('whoever says no there comes back to the other ways in', async () => {
   const page = await expectRefusal('access_denied', () =>
     goThrough(fresh(), upstream, '/oauth/social/up', { decision: 'deny' } as object),
   )
-  expect(page.html).toMatch(/href="\/oauth\/login\?request=[\w-]{43}"/)
+  expect(page.html).toMatch(/href="\/oauth\/login\?request=[\w-]+"/)
 })
 
 test('M-09 a provider that is switched off lets nobody out or in, on the way neither', async () => {
