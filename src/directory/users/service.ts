@@ -193,7 +193,7 @@ export const createUser = async (
 /** What a PUT may change, and the address that a user wants instead of theirs. */
 type UserChange = UpdateUser & { pending_email?: string | null }
 
-/** Another address is one that nobody has verified, unless the same change says so. */
+/** Whether it is another address, and not the same in other letters. */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -204,14 +204,15 @@ const isMoved = (user: UserRow, { email }: UserChange): boolean =>
 export const updateUser = (
   context: Context,
   id: string,
-  given_change: UserChange,
+  given: UserChange,
   by: By,
   also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
   context.store.write(async tx => {
     const user = await getUserToChange(tx, by, id)
-    const is_moved = isMoved(user, given_change)
-    const change = is_moved ? { email_verified: false, ...given_change } : given_change
+    const is_moved = isMoved(user, given)
+    // Nobody has verified another address, unless the same change says so.
+    const change = is_moved ? { email_verified: false, ...given } : given
     const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
     const before = { ...user, roles: await roleNames(tx, user.id) }
     const { pending_email } = user
@@ -225,8 +226,8 @@ export const updateUser = (
     ])
     await also?.(tx, user, changed)
     if (changed.length === 0) return before
-    const given = Object.fromEntries(changed.map(name => [name, Reflect.get(change, name)]))
-    const after: UserWithRoles = { ...before, ...given, updated_at: context.clock.now() }
+    const values = Object.fromEntries(changed.map(name => [name, Reflect.get(change, name)]))
+    const after: UserWithRoles = { ...before, ...values, updated_at: context.clock.now() }
     await refuseTaken(tx, after)
     const { roles: _, ...row } = after
     await saveUser(tx, row)
