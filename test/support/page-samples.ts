@@ -219,6 +219,8 @@ const security: Pages['account-security'] = {
   change_password_url: '/account/change-password',
 }
 
+const { add_url: _, ...full } = security
+
 const profile: Pages['account-profile'] = {
   ...frame,
   action: '/account/profile',
@@ -629,6 +631,7 @@ export const samples: Sample[] = [
   { page: 'account-data', state: 'administrator', data: { ...data, deletion: 'administrator' } },
   { page: 'deleted', state: 'usual', data: { brand } },
   { page: 'account-security', state: 'usual', data: { ...security, notice: 'factor_added' } },
+  { page: 'account-security', state: 'full', data: full },
   {
     page: 'account-security',
     state: 'last',
