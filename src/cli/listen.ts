@@ -134,7 +134,7 @@ const orSay = <T>({ host, port }: Config, start: () => T): T => {
     const { code, message } = error as Error & { code?: string }
     const at = `${host.includes(':') ? `[${host}]` : host}:${port}`
     if (code === 'EADDRINUSE') throw new ConfigError(`GATEHOUSE_PORT: ${at} is in use by another program.`)
-    if (code === 'EADDRNOTAVAIL')
+    if (/^(?:EADDRNOTAVAIL|ENOENT)/.test(message))
       throw new ConfigError(`GATEHOUSE_HOST: ${host} is no address of this machine.`)
     if (code === 'EACCES') throw new ConfigError(`GATEHOUSE_PORT: this user may not listen on port ${port}.`)
     throw new ConfigError(`can't listen on ${at}: ${message}`)

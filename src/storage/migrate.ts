@@ -16,6 +16,8 @@ const value = (db: Database, query: string): unknown => db.query(query).values()
 /** Throws a StorageError when the file is of another program, or of another version that cannot be brought up to this one. */
 export const requireOurs = (db: Database, migrations = sqliteMigrations): void => {
   const id = value(db, 'PRAGMA application_id')
+  if (id === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0)
+    throw new StorageError(`${db.filename} is empty.`)
   if (id !== APPLICATION_ID)
     throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
   pendingIn(db, migrations)
