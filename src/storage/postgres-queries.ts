@@ -53,9 +53,11 @@ export const postgresQueries = (run: Run): Queries => {
 }
 
 const reader = (fields: Field[], { columns }: Answer, notNullable: Record<string, boolean> | undefined) => {
-  const decoders = fields.map((field, i): Decode | undefined =>
-    NUMBERS.has(columns?.[i]?.type ?? 0) ? Number : decoderOf(field),
-  )
+  const decoders = fields.map((field, i): Decode | undefined => {
+    const decode = decoderOf(field)
+    if (!NUMBERS.has(columns?.[i]?.type ?? 0)) return decode
+    return decode ? value => decode(Number(value)) : Number
+  })
   const mapRow = rowMapper(fields, decoders, notNullable)
   return (answer: Answer): Row[] => answer.map(mapRow)
 }

@@ -20,9 +20,14 @@ const findUser = prepared((q, { users }) =>
 const rename = prepared((q, { users }) =>
   q
     .update(users)
-    .set({ enabled: sql`${sql.placeholder('enabled')}`, attributes: sql.placeholder('attributes') as never })
+    .set({ last_login: sql`${sql.placeholder('at')}`, attributes: sql.placeholder('attributes') as never })
     .where(eq(users.username_fold, sql.placeholder('name')))
-    .returning({ id: users.id, enabled: users.enabled, attributes: users.attributes }),
+    .returning({
+      id: users.id,
+      enabled: users.enabled,
+      last_login: users.last_login,
+      attributes: users.attributes,
+    }),
 )
 
 const withUser = async () => {
@@ -55,8 +60,8 @@ describe('prepared', () => {
 
   test('encodes and decodes by the column', async () => {
     const { store, user } = await withUser()
-    const rows = await store.write(tx => rename(tx, { enabled: 0, attributes: { n: [1] }, name: 'ann' }))
-    expect(rows).toEqual([{ id: user.id, enabled: false, attributes: { n: [1] } }])
+    const rows = await store.write(tx => rename(tx, { at: 5, attributes: { n: [1] }, name: 'ann' }))
+    expect(rows).toEqual([{ id: user.id, enabled: true, last_login: 5, attributes: { n: [1] } }])
   })
 
   test('refuses a placeholder without a value', async () => {
@@ -103,7 +108,7 @@ describe('rows', () => {
       q
         .select({
           total: count(),
-          upper: sql<string>`upper(${q.tables.users.username})`,
+          upper: sql<string>`upper(max(${q.tables.users.username}))`,
           text: sql`count(*)`.mapWith(String).as('text'),
         })
         .from(q.tables.users),
@@ -129,11 +134,13 @@ describe('rows', () => {
     expect(key).toMatchObject({ private_key, retired_at: null })
   })
 
-  test('of tables are STRICT: a value of another type is refused', async () => {
+  test('of tables are of one type: a value of another is refused', async () => {
     const store = await freshStore()
     const write = store.write(tx =>
       tx.insert(tx.tables.organizations).values({ ...organizationRow('x'), created_at: 'soon' as never }),
     )
-    await expect(write).rejects.toThrow('cannot store TEXT value in INTEGER column')
+    await expect(write).rejects.toThrow(
+      /cannot store TEXT value in INTEGER column|invalid input syntax for type bigint/,
+    )
   })
 })
