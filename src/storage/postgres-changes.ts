@@ -4,7 +4,7 @@ import type { Topic } from './store.ts'
 const CHANNEL = 'gatehouse'
 /** After so many beats without an echo the connection is taken for dead. */
 const DEAF = 10
-/** How often the way that notices take is tried, ms: what was missed on it is stale no longer than twice this. */
+/** How often the way that notices take is tried, ms: what was missed on it is stale no longer than three times this. */
 const BEAT = 1_000
 
 /**
@@ -60,7 +60,8 @@ export const postgresChanges = async (
   }
   const timer = setInterval(() => {
     missed = heard < beat ? missed + 1 : 0
-    if (missed > 0) tell()
+    // One that is late may be held up by our own work.
+    if (missed > 1) tell()
     if (missed > 0 && missed % DEAF === 0) listenAnew()
     void send()
   }, BEAT)
