@@ -31,6 +31,7 @@ const SQLITE_ALONE = new Set([
   'reliability/disk',
   'reliability/kill',
   'reliability/power',
+  'reliability/redemption',
   'reliability/rotation',
   'reliability/soak',
   'sessions/plans',
