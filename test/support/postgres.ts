@@ -72,6 +72,9 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const start = () => run('pg_ctl', ['-D', data, '-l', log, '-o', options.join(' '), '-w', 'start'])
   const stop = () => run('pg_ctl', ['-D', data, '-m', 'immediate', '-w', 'stop'], true)
   start()
+  // However this process ends (Bun's test runner tells nobody): its server ends with it.
+  const watch = `while kill -0 ${process.pid} 2>/dev/null; do sleep 1; done; kill -INT $(head -1 ${data}/postmaster.pid) 2>/dev/null; sleep 2; rm -rf ${folder}`
+  Bun.spawn(['setsid', 'sh', '-c', watch], { stdio: ['ignore', 'ignore', 'ignore'] }).unref()
   return {
     url: `postgres://gatehouse@127.0.0.1:${port}`,
     port,
