@@ -35,7 +35,7 @@ testWith('faketime', library)(
     }
     const now = () => Date.now() / 1_000 + ahead
     step(0)
-    const server = await serveExecutable(
+    await using server = await serveExecutable(
       {
         LD_PRELOAD: library,
         FAKETIME_TIMESTAMP_FILE: time,

@@ -127,6 +127,7 @@ testWithFaults(
     const dir = folder()
     using disk = await faultyDisk(dir)
     let server = await serveExecutable(disk.env, dir)
+    await using _ = { [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
     let issued = 0
     const rounds = LONG ? 60 : 9
     const ask = async () => {
