@@ -14,6 +14,7 @@ import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
 import { openPostgres } from '#src/storage/postgres.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
 import { toFile, toPostgres } from '#src/storage/transfer.ts'
+import { listKeys } from '#src/tokens/key-store.ts'
 import { fill } from '#test/bench/fill.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -41,7 +42,7 @@ const rowsOf = (path: string): Record<string, unknown[]> => {
 
 /** What has been walked through, with a session that is still open. */
 const lived = async () => {
-  const app = await startApp()
+  const app = await settled()
   await walkEveryFlow(app)
   const client = await addClient(app, 'moved')
   const user = await addUser(app, 'mover')
@@ -72,6 +73,12 @@ const inventRows = async (path: string): Promise<void> => {
   }
 }
 const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
+/** An instance that has both its keys: the RSA key is made beside its first requests. */
+const settled = async (): Promise<TestApp> => {
+  const app = await startApp()
+  while ((await app.context.store.read(listKeys)).length < 2) await Bun.sleep(1)
+  return app
+}
 
 describe('from SQLite to PostgreSQL', () => {
   testOnBoth(
@@ -136,7 +143,7 @@ describe('from SQLite to PostgreSQL', () => {
   )
 
   testOnBoth('an instance that is there stays, unless it is to be replaced', async () => {
-    const [one, other] = [await startApp(), await startApp()]
+    const [one, other] = [await settled(), await settled()]
     await addUser(one, 'only-one')
     await addUser(other, 'only-other')
     const { url, drop } = await temporaryPostgres()
@@ -155,7 +162,7 @@ describe('from SQLite to PostgreSQL', () => {
   })
 
   testOnBoth('nothing is copied while a server is connected, but for a backup', async () => {
-    const app = await startApp()
+    const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const server = await openPostgres({ url, connections: 1 })
     const inUse = { exit_code: 75, message: expect.stringContaining('stop every copy first') }
@@ -170,7 +177,7 @@ describe('from SQLite to PostgreSQL', () => {
   })
 
   testOnBoth('what is not the same afterwards undoes all of it', async () => {
-    const app = await startApp()
+    const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const sql = new SQL({ url, max: 1 })
     await sql.unsafe(`CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -191,7 +198,7 @@ describe('R-13 a backup of PostgreSQL', () => {
   testOnBoth(
     'has one state of it while others write, and is the file that SQLite starts with',
     async () => {
-      const app = await startApp()
+      const app = await settled()
       const { url, drop } = await temporaryPostgres()
       await toPostgres(pathOf(app), url, { replace: false, told })
       const store = await openPostgres({ url, connections: 3 })
