@@ -100,5 +100,5 @@ export const record = async (
         : (event.subject_id ?? null),
   }
   const said = { ...row, metadata: JSON.stringify(row.metadata) }
-  await insert(tx, { ...row, mac: macOf(context.master, Object.values(said) as EventText) })
+  await tx.later(insert(tx, { ...row, mac: macOf(context.master, Object.values(said) as EventText) }))
 }

@@ -50,7 +50,7 @@ const insertSession = prepared((q, { sessions }) =>
 )
 
 export const createSession = async (tx: Transaction, session: NewSession): Promise<void> => {
-  await insertSession(tx, session)
+  await tx.later(insertSession(tx, session))
 }
 
 const selectHolder = prepared((q, { sessions, users }) =>

@@ -48,6 +48,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const tx: Transaction = Object.assign(queries, {
     changed: (topic: Topic) => void changed.add(topic),
     after: (effect: () => void) => void effects.push(effect),
+    later: (statement: Promise<unknown>) => statement,
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
       db.run('SAVEPOINT nested')
       try {

@@ -31,6 +31,8 @@ export type Transaction = Queries & {
   changed(topic: Topic): void
   /** Done once, after the commit: a body itself may run again, and must leave nothing behind but what `tx` undoes. */
   after(effect: () => void): void
+  /** For a `prepared` statement whose answer nobody needs: PostgreSQL is not waited for, and the transaction fails with it. */
+  later(statement: Promise<unknown>): Promise<unknown> | undefined
   /** Part of the body: what it wrote is undone when it throws, and the rest may go on. */
   nested<T>(body: () => Promise<T>): Promise<T>
 }

@@ -57,7 +57,7 @@ export const issueCode = async (
 ): Promise<Secret> => {
   const secret = newSecret()
   const now = context.clock.now()
-  await insertCode(tx, {
+  const row = {
     ...code,
     nonce,
     code_hash: hashSecret(secret),
@@ -65,7 +65,8 @@ export const issueCode = async (
     user_agent: origin.user_agent,
     created_at: now,
     expires_at: now + LIFETIME,
-  })
+  }
+  await tx.later(insertCode(tx, row))
   return secret
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { isUniqueViolation } from '#src/storage/errors.ts'
-import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import { prepared, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import { freshStore, openBeside } from '#test/support/store.ts'
 
 // What every engine keeps: test/run.ts runs this file on each.
@@ -9,6 +9,10 @@ import { freshStore, openBeside } from '#test/support/store.ts'
 const put = async (tx: Transaction, name: string, value: unknown = name) => {
   await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })
 }
+
+const insert = prepared((q, { settings }) =>
+  q.insert(settings).values({ name: sql.placeholder('name'), value: 1, updated_at: 1 }),
+)
 
 const names = async (q: Queries) => (await q.select().from(q.tables.settings)).map(row => row.name).sort()
 
@@ -70,6 +74,26 @@ test('what is nested undoes itself alone, and the rest of the body goes on', asy
     expect(await tx.nested(() => put(tx, 'b').then(() => 'done'))).toBe('done')
   })
   expect(await store.read(names)).toEqual(['a', 'b'])
+})
+
+test('a statement whose answer nobody needs is part of the write, which fails with it', async () => {
+  const store = await freshStore()
+  await store.write(async tx => {
+    await tx.later(insert(tx, { name: 'a' }))
+    expect(await names(tx)).toEqual(['a'])
+    await tx.later(insert(tx, { name: 'b' }))
+  })
+  const refused = store.write(async tx => {
+    await put(tx, 'half')
+    await tx.later(insert(tx, { name: 'a' }))
+  })
+  expect(isUniqueViolation(await refused.catch(error => error))).toBe(true)
+  await store.write(async tx => {
+    const refused = tx.nested(async () => tx.later(insert(tx, { name: 'a' })))
+    expect(isUniqueViolation(await refused.catch(error => error))).toBe(true)
+    await tx.later(insert(tx, { name: 'c' }))
+  })
+  expect(await store.read(names)).toEqual(['a', 'b', 'c'])
 })
 
 test('effects come once, after the commit, and never of a body that threw', async () => {
