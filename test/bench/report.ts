@@ -45,6 +45,10 @@ export const printOperations = (rows: OperationRow[], peer: string | undefined):
   console.log(
     `@1, @8, @64: connections. op/s, p50 and p99 (ms) at 8 connections.${peer ? ` peer: ${peer}.` : ''}`,
   )
+  const refresh = rows.find(({ operation }) => operation.name === 'refresh')?.ours?.get(8)
+  if (!refresh) return
+  const spread = refresh.p99 / refresh.p50
+  console.log(`Refresh: p99 is ${number(spread, 1)} times p50 (limit ${against(spread, 5)}).`)
 }
 
 export const printPostgres = (rows: OperationRow[], version: string): void => {
