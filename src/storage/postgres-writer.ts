@@ -156,6 +156,8 @@ const openWriter = (
       const cause = (await began) ?? failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
+      // What they fail with is not the next transaction's.
+      await Promise.all(sent)
       return { error, cause, unsure: ending && isLost(cause) }
     } finally {
       inTransaction = false
