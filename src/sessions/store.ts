@@ -113,11 +113,13 @@ export const endSessions = async (
     .from(sessions)
     .where(and(matching(tx.tables, filter), isActive(tx.tables, now)))
     .limit(limit)
-  return tx
+  const ended = await tx
     .update(sessions)
     .set({ ended_at: now, tokens_valid_until: now })
     .where(inArray(sessions.id, active))
     .returning()
+  // Engines answer in any order; events tell of them in that of their start.
+  return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 /** Refuses the access tokens of sessions that ended or ran out before. */
