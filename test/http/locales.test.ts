@@ -100,7 +100,7 @@ test('counts and times are said as people say them', () => {
   expect(Object.fromEntries(locales.map(locale => [locale, saidIn(locale)]))).toEqual({
     de: [
       ...['1_Sekunde', '16_Sekunden', '10_Minuten', 'Zuletzt aktiv: vor 3 Stunden'],
-      ...['Keiner Ihrer Codes ist übrig.', 'Einer Ihrer Codes ist übrig.', '8 Ihrer Codes sind übrig.'],
+      ...['Sie haben keinen Code mehr.', 'Sie haben noch 1 Code.', 'Sie haben noch 8 Codes.'],
       'Firefox auf Windows',
     ],
     en: [
