@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
@@ -15,19 +24,43 @@ const sync = (path: string): void => {
   closeSync(file)
 }
 
+/** Longer than any line. */
+const TAIL = 65_536
+
+/** The size up to the end of the last whole line. A process that died amid one has left a part of it. */
+const wholeSize = (file: number): number => {
+  const { size } = fstatSync(file)
+  const tail = Buffer.alloc(Math.min(size, TAIL))
+  readSync(file, tail, 0, tail.length, size - tail.length)
+  return size - tail.length + tail.lastIndexOf('\n') + 1
+}
+
+/** All of the text, or nothing of it: a disk that fills up takes a part, and says so only when it is asked again. */
+const append = (path: string, text: string): void => {
+  const file = openSync(path, 'a+', 0o600)
+  try {
+    const size = wholeSize(file)
+    ftruncateSync(file, size)
+    try {
+      const bytes = Buffer.from(text)
+      for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+      fsyncSync(file)
+    } catch (error) {
+      ftruncateSync(file, size)
+      throw error
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
 /** Appends events to the files of their months; they are on the disk when it returns. */
 const keep = (folder: string, events: EventRow[]): void => {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const [month, rows] of Map.groupBy(events, ({ timestamp }) => iso(timestamp).slice(0, 7))) {
     const path = join(folder, `${month}.jsonl`)
     const isNew = !existsSync(path)
-    const file = openSync(path, 'a', 0o600)
-    try {
-      writeSync(file, rows.map(eventLine).join(''))
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
+    append(path, rows.map(eventLine).join(''))
     if (isNew) sync(folder)
   }
 }

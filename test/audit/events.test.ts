@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nobody, record } from '#src/audit/record.ts'
@@ -25,6 +25,7 @@ import { callerOf, listAll, refused } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
 import { hearStatements, plansOf } from '#test/support/statements.ts'
 import { filledStore } from '#test/support/store.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
 
 describe('GET /events', () => {
   let app: TestApp
@@ -308,6 +309,48 @@ describe('retention', () => {
     rmSync(join(data_dir, 'events'))
     expect(await sweepEvents(app.context)).toBe(before)
     expect(kept(data_dir)).toHaveLength(before)
+  })
+
+  test('a line that a process left half written makes room for the whole one', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
+    await fillWith(app, 10)
+    const before = await count(app)
+    app.clock.advance(31 * DAY)
+    mkdirSync(join(data_dir, 'events'))
+    writeFileSync(join(data_dir, 'events', '2026-01.jsonl'), '{"id":"evt_0"}\n{"id":"evt_1","ty')
+    expect(await sweepEvents(app.context)).toBe(before)
+    expect(kept(data_dir)).toHaveLength(before + 1)
+  })
+
+  test('on a disk that fills up none is lost, and no line is torn', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
+    await fillWith(app, 600)
+    const ids = new Set(
+      (await app.context.store.read(q => q.select().from(q.tables.events))).map(({ id }) => id),
+    )
+    app.clock.advance(31 * DAY)
+    const path = join(data_dir, 'events')
+    mkdirSync(path)
+    const unmount = await mountTmpfs(path, '64k')
+    if (!unmount) return console.log('left out: may not mount a small disk')
+    try {
+      await expect(sweepEvents(app.context)).rejects.toMatchObject({ code: 'ENOSPC' })
+      const left = await app.context.store.read(q => q.select().from(q.tables.events))
+      const there = () => [...left, ...kept(data_dir)].map(({ id }) => id)
+      expect(left.length).toBeGreaterThan(0)
+      expect(new Set(there())).toEqual(ids)
+      await Bun.$`mount -o remount,size=1m ${path}`.quiet()
+      expect(await sweepEvents(app.context)).toBe(left.length)
+      expect(
+        kept(data_dir)
+          .map(({ id }) => id)
+          .sort(),
+      ).toEqual([...ids].sort())
+    } finally {
+      await unmount()
+    }
   })
 })
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
 import { remote, tokenOf } from '#test/support/remote.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
 import { bearer, claimsOf } from '#test/support/tokens.ts'
 import { faultyDisk, figure, LONG, testWithFaults } from './faults.ts'
 
@@ -47,8 +48,8 @@ const stop = async (server: Running): Promise<void> => {
 
 /** A disk that can be filled and emptied again: a small one in memory where we may mount, else one that says so. */
 const smallDisk = async (dir: string) => {
-  const mounted = await Bun.$`mount -t tmpfs -o size=12m,mode=700 gatehouse ${dir}`.quiet().nothrow()
-  if (mounted.exitCode !== 0) {
+  const remove = await mountTmpfs(dir, '12m')
+  if (!remove) {
     const disk = await faultyDisk(dir)
     return {
       kind: 'a disk that says it is full',
@@ -73,7 +74,7 @@ const smallDisk = async (dir: string) => {
     env: {},
     fill,
     free: () => rmSync(ballast),
-    remove: async () => void (await Bun.$`umount -l ${dir}`.quiet()),
+    remove,
   }
 }
 
