@@ -1,4 +1,8 @@
+import { pictureSize } from './picture-size.ts'
+
 export const PICTURE_LIMIT = 64 * 1024
+/** Pixels in width and in height: a few KiB can unpack to gigabytes in the browser of everybody who logs in. */
+export const PIXEL_LIMIT = 4096
 
 export type PictureType = 'png' | 'svg' | 'webp' | 'jpg'
 export interface Picture {
@@ -45,14 +49,24 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
   }
 }
 
-/** The picture of a data URI (RFC 2397), when its bytes are of the type that it names and not too many; else undefined. */
-export const readPicture = (uri: string): Picture | undefined => {
-  if (uri.length > PICTURE_LIMIT * 3 + 64) return undefined
-  const [, name = '', base64, text = ''] =
-    /^data:([a-z]+\/[a-z+]+)(?:;charset=utf-?8)?(;base64)?,(.+)$/is.exec(uri) ?? []
+/** What a picture can be refused for: no data URI of one, too many bytes, not what it says, too many pixels. */
+export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
+
+/** The picture of a data URI (RFC 2397), when its bytes are of the type that it names and not too many; else why not. */
+export const readPicture = (uri: string): Picture | PictureFault => {
+  const [head, name = '', base64] =
+    /^data:([a-z]+\/[a-z+]+)(?:;charset=utf-?8)?(;base64)?,(?=.)/is.exec(uri) ?? []
   const type = media[name.toLowerCase()]
-  const bytes = type && decode(text, base64 !== undefined)
-  return bytes && bytes.length <= PICTURE_LIMIT && begins[type](bytes) ? { type, bytes } : undefined
+  if (!head || !type) return 'form'
+  if (uri.length > PICTURE_LIMIT * 3 + 64) return 'bytes'
+  const bytes = decode(uri.slice(head.length), base64 !== undefined)
+  if (!bytes) return 'form'
+  if (bytes.length > PICTURE_LIMIT) return 'bytes'
+  if (!begins[type](bytes)) return 'content'
+  if (type === 'svg') return { type, bytes }
+  const size = pictureSize(type, bytes)
+  if (!size) return 'content'
+  return Math.max(...size) > PIXEL_LIMIT ? 'pixels' : { type, bytes }
 }
 
 /** The same the other way round. */

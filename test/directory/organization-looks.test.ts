@@ -15,7 +15,9 @@ const uri = (type: string, bytes: Uint8Array | string) =>
   `data:image/${type};base64,${Buffer.from(bytes).toString('base64')}`
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 const svg = uri('svg+xml', SVG)
-const png = uri('png', Buffer.from('\x89PNG\r\n\x1a\n rest', 'latin1'))
+const pngOf = (width: string) =>
+  uri('png', Buffer.from(`\x89PNG\r\n\x1a\n\0\0\0\rIHDR${width}\0\0\0\x09`, 'latin1'))
+const png = pngOf('\0\0\0\x10')
 const CSS = '.brand { letter-spacing: 0 }\n'
 const looks = { logo: svg, logo_dark: png, accent_color: '#0A7D6C', custom_css: CSS }
 
@@ -136,8 +138,9 @@ describe('a change', () => {
     await app.events()
     const bad: [string, Json, RegExp][] = [
       ['logo', 'https://example.com/logo.png', /PNG, SVG, WebP or JPEG picture of at most 64 KiB/],
-      ['logo', uri('png', SVG), /data URI/],
-      ['logo', uri('svg+xml', `<svg>${' '.repeat(65_536)}`), /64 KiB/],
+      ['logo', uri('png', SVG), /^The bytes are not a picture of the type that the data URI names\.$/],
+      ['logo', uri('svg+xml', `<svg>${' '.repeat(65_536)}`), /^The picture is larger than 64 KiB\.$/],
+      ['logo_dark', pngOf('\0\0\x10\x01'), /^The picture is wider or higher than 4096 pixels\.$/],
       ['logo', uri('gif', 'GIF89a'), /PNG/],
       ['logo', '', /PNG/],
       ['logo', 7, /PNG/],
@@ -145,10 +148,14 @@ describe('a change', () => {
       ['logo_dark', acme.settings.logo, /give the content itself/],
       ['logo', acme.settings.logo.replace(acme.id, other.id), /give the content itself/],
       ['logo', `/assets/organizations/${acme.id}/${'0'.repeat(32)}.svg`, /give the content itself/],
+      ...['../../etc/passwd', 'Ember', 'a.b', 'a b', '', 'x'.repeat(65), 7].map(
+        (name): [string, Json, RegExp] => ['theme', name, /1 to 64 lower-case letters, digits and hyphens/],
+      ),
       ...['red', '#12345', '#1234567', '112233', '#11223g', 'rgb(0,0,0)', '#112233;', 7].map(
         (color): [string, Json, RegExp] => ['accent_color', color, /six hexadecimal digits/],
       ),
-      ['custom_css', ' '.repeat(10), /32 KiB/],
+      ['custom_css', '', /^Empty: null takes the CSS away\.$/],
+      ['custom_css', ' '.repeat(10), /^Empty: /],
       ['custom_css', 'a'.repeat(32_769), /32 KiB/],
       ['custom_css', 'ä'.repeat(16_385), /32 KiB/],
       ['custom_css', 'a\u0000', /CSS/],

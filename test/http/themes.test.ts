@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { checkThemes } from '#src/http/themes.ts'
+import { checkThemes, themeOf } from '#src/http/themes.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
@@ -80,19 +80,7 @@ describe('a theme of the data directory', () => {
     execFileSync('/usr/bin/mkfifo', [join(folder, 'pipe.css')])
     write('large.css', new Uint8Array(256 * 1024 + 1))
     logged.length = 0
-    const bad = [
-      'absent',
-      'stolen',
-      'folder',
-      'pipe',
-      'large',
-      '../master',
-      '..',
-      'Acme',
-      'a/b',
-      'a.b',
-      '%2e',
-    ]
+    const bad = ['absent', 'stolen', 'folder', 'pipe', 'large']
     for (const name of [...bad, ...bad])
       expect([name, names(await sheetsWith(name))]).toEqual([name, ['themes/default', 'style']])
     expect(logged.map(({ theme, reason }) => [theme, reason])).toEqual([
@@ -101,10 +89,14 @@ describe('a theme of the data directory', () => {
       ['folder', 'it is no file'],
       ['pipe', 'it is no file'],
       ['large', 'it is larger than 256 KiB'],
-      ...['../master', '..', 'Acme', 'a/b', 'a.b', '%2e'].map(name => [name, 'there is no such theme']),
     ])
     write('large.css', new Uint8Array(256 * 1024).fill(0x20))
     expect(names(await sheetsWith('large'))).toEqual(['themes/default', 'style', 'themes/large'])
+  })
+
+  test('that somebody named as no file may be called is the default one, wherever the name came from', () => {
+    for (const name of ['../master', '..', 'Acme', 'a/b', 'a.b', '%2e'])
+      expect([name, themeOf(app.context, name).sheets]).toEqual([name, themeOf(app.context).sheets])
   })
 
   test('may be reached by a link inside the folder', async () => {

@@ -14,10 +14,9 @@ const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
 
 const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): Asset => {
-  const { type, bytes } =
-    kind === 'custom_css'
-      ? { type: 'css', bytes: Buffer.from(value) }
-      : (readPicture(value) ?? { type: '', bytes: Buffer.of() })
+  const read = kind === 'custom_css' ? { type: 'css', bytes: Buffer.from(value) } : readPicture(value)
+  if (typeof read === 'string') throw new Error(`${kind}: the schema lets no such picture through`)
+  const { type, bytes } = read
   const hash = createHash('sha256').update(`${type}\n`).update(bytes).digest('hex').slice(0, 32)
   return { organization_id, hash, type, body: bytes }
 }

@@ -4,7 +4,7 @@ import { listOf, listQuery } from '#src/http/list.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
-import { PICTURE_LIMIT, readPicture } from '#src/lib/picture.ts'
+import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src/lib/picture.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
 import type { Organization as Row } from './store.ts'
@@ -29,13 +29,27 @@ const domain = z
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
 const THEME =
-  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory; any other is default.'
+  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
+const theme = z
+  .string(THEME)
+  .regex(/^[a-z0-9-]{1,64}$/, THEME)
+  .meta({ description: THEME })
 
-const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
+const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
+
+const faults: Record<PictureFault, string> = {
+  form: PICTURE,
+  bytes: `The picture is larger than ${PICTURE_LIMIT / 1024} KiB.`,
+  content: 'The bytes are not a picture of the type that the data URI names.',
+  pixels: `The picture is wider or higher than ${PIXEL_LIMIT} pixels.`,
+}
 
 const picture = z
   .string(PICTURE)
-  .refine(text => isAddress(text) || readPicture(text) !== undefined, PICTURE)
+  .superRefine((text, issues) => {
+    const read = isAddress(text) || readPicture(text)
+    if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
+  })
   .meta({ description: PICTURE })
 
 const COLOR = 'A colour of six hexadecimal digits, such as #2b50d8.'
@@ -48,7 +62,9 @@ const STYLE = `CSS of at most ${STYLE_LIMIT / 1024} KiB; it can load nothing fro
 const style = z
   .string(STYLE)
   .overwrite(text => text.replaceAll('\r\n', '\n'))
-  .refine(text => text.trim() !== '' && isPlain(text) && Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
+  .refine(text => text.trim() !== '', 'Empty: null takes the CSS away.')
+  .refine(text => isPlain(text), 'CSS without control characters.')
+  .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
   .meta({ description: STYLE })
 
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
@@ -56,7 +72,7 @@ const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional(
 /** Partial, as stored and as sent. In a PUT null takes a setting back to its default. */
 export const Settings = z.strictObject(
   {
-    theme: nullable(line(64, 1).meta({ description: THEME })),
+    theme: nullable(theme),
     session_ttl: nullable(session_ttl),
     mfa_required: nullable(flag),
     /** Whether users may delete themselves on their own pages. */
