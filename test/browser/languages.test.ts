@@ -62,3 +62,19 @@ testInChromium('a page in a language from the right is the mirror of one from th
   )
   await close()
 })
+
+testInChromium('a short name stands beside its monogram, not below it', async () => {
+  const { page, close } = await openPage()
+  for (const width of [320, 390, 1280]) {
+    await page.setViewportSize({ width, height: 844 })
+    await page.goto(`${server.url}account-data.usual`)
+    const middles = await page.evaluate(() =>
+      ['.bar .monogram', '.bar .brand-name'].map(selector => {
+        const { top, bottom } = document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect()
+        return (top + bottom) / 2
+      }),
+    )
+    expect(Math.abs((middles[0] ?? 0) - (middles[1] ?? 99))).toBeLessThan(8)
+  }
+  await close()
+})
