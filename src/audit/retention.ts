@@ -6,6 +6,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
