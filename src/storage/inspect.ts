@@ -4,23 +4,30 @@ import { requireOurs } from './migrate.ts'
 /** More than these would say nothing new. */
 const MOST = 20
 
-/** Totals that triggers keep, and the query that counts anew, on both engines. */
+const rowsOf = (table: string, condition = 'true'): string =>
+  `SELECT organization_id, count(*) FROM ${table} WHERE ${condition} AND organization_id IN (SELECT id FROM organizations)
+   GROUP BY organization_id`
+
+/** Totals that triggers keep, and the query that counts anew, on both engines. What is left of an organization that is gone counts nowhere. */
 const counted = {
-  users: 'SELECT organization_id, count(*) FROM users GROUP BY organization_id',
-  roles: 'SELECT organization_id, count(*) FROM roles GROUP BY organization_id',
-  groups: 'SELECT organization_id, count(*) FROM groups GROUP BY organization_id',
-  clients: 'SELECT organization_id, count(*) FROM clients GROUP BY organization_id',
-  events: 'SELECT organization_id, count(*) FROM events GROUP BY organization_id',
-  sessions: 'SELECT organization_id, count(*) FROM sessions WHERE ended_at IS NULL GROUP BY organization_id',
-  organizations: "SELECT '', count(*) FROM organizations",
+  users: rowsOf('users'),
+  roles: rowsOf('roles'),
+  groups: rowsOf('groups'),
+  clients: rowsOf('clients'),
+  events: rowsOf('events'),
+  sessions: rowsOf('sessions', 'ended_at IS NULL'),
+  organizations: "SELECT '', count(*) FROM organizations HAVING count(*) > 0",
 }
 
 /** Queries that answer 0, and what is wrong when one does not. */
-export const totalsQueries = Object.entries(counted).map(([kind, query]) => ({
-  query: `SELECT count(*) FROM (SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0
-    EXCEPT ${query}) AS wrong`,
-  finding: `totals: the number of ${kind} is not the one that is kept`,
-}))
+export const totalsQueries = Object.entries(counted).map(([kind, query]) => {
+  const kept = `SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0`
+  return {
+    query: `SELECT (SELECT count(*) FROM (${kept} EXCEPT ${query}) AS more)
+      + (SELECT count(*) FROM (${query} EXCEPT ${kept}) AS fewer)`,
+    finding: `totals: the number of ${kind} is not the one that is kept`,
+  }
+})
 
 /** Whether SQLite says that the file is no whole database. */
 export const isDamage = (error: unknown): boolean =>

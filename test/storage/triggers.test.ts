@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
+import { totalsQueries } from '#src/storage/inspect.ts'
 import { searchText } from '#src/storage/search.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -20,10 +21,10 @@ import {
 
 const counted = ['users', 'roles', 'groups', 'clients', 'sessions', 'events'] as const
 
-/** Asks the database past the store. */
+/** Asks the database, or changes it, past the store. */
 const ask = async (path: string, query: string): Promise<unknown[][]> => {
   if (!isPostgres) {
-    using db = new Database(path, { readonly: true })
+    using db = new Database(path)
     return db.query(query).values()
   }
   const sql = new SQL({ url: path, max: 1 })
@@ -55,6 +56,13 @@ const counts = async (path: string): Promise<[what: unknown, kept: number, real:
 
 const expectExact = async (path: string) => {
   for (const [what, kept, real] of await counts(path)) expect([what, kept]).toEqual([what, real])
+}
+
+/** What `check` says of the totals. */
+const findings = async (path: string): Promise<unknown[]> => {
+  const asked = totalsQueries.map(({ query, finding }) => `SELECT '${finding}', (${query})`)
+  const rows = await ask(path, asked.join(' UNION ALL '))
+  return rows.filter(([, wrong]) => Number(wrong) !== 0).map(([finding]) => finding)
 }
 
 /** Numbers that look random and are the same in each run (Lehmer). */
@@ -128,6 +136,7 @@ test('counters equal the counts of rows after any sequence of changes, undone on
     for (const result of results)
       if (result.status === 'rejected') expect(result.reason).toEqual(new RangeError('undone'))
     await expectExact(store.path)
+    expect(await findings(store.path)).toEqual([])
   }
   expect((await counts(store.path)).filter(([, kept]) => kept > 0).length).toBeGreaterThan(10)
 })
@@ -153,6 +162,42 @@ test('an organization takes its counters along: removing its rows later counts n
   // The same id and slug start from nothing.
   await store.write(tx => tx.insert(tx.tables.organizations).values(organization))
   await expectExact(store.path)
+})
+
+test('check finds totals that are too high, too low or gone, and nothing in what is left of an organization', async () => {
+  const store = await freshStore()
+  expect(await findings(store.path)).toEqual([])
+  const [here, gone] = [organizationRow('here'), organizationRow('gone')]
+  await store.write(async tx => {
+    const { organizations, users, roles, groups, clients, events, sessions } = tx.tables
+    for (const { id } of [here, gone]) {
+      const user = userRow(id, 'ann')
+      await tx.insert(organizations).values(id === here.id ? here : gone)
+      await tx.insert(users).values(user)
+      await tx.insert(roles).values(roleRow(id, 'editor'))
+      await tx.insert(groups).values(groupRow(id, 'staff'))
+      await tx.insert(clients).values(clientRow(id, `shop-${id}`))
+      await tx.insert(events).values(eventRow(id))
+      await tx.insert(sessions).values(sessionRow(id, user.id))
+    }
+    await tx.delete(organizations).where(eq(organizations.id, gone.id))
+  })
+  expect(await findings(store.path)).toEqual([])
+  const table = isPostgres ? 'counter_slots' : 'counters'
+  await ask(store.path, `DELETE FROM ${table} WHERE total = 0`)
+  for (const kind of [...counted, 'organizations'])
+    for (const wrong of ['total + 1', 'total - 1']) {
+      const where = `WHERE kind = '${kind}' AND total = 1`
+      await ask(store.path, `UPDATE ${table} SET total = ${wrong} ${where}`)
+      expect([kind, await findings(store.path)]).toEqual([
+        kind,
+        [`totals: the number of ${kind} is not the one that is kept`],
+      ])
+      await ask(store.path, `UPDATE ${table} SET total = 1 WHERE kind = '${kind}' AND total IN (0, 2)`)
+    }
+  expect(await findings(store.path)).toEqual([])
+  await ask(store.path, `DELETE FROM ${table}`)
+  expect(await findings(store.path)).toHaveLength(counted.length + 1)
 })
 
 test('an event cannot be changed, and the attempt undoes nothing else', async () => {
