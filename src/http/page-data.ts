@@ -29,8 +29,9 @@ export interface Common {
 }
 
 export interface Person {
-  /** First and last name; may be empty, the username then stands for it. */
-  name: string
+  /** Where both names are empty, the username stands for them. */
+  first_name: string
+  last_name: string
   username: string
   email: string
 }

@@ -4,14 +4,21 @@ import type { Person } from './page-data.ts'
 
 const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
 
+/** In the order in which they are written where this language is spoken. */
+const namesIn = (locale: string) =>
+  familyFirst.has(locale) ? (['last_name', 'first_name'] as const) : (['first_name', 'last_name'] as const)
+
 export const viewTools = (locale: string, t: Translate) => ({
-  /** In the order in which they are written where this language is spoken. */
-  names: familyFirst.has(locale) ? ['last_name', 'first_name'] : ['first_name', 'last_name'],
+  names: namesIn(locale),
   initials,
   tone,
   host,
   isPowerful,
-  displayName: (person: Person) => person.name || person.username,
+  displayName: (person: Person) =>
+    namesIn(locale)
+      .map(name => person[name])
+      .join(' ')
+      .trim() || person.username,
   scopeTitle: (name: string): string => {
     const key: string = `scope.${name}`
     return hasMessage(key) ? t(key) : name

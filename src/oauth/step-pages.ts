@@ -17,10 +17,11 @@ export interface Again<Page extends keyof Pages> {
   headers?: Record<string, string>
 }
 
-export const personOf = (user: Pick<Subject, 'first_name' | 'last_name' | 'username' | 'email'>): Person => ({
-  name: `${user.first_name} ${user.last_name}`.trim(),
-  username: user.username,
-  email: user.email,
+export const personOf = ({ first_name, last_name, username, email }: Person): Person => ({
+  first_name,
+  last_name,
+  username,
+  email,
 })
 
 export const show = <Page extends keyof Pages>(

@@ -285,3 +285,21 @@ test('mail that an administrator gives rise to without naming a language is in E
   await app.admin('POST', `/users/${user.id}/send-password-reset`)
   expect(await post()).toEqual(saysMail(translator('en'), 'reset_password'))
 })
+
+test.each([
+  ['ja', 'Example Taro'],
+  ['fr', 'Taro Example'],
+])('in %s a person is %s, on pages and in mail', async (locale, name) => {
+  const user = await addUser(app, `taro-${locale}`, { first_name: 'Taro' })
+  const browser = openBrowser(app, { ip: '198.51.100.9', headers: { 'accept-language': locale } })
+  const page = await signIn(browser, await browser.get('/account'), user.username)
+  expect(page.html).toContain(`<h2 id="identity"><bdi>${name}</bdi></h2>`)
+  await post()
+  const token = await app.tokenOf(app.context.config.admin_client_id, ADMIN_SECRET)
+  await app.call(`/api/v1/admin/users/${user.id}/send-password-reset`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'accept-language': locale },
+  })
+  await post()
+  expect(mail.mails[0]?.text).toContain(translator(locale)('mail.greeting', { name }))
+})

@@ -18,8 +18,13 @@ export const logos = Object.fromEntries(
 const [logo = '', logo_dark = ''] = Object.keys(logos)
 const request_id = 'req_0199f2c4-7d1e-7b60-9a53-4f1c2b8e6d70'
 const form = { csrf_token: 'csrf-3Vb', request: 'request-8Qx' }
-const ada = { name: 'Ada Lovelace', username: 'ada', email: 'ada@northwind.example' }
-const grace = { name: 'Grace Hopper', username: 'grace.hopper', email: 'grace.hopper@navy.example' }
+const ada = { first_name: 'Ada', last_name: 'Lovelace', username: 'ada', email: 'ada@northwind.example' }
+const grace = {
+  first_name: 'Grace',
+  last_name: 'Hopper',
+  username: 'grace.hopper',
+  email: 'grace.hopper@navy.example',
+}
 
 const login: Pages['login'] = {
   brand,
@@ -248,6 +253,7 @@ const applications: Pages['account-applications'] = {
 }
 const data: Pages['account-data'] = {
   ...frame,
+  brand: { name: 'Acme' },
   username: ada.username,
   download_action: '/account/data/download',
   delete_action: '/account/data/delete',
@@ -383,7 +389,13 @@ export const samples: Sample[] = [
       accounts: [
         { ...ada, login: 'login-1', organization: 'Northwind Labs' },
         { ...grace, login: 'login-2', organization: 'Northwind Labs' },
-        { name: '', username: 'ops-oncall', email: 'ops@northwind.example', login: 'login-3' },
+        {
+          first_name: '',
+          last_name: '',
+          username: 'ops-oncall',
+          email: 'ops@northwind.example',
+          login: 'login-3',
+        },
       ],
     },
   },
@@ -419,7 +431,12 @@ export const samples: Sample[] = [
         name: `Travel and expense reports ${'of the office '.repeat(4)}`,
         description: 'x'.repeat(128),
       },
-      user: { name: '', username: 'u'.repeat(128), email: `${'u'.repeat(64)}@${'d'.repeat(60)}.example` },
+      user: {
+        first_name: '',
+        last_name: '',
+        username: 'u'.repeat(128),
+        email: `${'u'.repeat(64)}@${'d'.repeat(60)}.example`,
+      },
       scopes: [{ name: 'openid' }, { name: `urn:${'s'.repeat(120)}` }],
       fields: { ...consent.fields, redirect_uri: 'com.northwind.expenses:/callback' },
     },
@@ -541,7 +558,8 @@ export const samples: Sample[] = [
       brand: { name: 'Rindfleischetikettierungsüberwachungsbehörde Mecklenburg-Vorpommern', logo, logo_dark },
       user: {
         ...account.user,
-        name: `${'n'.repeat(64)} ${'m'.repeat(64)}`,
+        first_name: 'n'.repeat(64),
+        last_name: 'm'.repeat(64),
         email: `${'u'.repeat(64)}@${'d'.repeat(60)}.example`,
       },
       sessions: account.sessions.map(session => ({ ...session, client_name: 'c'.repeat(128) })),
@@ -658,7 +676,7 @@ export const letterOf = (kind: MailKind, locale: string): Letter => ({
   kind,
   locale,
   brand: brand.name,
-  name: ada.name,
+  name: `${ada.first_name} ${ada.last_name}`,
   data: {
     username: ada.username,
     email: ada.email,
