@@ -327,6 +327,7 @@ testInChromium(
     await page.getByLabel('New name').fill('Work phone')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Work phone').first().waitFor()
+    await page.locator('summary', { hasText: 'Get new codes' }).click()
     await page.getByRole('button', { name: 'Get new codes' }).click()
     await page.getByRole('link', { name: 'I have saved them' }).click()
     expect(await eventsOf(user)).toEqual(['user.updated', 'user.updated'])
@@ -346,6 +347,8 @@ testInChromium(
     await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
 
     await page.getByRole('link', { name: 'Security' }).click()
+    await page.locator('summary', { hasText: 'Remove' }).click()
+    await page.getByText('You will be signed out everywhere else').waitFor()
     await page.getByRole('button', { name: 'Remove Work phone' }).click()
     await page.getByText('It has been removed').waitFor()
     expect(await eventsOf(user)).toEqual(['user.mfa_disabled'])

@@ -208,6 +208,21 @@ describe('forms', () => {
     expect(html.match(/<li class="failed">/g)?.length).toBe(2)
   })
 
+  test('what ends a factor or the codes is behind a step that says what else it does', async () => {
+    const html = await show(find('account-security.usual')).text()
+    const step = /<details>[\s\S]*?<\/details>/g
+    const said = (action: string) => html.match(step)?.find(text => text.includes(action))
+    expect(said('/account/security/remove')).toContain('You will be signed out everywhere else.')
+    expect(said('/account/security/codes')).toContain('saved or printed stop working')
+    expect(html.replace(step, '')).not.toContain('action="/account/security/')
+  })
+
+  test('a factor that is named as its kind is says so once', async () => {
+    const html = await show(find('account-security.usual')).text()
+    expect(html.match(/>Authenticator app</g)).toHaveLength(1)
+    expect(html).toContain('<span class="part">Passkey</span>')
+  })
+
   test('every session can be signed out on its own', async () => {
     const elements = await elementsOf(await show(find('account.usual')).text())
     const ids = elements.flatMap(({ attributes }) =>
