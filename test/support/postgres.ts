@@ -3,6 +3,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { afterwards } from './afterwards.ts'
 
 /** Debian keeps each version apart; elsewhere they are on the path. */
 const binaries = (): string => {
@@ -42,6 +43,9 @@ const HASTY = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', a
 export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const bin = binaries()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
+  const data = join(folder, 'data')
+  // The server may still be starting when this process is killed.
+  afterwards(`sleep 1; kill -INT $(head -1 ${data}/postmaster.pid) 2>/dev/null; sleep 2; rm -rf ${folder}`)
   const isRoot = process.getuid?.() === 0
   const run = (name: string, args: string[], allowed = false): void => {
     const command = [join(bin, name), ...args]
@@ -57,7 +61,6 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
     const id = (flag: string) => Number(spawnSync('id', [flag, 'postgres']).stdout.toString())
     chownSync(folder, id('-u'), id('-g'))
   }
-  const data = join(folder, 'data')
   run('initdb', ['-D', data, '-U', 'gatehouse', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'])
   const port = freePort()
   const settings = {
@@ -72,9 +75,6 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const start = () => run('pg_ctl', ['-D', data, '-l', log, '-o', options.join(' '), '-w', 'start'])
   const stop = () => run('pg_ctl', ['-D', data, '-m', 'immediate', '-w', 'stop'], true)
   start()
-  // However this process ends (Bun's test runner tells nobody): its server ends with it.
-  const watch = `while kill -0 ${process.pid} 2>/dev/null; do sleep 1; done; kill -INT $(head -1 ${data}/postmaster.pid) 2>/dev/null; sleep 2; rm -rf ${folder}`
-  Bun.spawn(['setsid', 'sh', '-c', watch], { stdio: ['ignore', 'ignore', 'ignore'] }).unref()
   return {
     url: `postgres://gatehouse@127.0.0.1:${port}`,
     port,
@@ -107,12 +107,7 @@ let databases = 0
 
 /** The server of this run: the one that test/run.ts has started for all, or one for this process. */
 const server = async () => {
-  let url = process.env.TEST_POSTGRES
-  if (!url) {
-    const own = startPostgres()
-    process.on('exit', own.remove)
-    url = own.url
-  }
+  const url = process.env.TEST_POSTGRES ?? startPostgres().url
   const admin = new SQL({ url: `${url}/postgres`, database: 'postgres', max: 1 })
   const prefix = `test_${process.pid}`
   const template = `${prefix}_template`

@@ -1,5 +1,5 @@
 import { afterAll } from 'bun:test'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openPostgres } from '#src/storage/postgres.ts'
@@ -9,7 +9,6 @@ import { fill } from '#test/bench/fill.ts'
 import { analyze, temporaryPostgres } from './postgres.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 let template: Promise<string> | undefined
 let copies = 0
