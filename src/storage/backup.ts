@@ -1,7 +1,8 @@
 import { Database } from 'bun:sqlite'
 import {
   closeSync,
-  copyFileSync,
+  createReadStream,
+  createWriteStream,
   existsSync,
   fsyncSync,
   openSync,
@@ -11,6 +12,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { StorageError } from './errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
@@ -111,7 +113,8 @@ export const withBackup = async <T>(
   try {
     requireBackup(source)
     remove(partial)
-    copyFileSync(source, partial)
+    // Others may read the backup: what is made of it is its owner's alone from the first byte on.
+    await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
     const copied = verify(partial)
     {
       using db = new Database(partial, { readwrite: true })
