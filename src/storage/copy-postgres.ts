@@ -89,15 +89,23 @@ export const inPostgres = async <T>(
   }
 }
 
-/** Throws StorageError while a server, or another command, is connected to the database. */
-export const requireAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
+/**
+ * A server that starts waits from here on for the end of the transaction, before its first read and its first write. The
+ * locks come first: they take no snapshot, so that all of what was committed before them is seen. Throws StorageError while a
+ * server, or another command, is connected to the database.
+ */
+export const keepOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
+  const inUse = (why: string): StorageError =>
+    new StorageError(`${where} is in use by a Gatehouse server (${why}): stop every copy first.`, 75)
+  try {
+    await connection.unsafe('LOCK TABLE turns IN EXCLUSIVE MODE NOWAIT')
+    await connection.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE NOWAIT')
+  } catch (error) {
+    throw Reflect.get(Object(error), 'errno') === '55P03' ? inUse('it holds a lock') : error
+  }
   const [others] = await connection.unsafe(
     `SELECT count(*)::int AS count FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = 'gatehouse' AND pid <> pg_backend_pid()`,
   )
-  if (others.count > 0)
-    throw new StorageError(
-      `${where} is in use by a Gatehouse server (${others.count} connections): stop every copy first.`,
-      75,
-    )
+  if (others.count > 0) throw inUse(`${others.count} connections`)
 }

@@ -176,6 +176,57 @@ describe('from SQLite to PostgreSQL', () => {
     await drop()
   })
 
+  testOnBoth(
+    'a server that starts meanwhile waits, with its reads and its writes, in either direction',
+    async () => {
+      const app = await settled()
+      const { url, drop } = await temporaryPostgres()
+      const tries = (lock: string): string =>
+        Bun.spawnSync(
+          [
+            process.execPath,
+            '-e',
+            `await new Bun.SQL(process.env.URL).unsafe('DO $$BEGIN LOCK TABLE ${lock} MODE NOWAIT; END$$')`,
+          ],
+          { env: { URL: url } },
+        ).stderr.toString()
+      const stages: string[] = []
+      const look = (stage: string): void => {
+        if (stages.push(stage) > 1) return
+        expect(tries('turns IN ROW EXCLUSIVE')).toContain('55P03')
+        expect(tries('settings IN ACCESS SHARE')).toContain('55P03')
+      }
+      await toPostgres(pathOf(app), url, { replace: false, told: look })
+      expect(stages.splice(0)).not.toEqual([])
+      await toFile(url, newFile(), { online: false, told: look })
+      expect(stages).not.toEqual([])
+      await drop()
+    },
+  )
+
+  testOnBoth(
+    'a file of an older version is refused by its name, and nothing is copied',
+    async () => {
+      const path = await temporaryDatabase()
+      {
+        using db = new Database(path)
+        db.run('DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)')
+      }
+      const { url, drop } = await temporaryPostgres(true)
+      await expect(toPostgres(path, url, { replace: false, told })).rejects.toMatchObject({
+        message: `${path} is of an older version: start the server to upgrade it.`,
+        exit_code: 78,
+      })
+      const sql = new SQL({ url, max: 1 })
+      expect(
+        await sql.unsafe('SELECT tablename FROM pg_tables WHERE schemaname = current_schema()'),
+      ).toHaveLength(0)
+      await sql.close()
+      await drop()
+    },
+    30_000,
+  )
+
   testOnBoth('what is not the same afterwards undoes all of it', async () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
