@@ -13,17 +13,12 @@ import { join } from 'node:path'
 import type { Context } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 import { BATCH } from '#src/storage/batches.ts'
+import { sync } from '#src/storage/data-dir.ts'
 import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 
 /** An event as the admin API shows it, as a line of JSON. */
 export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...event }: EventRow): string =>
   `${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`
-
-const sync = (path: string): void => {
-  const file = openSync(path, 'r')
-  fsyncSync(file)
-  closeSync(file)
-}
 
 /** Longer than any line. */
 const TAIL = 65_536

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
@@ -8,7 +8,7 @@ import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
-import { makeDataDir } from '#src/storage/data-dir.ts'
+import { makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
@@ -25,9 +25,29 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
       `${file}: there is no master key. Put the one here that belongs to the database, or set GATEHOUSE_MASTER_KEY.`,
     )
   makeDataDir(config.data_dir)
-  if (!existsSync(file))
-    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' })
+  makeMasterKey(file)
   return readMasterKey(file)
+}
+
+/** A new key in `file`, whole and on the disk before it has that name. One that is there stays. Throws StorageError. */
+export const makeMasterKey = (file: string): void => {
+  if (existsSync(file)) return
+  const partial = `${file}.${randomBytes(4).toString('hex')}`
+  try {
+    writeFileSync(partial, `${randomBytes(32).toString('base64')}\n`, {
+      mode: 0o600,
+      flag: 'wx',
+      flush: true,
+    })
+    // A link replaces nothing: of two processes the second takes what the first has made.
+    linkSync(partial, file)
+    sync(dirname(file))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EEXIST') throw new StorageError(`${file}: cannot be made (${code}).`)
+  } finally {
+    rmSync(partial, { force: true })
+  }
 }
 
 /** Throws StorageError when the file has no 32 bytes in base64, or cannot be read. */
@@ -64,9 +84,18 @@ export const openInstance = async (
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
   const store = await openStore(config, options)
   const clock = { now: () => Date.now() }
+  const file = join(config.data_dir, MASTER_KEY_FILE)
+  const had = existsSync(file)
   try {
     const masters = ofFile ?? candidates(config, await isNewInstance(store))
-    const { key, master } = await openInstanceKey(store, masters, clock.now())
+    const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
+      // Any other error may hide that this key is in use.
+      if (had || !existsSync(file) || !(error instanceof StorageError)) throw error
+      rmSync(file)
+      throw new StorageError(
+        `${file}: another copy was first and made the instance with its own. Copy that one here, or give all copies GATEHOUSE_MASTER_KEY.`,
+      )
+    })
     if (master !== masters[0]) finishChange(config)
     return {
       config,
@@ -89,8 +118,10 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 }
 
 /** The new master key takes the place of the old one. */
-export const finishChange = ({ data_dir }: Config): void =>
+export const finishChange = ({ data_dir }: Config): void => {
   renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), join(data_dir, MASTER_KEY_FILE))
+  sync(data_dir)
+}
 
 /** The same for commands that look at an instance and make none. */
 export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
@@ -9,7 +8,14 @@ import { changeMasterKey } from '#src/operations/instance-key.ts'
 import { exportKey, importKey } from '#src/tokens/exchange.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { revokeKey, rotateKeys } from '#src/tokens/rotation.ts'
-import { finishChange, NEXT_MASTER_KEY_FILE, openExisting, openMasterKey, readMasterKey } from './instance.ts'
+import {
+  finishChange,
+  makeMasterKey,
+  NEXT_MASTER_KEY_FILE,
+  openExisting,
+  openMasterKey,
+  readMasterKey,
+} from './instance.ts'
 
 interface Options {
   config?: string
@@ -81,8 +87,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
       throw new ConfigError('GATEHOUSE_MASTER_KEY holds the key: name the new one with --new-key-file.')
-    if (!existsSync(next))
-      writeFileSync(next, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
     if (options.newKeyFile)
       console.log(`The next start needs the key of ${next} (GATEHOUSE_MASTER_KEY_FILE=${next}).`)

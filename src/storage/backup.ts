@@ -4,7 +4,6 @@ import {
   createReadStream,
   createWriteStream,
   existsSync,
-  fsyncSync,
   openSync,
   realpathSync,
   renameSync,
@@ -13,6 +12,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { sync } from './data-dir.ts'
 import { StorageError } from './errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
@@ -25,13 +25,6 @@ export interface Copied {
 }
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** File or folder: what was written, or renamed, outlives a power failure. */
-const sync = (path: string): void => {
-  const file = openSync(path, 'r')
-  fsyncSync(file)
-  closeSync(file)
-}
 
 const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })

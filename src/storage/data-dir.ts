@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { StorageError } from './errors.ts'
 
 /** Makes the data directory (mode 0700) where there is none, and says plainly when it can't be used. */
@@ -20,5 +20,17 @@ export const touch = (path: string): void => {
     closeSync(openSync(path, 'a', 0o600))
   } catch (error) {
     throw new StorageError(`${path}: can't be written to (${(error as NodeJS.ErrnoException).code}).`)
+  }
+}
+
+/** File or folder: what was written, or renamed, outlives a power failure. */
+export const sync = (path: string): void => {
+  // Windows does so for neither folders nor what is open for reading.
+  if (process.platform === 'win32') return
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
   }
 }

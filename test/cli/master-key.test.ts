@@ -1,0 +1,64 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { openInstance, openMasterKey } from '#src/cli/instance.ts'
+import { loadConfig } from '#src/config.ts'
+import { testWith } from '#test/support/debian.ts'
+import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
+
+const testOnPostgres = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+const configIn = (data_dir: string, env: Record<string, string> = {}) =>
+  loadConfig({ GATEHOUSE_DATA_DIR: data_dir, ...env }).config
+
+test('a disk without room gets no part of a key, and a whole one when it has room', async () => {
+  const data_dir = join(folder, 'full')
+  mkdirSync(data_dir)
+  const unmount = await mountTmpfs(data_dir, '64k')
+  if (!unmount) return console.log('left out: may not mount a small disk')
+  try {
+    const ballast = join(data_dir, 'ballast')
+    expect(() => writeFileSync(ballast, Buffer.alloc(1 << 20))).toThrow('ENOSPC')
+    const file = join(data_dir, 'master.key')
+    expect(() => openMasterKey(configIn(data_dir), true)).toThrow(`${file}: cannot be made (ENOSPC).`)
+    expect(readdirSync(data_dir)).toEqual(['ballast'])
+    rmSync(ballast)
+    openMasterKey(configIn(data_dir), true)
+    expect(readdirSync(data_dir)).toEqual(['master.key'])
+    expect(readFileSync(file, 'utf8')).toMatch(/^[A-Za-z0-9+/]{43}=\n$/)
+  } finally {
+    await unmount()
+  }
+})
+
+testOnPostgres(
+  'of copies that start at once without a key one makes the instance, and the others keep no key of their own',
+  async () => {
+    for (let round = 0; round < 3; round++) {
+      const { url, drop } = await temporaryPostgres()
+      const dirs = [0, 1, 2].map(copy => join(folder, `copy-${round}-${copy}`))
+      const opened = await Promise.allSettled(
+        dirs.map(data_dir =>
+          openInstance(configIn(data_dir, { GATEHOUSE_DATABASE_URL: url }), pino({ level: 'silent' })),
+        ),
+      )
+      const kept = dirs.map(data_dir => existsSync(join(data_dir, 'master.key')))
+      expect(opened.map(({ status }) => status === 'fulfilled')).toEqual(kept)
+      expect(kept.filter(Boolean)).toHaveLength(1)
+      for (const result of opened)
+        if (result.status === 'fulfilled') await result.value.store.close()
+        else
+          expect(result.reason).toMatchObject({
+            exit_code: 78,
+            message: expect.stringContaining('master.key'),
+          })
+      await drop()
+    }
+  },
+  30_000,
+)
