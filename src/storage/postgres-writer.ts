@@ -11,17 +11,27 @@ const PAUSE = 10
 /** A write that others have kept from committing so many times goes on alone. */
 const TRIES = 4
 
+/** With others, alone, or only to see what would happen. */
+type Turn = 'together' | 'alone' | 'rehearsal'
+
 /**
  * Every transaction takes the table `turns` in a mode that admits others like it, or, alone, in one that admits none. LOCK
  * takes no snapshot: what a lone transaction sees is what those before it have left. Sent together with the first
  * statement, since both are prepared: Bun waits for the answer of what is not, as it does for several in one text.
+ * A rehearsal, of which nothing is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
  */
-const begin = (connection: SQL, alone: boolean) => [
-  connection`BEGIN ISOLATION LEVEL SERIALIZABLE`.execute(),
-  alone
-    ? connection`LOCK TABLE turns IN EXCLUSIVE MODE`.execute()
-    : connection`LOCK TABLE turns IN ROW EXCLUSIVE MODE`.execute(),
-]
+const begin = (connection: SQL, turn: Turn) =>
+  turn === 'rehearsal'
+    ? [
+        connection`BEGIN ISOLATION LEVEL READ COMMITTED`.execute(),
+        connection`SELECT set_config('gatehouse.rehearsal', 'on', true)`.execute(),
+      ]
+    : [
+        connection`BEGIN ISOLATION LEVEL SERIALIZABLE`.execute(),
+        turn === 'alone'
+          ? connection`LOCK TABLE turns IN EXCLUSIVE MODE`.execute()
+          : connection`LOCK TABLE turns IN ROW EXCLUSIVE MODE`.execute(),
+      ]
 
 /** The lowest number that no other connection of any copy has: `counter_slots` has a row for each. */
 const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n
@@ -72,6 +82,7 @@ const openWriter = (
   let effects: (() => void)[] = []
   /** Statements that the body has not waited for. */
   let sent: Promise<unknown>[] = []
+  const settle = () => Promise.all(sent.splice(0))
 
   const hangUp = () => connection?.close()
   const run = async (text: string, values?: unknown[]): Promise<Answer> => {
@@ -101,12 +112,12 @@ const openWriter = (
       await run(`SAVEPOINT ${name}`)
       try {
         const value = await body()
-        await Promise.all(sent)
+        await settle()
         if (failure) throw failure
         await run(`RELEASE ${name}`)
         return value
       } catch (error) {
-        await Promise.all(sent)
+        await settle()
         if (isConflict(failure) || isLost(failure)) throw failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)
@@ -125,7 +136,7 @@ const openWriter = (
   }
 
   /** One try: nothing of it has happened when it fails, unless the connection was lost during the commit. */
-  const attempt = async <T>(body: Body<T>, alone: boolean): Promise<Done<T> | Failed> => {
+  const attempt = async <T>(body: Body<T>, turn: Turn): Promise<Done<T> | Failed> => {
     topics = new Set()
     effects = []
     sent = []
@@ -136,13 +147,20 @@ const openWriter = (
     try {
       connection ??= await connect(sql, pooled, stall)
       // Its answer is looked at in the end.
-      began = Promise.all(begin(connection, alone)).then(
+      began = Promise.all(begin(connection, turn)).then(
         () => undefined,
         (error: unknown) => error,
       )
       inTransaction = true
       const value = await body(tx)
       if (failure) throw failure
+      if (turn === 'rehearsal') {
+        await settle()
+        if (failure) throw failure
+        inTransaction = false
+        await answered(connection`ROLLBACK`.execute(), hangUp, stall)
+        return { value, topics: new Set(), effects: [] }
+      }
       const told = topics.size > 0 ? run(notice(topics)) : undefined
       ending = true
       inTransaction = false
@@ -201,47 +219,52 @@ export const postgresWriter = (
     else idle.push(writer)
   }
 
-  const persist = async <T>(writer: (typeof all)[number], body: Body<T>): Promise<Done<T>> => {
+  const persist = async <T>(writer: (typeof all)[number], body: Body<T>, first: Turn): Promise<Done<T>> => {
     const end = performance.now() + PATIENCE
-    let alone = false
+    let turn = first
     let lost = false
     for (let tries = 1; ; tries++) {
-      const result: Done<T> | Failed = await writer.attempt(body, alone)
+      const result: Done<T> | Failed = await writer.attempt(body, turn)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
       // A row that came between looks like one that was there: alone it shows which.
-      const isTaken: boolean = isUniqueViolation(cause) && !alone
+      const isTaken: boolean = isUniqueViolation(cause) && turn === 'together'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
-      if (!(isTaken || isGone || isConflict(cause)) || performance.now() > end) {
+      const isLate = performance.now() > end
+      // However long the others have kept it from committing, it has not failed before it had the place to itself.
+      if (!(isTaken || isGone || isConflict(cause)) || (isLate && turn !== 'together')) {
         committed('failed')
         throw unavailable(cause)
       }
       committed('retried')
       lost ||= isGone
-      alone = isTaken || tries >= TRIES
-      if (!alone) await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+      if (turn !== 'rehearsal') turn = isTaken || isLate || tries >= TRIES ? 'alone' : 'together'
+      if (turn !== 'alone') await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+    }
+  }
+
+  const run = async <T>(body: Body<T>, first: Turn): Promise<T> => {
+    if (!open) throw unavailable(new Error('The store is closed.'))
+    running++
+    queued(1)
+    const writer = await take()
+    try {
+      const { value, topics, effects } = await persist(writer, body, first)
+      if (first !== 'rehearsal') committed('done')
+      if (topics.size > 0) done(topics)
+      for (const effect of effects) effect()
+      return value
+    } finally {
+      give(writer)
+      queued(-1)
+      if (--running === 0 && !open) ended.resolve()
     }
   }
 
   return {
-    write: async <T>(body: Body<T>): Promise<T> => {
-      if (!open) throw unavailable(new Error('The store is closed.'))
-      running++
-      queued(1)
-      const writer = await take()
-      try {
-        const { value, topics, effects } = await persist(writer, body)
-        committed('done')
-        if (topics.size > 0) done(topics)
-        for (const effect of effects) effect()
-        return value
-      } finally {
-        give(writer)
-        queued(-1)
-        if (--running === 0 && !open) ended.resolve()
-      }
-    },
+    write: <T>(body: Body<T>): Promise<T> => run(body, 'together'),
+    rehearse: <T>(body: Body<T>): Promise<T> => run(body, 'rehearsal'),
     /** Refuses new writes; settles once those that run are answered. */
     close: async (): Promise<void> => {
       open = false

@@ -83,7 +83,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     for (const listener of listeners) listener(topics)
   }
   const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), tell)
-  const { write, close } = postgresWriter(writers, connections, {
+  const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,
     done: tell,
@@ -93,6 +93,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     engine: 'postgres',
     read: body => body(reads),
     write,
+    rehearse,
     exclusively: (name, body, wait) => exclusively(pool, name, body, wait === 'wait' ? TURN : 0),
     onChange: listener => void listeners.push(listener),
     ready: async () => {

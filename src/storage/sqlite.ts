@@ -5,7 +5,27 @@ import { StorageError, unavailable } from './errors.ts'
 import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './sqlite-queries.ts'
-import type { Store, Topic } from './store.ts'
+import type { Store, Topic, Transaction } from './store.ts'
+
+/** Leaves a transaction with nothing of it done. */
+class Rehearsed<T> extends Error {
+  readonly value: T
+  constructor(value: T) {
+    super('rehearsed')
+    this.value = value
+  }
+}
+
+const rehearsed = async <T>(write: Store['write'], body: (tx: Transaction) => Promise<T>): Promise<T> => {
+  try {
+    return await write(async tx => {
+      throw new Rehearsed(await body(tx))
+    })
+  } catch (error) {
+    if (error instanceof Rehearsed) return error.value
+    throw error
+  }
+}
 
 interface SqliteOptions {
   path: string
@@ -119,6 +139,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     engine: 'sqlite',
     read: body => body(reads),
     write,
+    rehearse: body => rehearsed(write, body),
     // Nobody but this process serves a file (lock.ts).
     exclusively: (_, body) => body(),
     onChange: listener => void listeners.push(listener),

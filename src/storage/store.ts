@@ -47,6 +47,8 @@ export interface Store {
    * `temporarily_unavailable` when the store cannot write.
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
+  /** As `write`, and nothing of it is kept. Other writes may come between the statements of a rehearsal on PostgreSQL. */
+  rehearse<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /** Calls `listener` after each commit that named topics, before its writer is answered; without topics after another process has committed: then anything may have changed. */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**

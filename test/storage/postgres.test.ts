@@ -14,6 +14,7 @@ import { openPostgres } from '#src/storage/postgres.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
 import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
+import { organizationRow, userRow } from './rows.ts'
 
 const put = async (tx: Transaction, name: string, value: unknown = name) => {
   await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })
@@ -65,6 +66,29 @@ const writes = () => {
     expect(runs).toBe(5)
     expect(await stored(one, 'n')).toBe(401)
     await other.close()
+  })
+
+  test('come between the statements of a rehearsal, which holds no totals and leaves nothing', async () => {
+    const store = await freshStore()
+    const { organizations, users } = await store.read(async q => q.tables)
+    const organization = organizationRow('acme')
+    await store.write(tx => tx.insert(organizations).values(organization))
+    const add = (tx: Transaction, name: string) => tx.insert(users).values(userRow(organization.id, name))
+    const counted = async () =>
+      (await store.read(q => q.select({ count: organizations.user_count }).from(organizations)))[0]?.count
+    const said = await store.rehearse(async tx => {
+      await add(tx, 'one')
+      tx.changed('users')
+      tx.after(() => expect.unreachable())
+      await store.write(other => add(other, 'two'))
+      return tx.$count(users)
+    })
+    expect(said).toBe(2)
+    const kept = await store.read(q => q.select().from(users))
+    expect(kept.map(({ username }) => username)).toEqual(['two'])
+    expect(await counted()).toBe(1)
+    await store.write(tx => add(tx, 'three'))
+    expect(await counted()).toBe(2)
   })
 
   test('run again when their connection is lost before the commit, and all that came before is undone', async () => {

@@ -31,32 +31,48 @@ export interface SeedOptions {
 
 type Base = Omit<Context, 'ports'>
 
-/** Leaves the transaction with nothing of it done. */
-class Planned extends Error {
-  readonly changes: Change[]
-  constructor(changes: Change[]) {
-    super('planned')
-    this.changes = changes
-  }
-}
+/**
+ * Changes in one transaction on PostgreSQL: a long one keeps the others from committing, or they keep it. SQLite has one
+ * writer anyway, which is quick.
+ */
+const BATCH = 25
 
 /**
- * Makes the instance what the file says, in one transaction and through the services of the admin API: all of it happens,
- * with its events, or nothing. Throws a SeedError with every mistake of the file. A plan is the same, rolled back.
+ * Makes the instance what the file says, through the services of the admin API. Throws a SeedError with every mistake of the
+ * file: nothing has happened then. On SQLite all is one transaction. On PostgreSQL it is rehearsed first, and what changes
+ * something then goes in transactions of 25: when others have changed the instance meanwhile so that one is refused, those
+ * before it stay, which the error says. A plan is the rehearsal alone.
  */
 export const applySeed = async (base: Base, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
+  const { store } = base
   const prepared = await prepare(base, seed, options)
-  try {
-    return await base.store.write(async tx => {
-      const changes = await workOff(base, tx, prepared, options)
-      if (options.dry_run) throw new Planned(changes)
-      return changes
-    })
-  } catch (error) {
-    if (error instanceof Planned) return error.changes
-    throw error
+  const whole = (tx: Transaction) =>
+    workOff(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
+  if (options.dry_run) return changesOf(await store.rehearse(whole))
+  if (store.engine === 'sqlite') return changesOf(await store.write(whole))
+  const rehearsed = await store.rehearse(whole)
+  const changes: Change[] = []
+  for (let at = 0; at < rehearsed.length; at += BATCH) {
+    const steps = rehearsed.slice(at, at + BATCH).map(({ step }) => step)
+    const done = await store.write(tx => workOff(base, tx, prepared, () => steps, changes.length))
+    changes.push(...changesOf(done))
   }
+  return changes
 }
+
+/** One thing of the file, or one that it has not and that is pruned. */
+interface Step {
+  path: string
+  /** What it has changed, if anything. */
+  run(work: Work): Promise<Change | undefined>
+}
+
+interface Done {
+  step: Step
+  change: Change
+}
+
+const changesOf = (done: Done[]): Change[] => done.map(({ change }) => change)
 
 interface Prepared {
   seed: ReadSeed
@@ -99,34 +115,41 @@ const inside = (base: Base, tx: Transaction): Context => ({
   store: { ...base.store, read: body => body(tx), write: body => body(tx), onChange: () => {} },
 })
 
+/** `applied`: how many changes were committed before. */
 const workOff = async (
   base: Base,
   tx: Transaction,
   { seed, hashes, mistakes }: Prepared,
-  options: SeedOptions,
-): Promise<Change[]> => {
-  const context = inside(base, tx)
+  stepsFor: (work: Work) => Iterable<Step> | AsyncIterable<Step>,
+  applied = 0,
+): Promise<Done[]> => {
   const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(nameOf.users(value))))
   const work: Work = {
-    context,
+    context: inside(base, tx),
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
   }
-  const changes = options.prune ? await prune(context, tx, seed) : []
+  const done: Done[] = []
   const wrong = [...mistakes]
-  for (const section of sections)
-    for (const entry of seed.entries[section]) {
-      try {
-        const change = await tx.nested(() => settle(work, section, entry, options))
-        if (change) changes.push(change)
-      } catch (error) {
-        if (!(error instanceof AppError) || error.status >= 500) throw error
-        wrong.push(...mistakesOf(entry.path, error))
-      }
+  for await (const step of stepsFor(work))
+    try {
+      const change = await tx.nested(() => step.run(work))
+      if (change) done.push({ step, change })
+    } catch (error) {
+      if (!(error instanceof AppError) || error.status >= 500) throw error
+      wrong.push(...mistakesOf(step.path, error))
     }
-  if (wrong.length > 0) throw new SeedError(seed.file, wrong)
-  return changes
+  if (wrong.length > 0) throw new SeedError(seed.file, wrong, applied)
+  return done
+}
+
+/** What is pruned goes before anything is made: its names are free then. */
+async function* stepsOf(work: Work, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
+  if (options.prune) yield* prune(work, seed)
+  for (const section of sections)
+    for (const entry of seed.entries[section])
+      yield { path: entry.path, run: inner => settle(inner, section, entry, options) }
 }
 
 const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
@@ -205,13 +228,7 @@ const all = {
   identity_providers: allProviders,
 }
 
-/** Before anything is made: the names of what goes are free then. */
-const prune = async (
-  context: Context,
-  tx: Transaction,
-  { entries, present }: ReadSeed,
-): Promise<Change[]> => {
-  const changes: Change[] = []
+async function* prune({ context, tx }: Work, { entries, present }: ReadSeed): AsyncGenerator<Step> {
   const slugs = new Map((await allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
   for (const section of sections) {
     if (!present.has(section)) continue
@@ -222,6 +239,7 @@ const prune = async (
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
+    // What is left of a section once those before it are done: an organization takes its users along.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })
@@ -231,9 +249,11 @@ const prune = async (
         isKept(context, section, row)
       )
         continue
-      await (kinds[section] as unknown as Kind<Section, object>).remove(context, row)
-      changes.push({ action: 'delete', section, name })
+      const run = async (work: Work): Promise<Change> => {
+        await (kinds[section] as unknown as Kind<Section, object>).remove(work.context, row)
+        return { action: 'delete', section, name }
+      }
+      yield { path: `${section}: ${name}`, run }
     }
   }
-  return changes
 }

@@ -9,17 +9,19 @@ export interface Mistake {
   message: string
 }
 
-/** The file is refused whole. The command line shows `message`: every mistake on a line of its own. */
+/** The file is refused, but for `applied` changes that were made before others came between. The command line shows `message`: every mistake on a line of its own. */
 export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]
 
-  constructor(file: string, mistakes: readonly Mistake[]) {
+  constructor(file: string, mistakes: readonly Mistake[], applied = 0) {
     const lines = mistakes.map(
       ({ path, message }) => `  ${[file, path].filter(Boolean).join(': ')}: ${message}`,
     )
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
-    super(`${file} has ${count}; nothing was applied.\n${lines.join('\n')}`)
+    const kept =
+      applied > 0 ? `its first ${applied} changes were applied, the others were not` : 'nothing was applied'
+    super(`${file} has ${count}; ${kept}.\n${lines.join('\n')}`)
     this.mistakes = mistakes
   }
 }
