@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { countAdmins } from '#src/directory/roles/store.ts'
 import { recordFactors } from '#src/directory/users/factors.ts'
 import type { By } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -90,6 +91,8 @@ export const createVerifyLink = (
 ): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email }, tx)
 
 const gone = (): PageError => new PageError('link', 410)
+/** There is one first admin, however that one came to be: whoever made the account signs in. */
+const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
 /** A page of a link: opening it uses nothing up, for mail scanners and previews open links too. */
 export interface LinkPage {
@@ -106,6 +109,7 @@ const keyOf = (context: Context, kind: Link['kind'], token: string) => ({
 })
 
 const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: string): Promise<Link> => {
+  if (kind === 'set_up' && (await countAdmins(q)) > 0) throw isSetUp()
   const link = await findLink(q, keyOf(context, kind, token))
   if (!link) throw gone()
   return link
@@ -148,6 +152,8 @@ export const openLinkForm = async (
   const check = (q: Queries) => getLink(q, context, kind, token)
   const link = await context.store.read(check)
   const use = async (tx: Transaction) => {
+    // The one that this link makes is among them.
+    if (kind === 'set_up' && (await countAdmins(tx)) > 1) throw isSetUp()
     if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
   }
   return { link, action: paths[kind], token, csrf_token, form, check, use }

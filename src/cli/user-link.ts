@@ -1,10 +1,15 @@
 import { createSetUpLink, createSignInLink } from '#src/account/links.ts'
+import { needsAdmin } from '#src/operations/first-start.ts'
 import { operator, type UserOptions, userNamed, withInstance } from './user.ts'
 
 /** Being locked out ends here: a single-use link for a user, or for the first admin when no name is given. */
 export const userLink = (name: string | undefined, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
-    if (name === undefined) return console.log(await createSetUpLink(context))
+    if (name === undefined) {
+      if (!(await needsAdmin(context)))
+        throw new Error('there is an administrator: name the user whom the link is for')
+      return console.log(await createSetUpLink(context))
+    }
     const user = await userNamed(context, name, options.organization)
     console.log(await context.store.write(tx => createSignInLink(context, tx, user, operator)))
   })

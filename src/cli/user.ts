@@ -6,6 +6,7 @@ import { theServer } from '#src/directory/access.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
+import { urlOfFirstStart } from '#src/operations/first-start.ts'
 import { openExisting } from './instance.ts'
 
 export interface UserOptions {
@@ -22,7 +23,9 @@ export const withInstance = async (
   options: UserOptions,
   action: (context: Context) => Promise<void>,
 ): Promise<void> => {
-  const { config } = loadConfig(process.env, options.config)
+  const { config, sources } = loadConfig(process.env, options.config)
+  if (sources.url === 'default' && sources.port === 'default')
+    config.url = urlOfFirstStart(config) ?? config.url
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
     await action({ ...instance, ports: {} as Ports })

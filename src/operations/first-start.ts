@@ -1,12 +1,12 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nobody, record } from '#src/audit/record.ts'
-import { ConfigError } from '#src/config.ts'
+import { type Config, ConfigError } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
 import { type Client, insertClient, readClient, saveClient } from '#src/directory/clients/store.ts'
 import { insertOrganization, readOrganization } from '#src/directory/organizations/store.ts'
-import { findRole, insertBuiltInRoles } from '#src/directory/roles/store.ts'
+import { countAdmins, insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
@@ -78,7 +78,7 @@ const seed = async (base: Base): Promise<FirstStart> => {
 
 /** Whether nobody holds the role `admin` of the default organization. */
 export const needsAdmin = async ({ store }: Pick<Base, 'store'>): Promise<boolean> =>
-  (await store.read(q => findRole(q, 'role_admin')))?.user_count === 0
+  (await store.read(countAdmins)) === 0
 
 const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
   if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return
@@ -147,12 +147,24 @@ const seedClient = async (
 
 /** Whole or not at all, and before the client is stored: a secret that nobody can read would be lost. */
 const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
-  const file = join(config.data_dir, 'admin-client.json')
+  const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret, url: config.url }
   mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
   writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
   return file
+}
+
+const clientFile = ({ data_dir }: Config): string => join(data_dir, 'admin-client.json')
+
+/** The public address that the first start wrote beside the admin client's secret, for commands that are told none. */
+export const urlOfFirstStart = (config: Config): string | undefined => {
+  try {
+    const { url } = JSON.parse(readFileSync(clientFile(config), 'utf8'))
+    return typeof url === 'string' ? url : undefined
+  } catch {
+    return undefined
+  }
 }
 
 const adminUser = ({ config }: Base) =>

@@ -121,10 +121,11 @@ describe('the set-up link', () => {
     password: NEW,
     password_repeat: NEW,
   }
-  const open = async () => {
-    const browser = openBrowser(app)
-    return { browser, page: await browser.get(await createSetUpLink(app.context)) }
+  const open = async (anew = app) => {
+    const browser = openBrowser(anew)
+    return { browser, page: await browser.get(await createSetUpLink(anew.context)) }
   }
+  const done = { status: 410, heading: 'There’s an administrator already' }
 
   test.each([
     ['username', 'x', 'Use 3 to 128'],
@@ -164,27 +165,55 @@ describe('the set-up link', () => {
     const { body } = await app.admin('GET', `/users/${user?.id}`)
     expect(body.roles).toEqual(['admin'])
     const second = { ...first, username: 'second', email: 'second@example.com' }
-    expect(await browser.submit(page, second)).toMatchObject(gone)
+    const ended = await browser.submit(page, second)
+    expect(ended).toMatchObject(done)
+    expect(ended.html).toContain('<a class="button primary" href="/account">Sign in</a>')
     // Another link that was printed before ends with it.
-    expect(await spare.browser.submit(spare.page, second)).toMatchObject(gone)
+    expect(await spare.browser.submit(spare.page, second)).toMatchObject(done)
     expect((await links()).filter(({ kind }) => kind === 'set_up')).toEqual([])
   })
 
+  test('is of no use once there is an administrator, however that one was made', async () => {
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
+    await addUser(anew, 'made', { roles: ['admin'] })
+    await anew.events()
+    expect(await browser.submit(page, first)).toMatchObject(done)
+    expect((await open(anew)).page).toMatchObject(done)
+    expect(await anew.events()).toEqual([])
+  })
+
+  test('makes nobody when another administrator is made while the password is hashed', async () => {
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
+    const other = await addUser(anew, 'other')
+    const [answer] = await Promise.all([
+      browser.submit(page, first),
+      anew.admin('PUT', `/users/${other.id}`, { roles: ['admin'] }),
+    ])
+    expect(answer).toMatchObject(done)
+    const { body } = await anew.admin('GET', '/users')
+    expect(body.data).toHaveLength(1)
+  })
+
   test('fifty uses at once make one administrator', async () => {
-    const { browser, page } = await open()
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
         browser.submit(page, { ...first, username: `root${i}`, email: `root${i}@example.com` }),
       ),
     )
     expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
-    expect((await users()).filter(({ username }) => /^root\d/.test(username))).toHaveLength(1)
+    const { body } = await anew.admin('GET', '/users')
+    expect(body.data).toHaveLength(1)
   })
 
   test('lasts 30 minutes and asks for its own form', async () => {
-    const { browser, page } = await open()
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
     expect((await browser.submit(page, { ...first, csrf_token: 'junk' })).status).toBe(403)
-    app.clock.advance(30 * MINUTE)
+    anew.clock.advance(30 * MINUTE)
     expect(await browser.submit(page, first)).toMatchObject(gone)
   })
 })

@@ -67,6 +67,41 @@ test('a link is recorded, and made for nobody who is disabled', async () => {
   expect([code, stdout, stderr]).toEqual([1, '', 'gatehouse: The user is disabled.\n'])
 }, 30_000)
 
+test('without a name a link is for the first administrator alone', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await using fresh = await serveExecutable({}, data_dir)
+  const own = { GATEHOUSE_DATA_DIR: data_dir }
+  const link = await gatehouse(['user', 'link'], own)
+  expect([link.code, link.stderr]).toEqual([0, ''])
+  expect(link.stdout).toMatch(/^http:\/\/localhost:8080\/account\/set-up\?token=[\w-]{43}\n$/)
+  await fresh.admin('POST', '/users', {
+    username: 'boss',
+    email: 'boss@example.com',
+    first_name: 'B',
+    last_name: 'S',
+    password: 'Correct-horse-7',
+    roles: ['admin'],
+  })
+  expect(await gatehouse(['user', 'link'], own)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'gatehouse: there is an administrator: name the user whom the link is for\n',
+  })
+  expect((await fetch(`${fresh.url}/account/set-up${link.stdout.match(/\?\S+/)?.[0]}`)).status).toBe(410)
+}, 30_000)
+
+test('links have the address of the first start, unless one is set', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  // The empty text takes the secret of the settings away: one is generated, and written.
+  await using fresh = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' }, data_dir)
+  const own = { GATEHOUSE_DATA_DIR: data_dir }
+  const origin = async (env: Record<string, string>) =>
+    new URL((await gatehouse(['user', 'link'], { ...own, ...env })).stdout).origin
+  expect(await origin({})).toBe(fresh.url)
+  expect(await origin({ GATEHOUSE_PORT: '9090' })).toBe('http://localhost:9090')
+  expect(await origin({ GATEHOUSE_URL: 'https://id.example.com' })).toBe('https://id.example.com')
+}, 30_000)
+
 test('a user name may begin as ids do', async () => {
   expect((await user(['create', 'usr_odd', '--email', 'odd@example.com'])).code).toBe(0)
   expect((await user(['unlock', 'usr_odd'])).stdout).toBe('usr_odd may try again at once\n')

@@ -545,6 +545,12 @@ export const samples: Sample[] = [
   },
   {
     page: 'error',
+    state: 'set-up',
+    status: 410,
+    data: { brand, code: 'set_up', retry_url: '/account', request_id },
+  },
+  {
+    page: 'error',
     state: 'throttled',
     status: 429,
     data: { brand, code: 'throttled', seconds: 60, request_id },

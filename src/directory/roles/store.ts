@@ -20,6 +20,10 @@ const select = prepared((q, { roles }) =>
 export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
   (await select(q, { id, within: within ?? null }))[0]
 
+/** How many hold the role `admin` of the default organization. */
+export const countAdmins = async (q: Queries): Promise<number> =>
+  (await findRole(q, 'role_admin'))?.user_count ?? 0
+
 /** Rejects with a unique violation when the organization has a role of this name. */
 export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>): Promise<void> => {
   await tx.insert(tx.tables.roles).values(role)
