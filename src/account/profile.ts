@@ -4,8 +4,8 @@ import { updateUser } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import type { AccountProfile } from '#src/http/page-data.ts'
-import { render } from '#src/http/pages.ts'
-import { retryLater } from '#src/lib/app-error.ts'
+import { type RenderOptions, render } from '#src/http/pages.ts'
+import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { seeOther } from '#src/oauth/advance.ts'
@@ -23,7 +23,8 @@ const page = (
   context: Context,
   call: Call,
   person: Person,
-  refused?: { values: Values; errors: Errors },
+  refused?: { values: Values; errors: Errors; seconds?: number },
+  options: RenderOptions = { status: refused ? 400 : 200 },
 ): Response => {
   const { user } = person
   const notice = refused ? undefined : noticeOf(call, ['saved', 'verification_sent'])
@@ -41,7 +42,7 @@ const page = (
       ...refused,
       ...(notice && { notice }),
     },
-    { locale: call.locale, status: refused ? 400 : 200 },
+    { locale: call.locale, ...options },
   )
 }
 
@@ -76,8 +77,8 @@ export const postProfile =
     const is_same = canonicalEmail(email) === canonicalEmail(user.email)
     const change = is_same ? values : { ...names, pending_email: email }
     const notice = is_same ? 'saved' : 'verification_sent'
+    const by = { actor: { id: user.id, email: user.email }, origin: call }
     try {
-      const by = { actor: { id: user.id, email: user.email }, origin: call }
       await updateUser(context, user.id, change, by, async (tx, before, changed) => {
         if (!changed.includes('pending_email')) return
         const wait = await sendVerification(context, tx, before, email, call)
@@ -85,6 +86,18 @@ export const postProfile =
         await enqueueNotice(context, tx, 'email_change', before, call, { email, to: before.email })
       })
     } catch (error) {
+      if (error instanceof AppError && error.code === 'rate_limited') {
+        const { status, headers } = error
+        await updateUser(context, user.id, names, by)
+        const seconds = Number(headers['retry-after'])
+        return page(
+          context,
+          call,
+          person,
+          { values, errors: { email: 'throttled' }, seconds },
+          { status, headers },
+        )
+      }
       const code = refusedEmail(error)
       if (!code) throw error
       return page(context, call, person, { values, errors: { email: code } })

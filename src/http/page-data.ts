@@ -83,6 +83,8 @@ export interface VerifyEmail extends Common {
   form?: { action: string; token: string; csrf_token: string; username?: string }
   /** Instead of the form, for whoever has to be signed in first. */
   sign_in_url?: string
+  /** Where it is done, for whoever is signed in. */
+  account_url?: string
   error?: 'taken' | 'domain'
 }
 
@@ -285,6 +287,8 @@ export interface AccountProfile extends AccountFrame {
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
+  /** How long to wait, for `throttled`. */
+  seconds?: number
   /** Where no mail goes out nobody can show that an address is theirs: it stays. */
   fixed_email?: string
   /** Sends the mail that shows whose address it is; there while that is not known, and where mail goes out. */

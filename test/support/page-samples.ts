@@ -310,9 +310,10 @@ export const samples: Sample[] = [
   {
     page: 'verify-email',
     state: 'sign_in',
-    data: { brand, email: 'ada@new.example', sign_in_url: '/account?organization=northwind' },
+    data: { brand, email: 'ada@new.example', sign_in_url: '/account/verify-email/sign-in' },
   },
   { page: 'verify-email', state: 'done', data: { brand, email: ada.email } },
+  { page: 'verify-email', state: 'changed', data: { brand, email: ada.email, account_url: '/account' } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
   {
     page: 'second-factor',
@@ -627,6 +628,12 @@ export const samples: Sample[] = [
       notice: 'verification_sent',
     },
   },
+  {
+    page: 'account-profile',
+    state: 'throttled',
+    status: 429,
+    data: { ...profile, errors: { email: 'throttled' }, seconds: 3600 },
+  },
   { page: 'account-profile', state: 'fixed', data: { ...profile, fixed_email: ada.email } },
   {
     page: 'account-profile',
@@ -655,6 +662,7 @@ export const samples: Sample[] = [
   { page: 'account-data', state: 'administrator', data: { ...data, deletion: 'administrator' } },
   { page: 'deleted', state: 'usual', data: { brand } },
   { page: 'account-security', state: 'usual', data: { ...security, notice: 'factor_added' } },
+  { page: 'account-security', state: 'recovered', data: { ...security, notice: 'recovery_code_used' } },
   { page: 'account-security', state: 'full', data: full },
   {
     page: 'account-security',
