@@ -86,6 +86,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       place: locate(ip_address, locale) || ip_address,
       ...data,
     },
+    is_change: kind === 'verify_email' && user.email !== data.email,
     ...(url && { url }),
   })
   await context.mail.send({ to, ...letter })

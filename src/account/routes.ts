@@ -19,7 +19,7 @@ import {
 } from './security.ts'
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
-import { getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
+import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
 /** A person's own pages, and the pages of single-use links. */
 export const accountRoutes = (context: Context) => {
@@ -57,6 +57,7 @@ export const accountRoutes = (context: Context) => {
     .get('/account/reset-password', page(getSignIn(context, 'reset_password')))
     .post('/account/reset-password', page(postSignIn(context, 'reset_password')), raw)
     .get('/account/verify-email', page(getVerifyEmail(context)))
+    .get('/account/verify-email/sign-in', page(getConfirmSignIn(context)))
     .post('/account/verify-email', page(postVerifyEmail(context)), raw)
     .post('/account/profile/verify', page(postSendVerification(context)), raw)
 }

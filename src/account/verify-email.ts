@@ -4,16 +4,20 @@ import { findOrganization, type Organization } from '#src/directory/organization
 import { updateUser } from '#src/directory/users/service.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { loginHash, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, cookieNames, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import type { VerifyEmail } from '#src/http/page-data.ts'
 import { render } from '#src/http/pages.ts'
-import { seeOther } from '#src/oauth/advance.ts'
+import { advance, seeOther } from '#src/oauth/advance.ts'
+import { accountRequest, flowOf, visitorOf } from '#src/oauth/flow.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import { openForm, permit } from './person.ts'
 import type { Link } from './store.ts'
 import { refusedEmail, sendVerification } from './verification.ts'
+
+const PAGE = '/account/verify-email'
+const SIGN_IN = `${PAGE}/sign-in`
 
 interface Holder {
   user: UserRow
@@ -35,9 +39,8 @@ const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
   return { user, organization, is_pending: user.email !== link.email }
 }
 
-/** A mistyped address is somebody's: whoever gets its mail does not get the account with it. */
-const mayConfirm = async (context: Context, call: Call, { user, is_pending }: Holder): Promise<boolean> => {
-  if (!is_pending) return true
+/** Whether the user is signed in in this browser. */
+const isHere = async (context: Context, call: Call, user: UserRow): Promise<boolean> => {
   const hash = loginHash(context.config, call.request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
   return logins.some(({ user_id }) => user_id === user.id)
@@ -55,6 +58,7 @@ const page = (
     { locale: call.locale, status: data.error ? 400 : 200 },
   )
 
+/** A mistyped address is somebody's: whoever gets its mail does not get the account with it. */
 const askPage = async (
   context: Context,
   call: Call,
@@ -62,10 +66,12 @@ const askPage = async (
   holder: Holder,
   error?: VerifyEmail['error'],
 ): Promise<Response> => {
-  const { user, organization, is_pending } = holder
+  const { user, is_pending } = holder
   const email = link.email ?? ''
-  if (!(await mayConfirm(context, call, holder)))
-    return page(context, call, holder, { email, sign_in_url: `/account?organization=${organization.slug}` })
+  if (is_pending && !(await isHere(context, call, user)))
+    return withCookies(page(context, call, holder, { email, sign_in_url: SIGN_IN }), [
+      setCookie(context.config, cookieNames(context.config).link, token),
+    ])
   const form = { action, token, csrf_token, ...(is_pending && { username: user.username }) }
   return page(context, call, holder, { email, form, ...(error && { error }) })
 }
@@ -78,6 +84,17 @@ export const getVerifyEmail =
     return withCookies(answer, opened.cookies)
   }
 
+/** Whoever signs in comes back to the link, which waits in a cookie: a stored request keeps no secret. */
+export const getConfirmSignIn =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { link } = await openLink(context, call, 'verify_email')
+    const { user, organization } = await holderOf(context, link)
+    const own = { back: PAGE, hinted_user_id: user.id }
+    const flow = await flowOf(context, accountRequest(organization.id, own))
+    return advance(context, visitorOf(context, call), flow, 'get')
+  }
+
 /** Whoever has the link has the mailbox. A form, for scanners of mail open every link. */
 export const postVerifyEmail =
   (context: Context) =>
@@ -85,8 +102,9 @@ export const postVerifyEmail =
     const opened = await openLinkForm(context, call, 'verify_email')
     const { link } = opened
     const holder = await holderOf(context, link)
-    const { user, is_pending } = holder
-    if (!(await mayConfirm(context, call, holder))) return askPage(context, call, opened, holder)
+    const { user, organization, is_pending } = holder
+    const is_here = await isHere(context, call, user)
+    if (is_pending && !is_here) return askPage(context, call, opened, holder)
     const email = link.email ?? ''
     const change = { ...(is_pending && { email }), email_verified: true }
     const by = { actor: { id: user.id, email: user.email }, origin: call }
@@ -100,7 +118,10 @@ export const postVerifyEmail =
       if (!code) throw error
       return askPage(context, call, opened, holder, code)
     }
-    return page(context, call, holder, { email })
+    const account_url = `/account?organization=${organization.slug}`
+    return withCookies(page(context, call, holder, { email, ...(is_here && { account_url }) }), [
+      clearCookie(context.config, cookieNames(context.config).link),
+    ])
   }
 
 /** The button of the own page. More often than mails go out nothing more does, and the page says the same. */

@@ -8,6 +8,8 @@ interface CookieNames {
   readonly browser: string
   /** Tells a browser in which somebody logged in before. */
   readonly device: string
+  /** Keeps the token of a link by mail until whose it is has signed in. */
+  readonly link: string
 }
 
 const names = new WeakMap<Config, CookieNames>()
@@ -20,7 +22,7 @@ export const cookieNames = (config: Config): CookieNames => {
   if (!known) {
     const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
     const name = (what: string) => `${before}gatehouse_${what}${after}`
-    known = { login: name('login'), browser: name('browser'), device: name('device') }
+    known = { login: name('login'), browser: name('browser'), device: name('device'), link: name('link') }
     names.set(config, known)
   }
   return known

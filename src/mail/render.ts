@@ -27,6 +27,8 @@ export interface Letter {
   accent?: string | undefined
   /** What is told: fills the holes of the texts, as do brand and name. */
   data: Record<string, string>
+  /** The address to be verified takes the place of another one. */
+  is_change?: boolean
   /** Where the one button leads. */
   url?: string
 }

@@ -66,6 +66,10 @@ describe('another address', () => {
       [user.email, ASKED],
     ])
     const link = linkIn()
+    const text = `the address of your account ${user.username} at Gatehouse. Open the link where you are signed in`
+    expect(mail.mails[0]?.text).toContain(text)
+    expect(mail.mails[0]?.html).toContain(text)
+    expect((await browser.follow(answer)).html).toContain(`A link is on its way to ${wanted}`)
     expect((await browser.get('/account/profile')).html).toContain(`we sent to ${wanted}`)
     expect(await stored(user)).toMatchObject({ email: user.email, email_verified: true })
     const other = openBrowser(app)
@@ -78,7 +82,9 @@ describe('another address', () => {
     await app.events()
     const page = await browser.get(link)
     expect(page.html).toContain(`the address of your account ${user.username}`)
-    expect((await browser.submit(page)).html).toContain('Your address is confirmed')
+    const done = await browser.submit(page)
+    expect(done.html).toContain('Your address is confirmed')
+    expect((await browser.get(linkWith(done, '/account?organization='))).heading).toBe('Your account')
     expect(await stored(user)).toMatchObject({ email: wanted, email_verified: true })
     expect(await facts()).toEqual([['user.updated', { fields: ['email'] }]])
     expect(await post()).toEqual([[user.email, CHANGED]])
@@ -108,6 +114,36 @@ describe('another address', () => {
     await signIn(stranger, await stranger.get('/account'), user.username)
     expect((await stranger.submit(await stranger.get(link))).html).toContain('is confirmed')
     expect((await stored(user)).email).toBe(wanted)
+  })
+
+  test('waits for its owner to sign in, and is there then', async () => {
+    const { user, wanted, link } = await asked()
+    const token = link.split('token=')[1] ?? ''
+    const phone = openBrowser(app)
+    const login = await phone.get(linkWith(await phone.get(link), '/account/verify-email/sign-in'))
+    expect(login.html).not.toContain(user.username)
+    const requests = await app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
+    expect(JSON.stringify(requests)).toContain('/account/verify-email')
+    expect(JSON.stringify(requests)).not.toContain(token)
+    const page = await signIn(phone, login, user.username)
+    expect([page.heading, phone.cookies.get('gatehouse_link_8080')]).toEqual([
+      'Confirm your email address',
+      token,
+    ])
+    expect((await phone.submit(page)).html).toContain('Your address is confirmed')
+    expect((await stored(user)).email).toBe(wanted)
+    expect(phone.cookies.has('gatehouse_link_8080')).toBe(false)
+    expect(await phone.get('/account/verify-email')).toMatchObject(gone)
+  })
+
+  test('does not go in circles with somebody else, who gets nothing', async () => {
+    const { user, link } = await asked()
+    const neighbour = await addUser(app, `neighbour${users}`)
+    const browser = openBrowser(app)
+    const login = await browser.get(linkWith(await browser.get(link), '/account/verify-email/sign-in'))
+    expect((await signIn(browser, login, neighbour.username)).status).toBe(400)
+    expect((await browser.get(link)).forms).toEqual([])
+    expect((await stored(user)).email).toBe(user.email)
   })
 
   test('keeps nobody from having it meanwhile', async () => {
@@ -192,7 +228,7 @@ describe('another address', () => {
   })
 
   test('O-35 thrice an hour, and not more for one mailbox, whoever asks', async () => {
-    const { browser } = await signedIn()
+    const { user, browser } = await signedIn()
     let sent = 0
     for (let i = 0; i < 3; i++) {
       expect((await ask(browser, `v${i}@victim.example`)).status).toBe(303)
@@ -200,8 +236,15 @@ describe('another address', () => {
     }
     expect(sent).toBe(6)
     await app.events()
-    const refused = await ask(browser, 'v4@victim.example')
+    const change = { first_name: 'Augusta', email: 'v4@victim.example' }
+    const refused = await browser.submit(await browser.get('/account/profile'), change, '/account/profile')
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600'])
+    expect(refused.html).toContain(
+      'This address wasn’t saved: there were too many changes. Wait 60\u00a0minutes',
+    )
+    expect(formOf(refused, '/account/profile').fields).toMatchObject(change)
+    expect(await stored(user)).toMatchObject({ first_name: 'Augusta', email: user.email })
+    expect(await facts()).toEqual([['user.updated', { fields: ['first_name'] }]])
     await browser.submit(await browser.get('/account/profile'), {}, '/account/profile/verify')
     expect(await app.events()).toEqual([])
     expect(await post()).toEqual([])

@@ -12,7 +12,12 @@ describe('O-31 cookie names follow the scheme of the settings', () => {
     ['http://localhost', 'gatehouse_login_80', 'gatehouse_browser_80'],
   ])('%s', (url, login, browser) => {
     const device = login.replace('login', 'device')
-    expect(cookieNames(configOf(url))).toEqual({ login, browser, device })
+    expect(cookieNames(configOf(url))).toEqual({
+      login,
+      browser,
+      device,
+      link: device.replace('device', 'link'),
+    })
   })
 })
 
