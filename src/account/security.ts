@@ -17,7 +17,7 @@ import { enter, openForm, type Person, permit } from './person.ts'
 const PAGE = '/account/security'
 const ADD = '/account/security/add'
 
-const notices = ['factor_added', 'factor_removed', 'factor_renamed'] as const
+const notices = ['factor_added', 'factor_removed', 'factor_renamed', 'recovery_code_used'] as const
 
 /** The last factor stays where the organization demands one: another has to be there first. */
 const mayRemove = ({ organization }: Person, count: number): boolean =>

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
 import { findPasskey } from '#src/directory/users/factor-store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -6,9 +7,10 @@ import { PageError } from '#src/http/page-boundary.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
-import { decide } from './advance.ts'
+import { advance, decide } from './advance.ts'
+import type { Candidate } from './candidates.ts'
 import { secondFactorPage } from './factor-pages.ts'
-import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
 import { goOn, settleWith } from './proven.ts'
 import { consumeRound } from './store.ts'
 
@@ -23,22 +25,47 @@ export const postSecondFactor =
     const { login } = next
     const presented = await presentedBy(context, flow, form)
     const using = 'passkey' in presented ? 'passkey' : 'code' in presented ? 'totp' : 'recovery'
-    return goOn(context, visitor, flow, async tx => {
-      const user = await findUser(tx, login.organization_id, login.user_id)
-      if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
-        throw new PageError('expired', 400)
-      const proof = await proveFactor(context, tx, user, presented, call)
-      if (proof.refusal) {
-        const { status, headers, seconds, ...refusal } = proof.refusal
-        const code = refusal.code === 'throttled' ? 'throttled' : using
-        const again = { data: { error: { code, seconds } }, status, headers } as const
-        return { answer: () => secondFactorPage(context, visitor, flow, login, again, using) }
-      }
-      if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
-      if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
-      return settleWith(context, tx, visitor, flow, login, proof)
-    })
+    return goOn(
+      context,
+      visitor,
+      flow,
+      async tx => {
+        const user = await findUser(tx, login.organization_id, login.user_id)
+        if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
+          throw new PageError('expired', 400)
+        const proof = await proveFactor(context, tx, user, presented, call)
+        if (proof.refusal) {
+          const { status, headers, seconds, ...refusal } = proof.refusal
+          const code = refusal.code === 'throttled' ? 'throttled' : using
+          const again = { data: { error: { code, seconds } }, status, headers } as const
+          return { answer: () => secondFactorPage(context, visitor, flow, login, again, using) }
+        }
+        if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        return settleWith(context, tx, visitor, flow, login, proof)
+      },
+      async (then, settled) => {
+        const end = using === 'recovery' ? await towardsRepair(context, settled, login) : settled
+        return advance(context, then, end, 'post')
+      },
+    )
   }
+
+const REPAIR = '/account/security?notice=recovery_code_used'
+
+/** A factor may have been lost: a login that no application asked for ends where it is removed. */
+const towardsRepair = async (
+  { store }: Context,
+  flow: StoredFlow,
+  { user_id }: Candidate,
+): Promise<StoredFlow> => {
+  const { client, request } = flow
+  if (client || request.back || !isProven(flow)) return flow
+  const roles = await store.read(q => effectiveRoles(q, user_id))
+  return permissionsOf(roles).has('profile:update')
+    ? { ...flow, request: { ...request, back: REPAIR } }
+    : flow
+}
 
 /** Signatures are verified before the write: they take a while. */
 const presentedBy = async (

@@ -267,6 +267,26 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
 })
 
 describe('recovery codes', () => {
+  test('used on the own pages lead to where what was lost is removed, whoever may do that', async () => {
+    const { user, codes } = await withTotp()
+    const enter = async (path: string, recovery_code = '') => {
+      const browser = openBrowser(app)
+      const page = await signIn(browser, await browser.get(path), user.username)
+      return browser.follow(
+        await send(browser, await browser.get(linkWith(page, 'method=recovery')), { recovery_code }),
+      )
+    }
+    const page = await enter('/account', codes[0])
+    expect(page.heading).toBe('Security')
+    expect(page.html).toContain('You signed in with a recovery code. Remove what you have lost.')
+    expect(page.html).toContain('9 of your codes are left')
+    expect((await enter('/account/profile', codes[1])).heading).toBe('Profile')
+    const role = await app.admin('POST', '/roles', { name: 'reader', permissions: ['profile:read'] })
+    expect(role.status).toBe(201)
+    await app.admin('PUT', `/users/${user.id}`, { roles: ['reader'] })
+    expect((await enter('/account', codes[2])).heading).toBe('Your account')
+  })
+
   test('let their owner in once each, however they are typed', async () => {
     const { user, codes } = await withTotp()
     const enter = async (recovery_code: string) => {
