@@ -5,7 +5,7 @@ import type { By } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { browserHash, cookieNames, setCookie } from '#src/http/cookies.ts'
+import { browserHash, cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { conflict } from '#src/lib/app-error.ts'
@@ -115,14 +115,18 @@ const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: 
   return link
 }
 
-/** The link that was opened, and the cookie that binds its form to this browser if there was none. */
+/**
+ * The link that was opened, now or before its owner signed in, and the cookie that binds its form to this browser if there was
+ * none.
+ */
 export const openLink = async (
   context: Context,
   { request }: Call,
   kind: Link['kind'],
 ): Promise<LinkPage & { cookies: string[] }> => {
   const { config } = context
-  const token = new URL(request.url).searchParams.get('token') ?? ''
+  const token =
+    new URL(request.url).searchParams.get('token') ?? findCookie(request, cookieNames(config).link) ?? ''
   const link = await context.store.read(q => getLink(q, context, kind, token))
   const fresh = newSecret()
   const known = browserHash(config, request)
