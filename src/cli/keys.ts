@@ -10,6 +10,7 @@ import { listKeys } from '#src/tokens/key-store.ts'
 import { revokeKey, rotateKeys } from '#src/tokens/rotation.ts'
 import {
   finishChange,
+  MASTER_KEY_FILE,
   makeMasterKey,
   NEXT_MASTER_KEY_FILE,
   openExisting,
@@ -94,5 +95,9 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
     else {
       finishChange(config)
       console.log('A new master.key lies in the data directory. Backups made before need the old one.')
+      if (config.database_url)
+        console.log(
+          `Other copies with a file of their own need it before their next start: copy ${join(config.data_dir, MASTER_KEY_FILE)} there.`,
+        )
     }
   })

@@ -67,6 +67,8 @@ type Outcome = { refused: number } | { pause: number | undefined; reason: string
 export const openExporter = (
   config: Pick<Config, 'otel_exporter_otlp_endpoint' | 'otel_exporter_otlp_headers' | 'otel_service_name'>,
   log: Pick<Logger, 'info' | 'warn'>,
+  /** How long a collector may take to answer, ms. */
+  patience = PATIENCE,
 ) => {
   const url = `${config.otel_exporter_otlp_endpoint}/v1/traces`
   const headers = { ...config.otel_exporter_otlp_headers, 'content-type': 'application/json' }
@@ -83,7 +85,7 @@ export const openExporter = (
 
   const post = async (spans: Span[]): Promise<Outcome> => {
     try {
-      const signal = AbortSignal.timeout(PATIENCE)
+      const signal = AbortSignal.timeout(patience)
       const answer = await fetch(url, {
         method: 'POST',
         headers,
@@ -99,7 +101,9 @@ export const openExporter = (
       if (!answer.ok) return { refused: spans.length }
       return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
     } catch (error) {
-      return { pause: undefined, reason: Reflect.get(Object(error), 'code') ?? 'no answer in time' }
+      // The code of what a signal ends is a number, which tells nobody anything.
+      const { code, name } = error as { code?: unknown; name: string }
+      return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }
   }
 

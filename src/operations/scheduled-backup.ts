@@ -11,6 +11,8 @@ const program = import.meta.dir.startsWith('/$bunfs')
   : [process.execPath, join(import.meta.dir, '../main.ts')]
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
+/** What a backup that was killed has left, and what SQLite lays beside it. */
+const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 /** `gatehouse-20260131T080000Z.db`: names sort by time. */
 const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
 
@@ -26,6 +28,7 @@ export const scheduledBackup = async ({ config, store, clock, log }: Context): P
   const made = () => readdirSync(folder).filter(isBackup).sort()
   const now = clock.now()
   if ((made().at(-1) ?? '') > nameAt(now - (parseDuration(backup_interval) ?? 0))) return
+  for (const name of readdirSync(folder).filter(isPartial)) rmSync(join(folder, name))
   const file = join(folder, nameAt(now))
   const child = Bun.spawn([...program, 'backup', file], {
     env: {

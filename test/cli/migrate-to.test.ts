@@ -56,6 +56,9 @@ testOnPostgres(
     const checked = await run(on, 'check')
     expect(checked).toMatchObject({ code: 0, stderr: '' })
     expect(checked.stdout).toContain('totals hold')
+    const rekeyed = await run(on, 'keys', 'rekey')
+    expect(rekeyed).toMatchObject({ code: 0, stderr: '' })
+    expect(rekeyed.stdout).toContain(`copy ${join(data_dir, 'master.key')} there`)
 
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
       code: 1,

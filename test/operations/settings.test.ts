@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DAY, HOUR } from '#src/lib/duration.ts'
@@ -59,7 +59,14 @@ test('backups at the interval, so many kept', async () => {
     app.clock.advance(wait)
     await scheduledBackup(app.context)
   }
-  expect(backups().sort()).toEqual(['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'])
+  const two = ['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'] as const
+  expect(backups().sort()).toEqual([...two])
+  // What a process that was killed leaves goes with the next backup; what a person put there stays.
+  for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, 'mine.db.partial'])
+    writeFileSync(join(data_dir, 'backups', left), '')
+  app.clock.advance(DAY)
+  await scheduledBackup(app.context)
+  expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
 }, 20_000)
 
 test('nobody but an administrator of the instance sees or changes them', async () => {

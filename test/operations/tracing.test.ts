@@ -217,6 +217,21 @@ test('a collector that is away: so many spans are kept, the rest dropped and cou
   })
 })
 
+test('why the collector takes no spans is a word: it hangs, or nothing answers there', async () => {
+  const reasonAt = async (url: string): Promise<unknown> => {
+    const said: { reason?: unknown }[] = []
+    const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line)) })
+    const exporter = openExporter(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config, log, 20)
+    for (const span of some(1)) exporter.add(span)
+    await exporter.close()
+    return said[0]?.reason
+  }
+  const hanging = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Promise<Response>(() => {}) })
+  expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('TimeoutError')
+  await hanging.stop(true)
+  expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
+})
+
 test('what a collector refuses for good is not sent again; what it asks for later is', async () => {
   await using collector = startCollector()
   const before = outcomes()
