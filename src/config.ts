@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import {
   baseUrl,
+  databaseUrl,
   duration,
   endpoint,
   headers,
@@ -69,7 +70,7 @@ export const settings = {
   ),
   port: withDefault(integer(0, 65_535), 8080, 'port to listen on; 0 takes any free one'),
   data_dir: withDefault(text, './data', 'where keys and database live'),
-  database_url: secret('postgres://… instead of SQLite in data_dir'),
+  database_url: { ...setting(databaseUrl, 'postgres://… instead of SQLite in data_dir'), secret: true },
   master_key: secret('32 bytes, base64: protects keys at rest; default a file in data_dir'),
   trusted_proxies: withDefault(
     list(isRange, 'a comma list of addresses and ranges such as 10.0.0.0/8, ::1'),

@@ -1,4 +1,5 @@
 import { SQL } from 'bun'
+import { databaseOf } from '#src/lib/setting-values.ts'
 import { StorageError } from './errors.ts'
 
 /** https://www.postgresql.org/docs/13/ is the oldest that is still found in the field and has all that is used here. */
@@ -29,10 +30,11 @@ interface Parsed {
 
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  const database = decodeURIComponent(url?.pathname.slice(1) ?? '')
-  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || database === '' || database.includes('/'))
+  const database = databaseOf(text)
+  if (!url || !database)
     throw new StorageError(
       'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database. Leave it out to use SQLite.',
+      2,
     )
   const isLocal =
     /^(localhost|127\.\d+\.\d+\.\d+|\[::1\]|)$/.test(url.hostname) || url.searchParams.has('path')
@@ -76,13 +78,16 @@ const reasons: Record<string, string> = {
   '3D000': 'there is no such database; make it with createdb',
   '42501': 'this user may not make tables there: it must own the database or its schema',
   '53300': 'the server has no connection left (max_connections)',
+  '55000': 'it accepts no connections at present',
+  '55P03': 'others hold it; an instance may be being restored or moved',
+  '57014': 'no answer in time; it may be being restored or copied',
   '57P03': 'the server is starting up or shutting down',
   ERR_POSTGRES_CONNECTION_REFUSED: 'nothing answers there',
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'nothing answers there',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server speaks no TLS, which sslmode asks for',
 }
 /** What may pass when a start is tried again. */
-const passing = /^(53300|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
+const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
 
 /** One line for the person at the command line. Neither user nor password is in it. */
 export const refusal = (error: unknown, where: string): StorageError => {

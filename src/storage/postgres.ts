@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { SQL } from 'bun'
+import type { ReservedSQL, SQL } from 'bun'
 import { sql } from 'drizzle-orm'
 import { isLost, isStorageFailure, unavailable } from './errors.ts'
 import { postgresChanges } from './postgres-changes.ts'
@@ -39,6 +39,8 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   try {
     await requireServer(sql, parsed.where)
     await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
+    // Held by a restore and by migrate-to until they are done.
+    await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL}; SELECT 1 FROM settings LIMIT 1`)
     return parsed
   } catch (error) {
     throw refusal(error, parsed.where)
@@ -94,7 +96,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     read: body => body(reads),
     write,
     rehearse,
-    exclusively: (name, body, wait) => exclusively(pool, name, body, wait === 'wait' ? TURN : 0),
+    exclusively: (name, body, wait) => exclusively(pool, connections, name, body, wait === 'wait' ? TURN : 0),
     onChange: listener => void listeners.push(listener),
     ready: async () => {
       const late = Promise.withResolvers<false>()
@@ -119,36 +121,54 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
 }
 
+/** A connection of the pool, and whether it now holds the lock of this key. Each that is dead is tried once. */
+const tryLock = async (
+  pool: SQL,
+  pooled: number,
+  name: string,
+): Promise<{ connection: ReservedSQL; taken: boolean }> => {
+  for (let dead = 0; ; dead++) {
+    const connection = await pool.reserve()
+    try {
+      return { connection, taken: await lock(connection, name) }
+    } catch (error) {
+      await connection.close().catch(() => {})
+      if (!isLost(error) || dead >= pooled) throw error
+    }
+  }
+}
+
+const KEY = `hashtextextended(current_schema() || ' ' || $1, 0)`
+
+const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => {
+  const asked = connection.unsafe(`SELECT pg_try_advisory_lock(${KEY}) AS taken`, [name])
+  const [row] = await answered(asked, () => connection.close(), STALL)
+  return row.taken
+}
+
 /** An advisory lock of the session: it goes with the connection, however that ends. */
 const exclusively = async <T>(
   pool: SQL,
+  pooled: number,
   name: string,
   body: () => Promise<T>,
   patience: number,
 ): Promise<T | undefined> => {
-  const key = `hashtextextended(current_schema() || ' ' || $1, 0)`
   const refuse = (error: unknown): never => {
     throw unavailable(error)
   }
-  const connection = await pool.reserve().catch(refuse)
-  const take = () =>
-    answered(
-      connection.unsafe(`SELECT pg_try_advisory_lock(${key}) AS taken`, [name]),
-      () => connection.close(),
-      STALL,
-    ).catch(refuse)
+  let { connection, taken } = await tryLock(pool, pooled, name).catch(refuse)
   try {
-    for (let waited = 0; ; waited += LOOK) {
-      const [row] = await take()
-      if (row.taken) break
+    for (let waited = 0; !taken; waited += LOOK) {
       if (waited >= patience) return undefined
       await Bun.sleep(LOOK)
+      taken = await lock(connection, name).catch(refuse)
     }
     try {
       return await body()
     } finally {
       // A lock that cannot be given back goes with its connection.
-      await connection.unsafe(`SELECT pg_advisory_unlock(${key})`, [name]).catch(() => connection.close())
+      await connection.unsafe(`SELECT pg_advisory_unlock(${KEY})`, [name]).catch(() => connection.close())
     }
   } finally {
     await connection.release()

@@ -245,6 +245,24 @@ const turns = () => {
     await other.close()
   })
 
+  test('are taken although every connection of the pool was lost', async () => {
+    const { url, drop } = await temporaryPostgres()
+    const store = await openPostgres({ url, connections: 4 })
+    const all = Promise.withResolvers<void>()
+    let begun = 0
+    const hold = (_: unknown, i: number) =>
+      store.exclusively(`hold ${i}`, () => {
+        if (++begun === 4) all.resolve()
+        return all.promise
+      })
+    await Promise.all(Array.from({ length: 4 }, hold))
+    await ask(url, killOthers)
+    expect(await store.exclusively('sweep', async () => 'swept')).toBe('swept')
+    expect(await store.exclusively('sweep', async () => 'again')).toBe('again')
+    await store.close()
+    await drop()
+  })
+
   test('two copies that start on an empty database at once make one instance', async () => {
     const { url, drop } = await temporaryPostgres(true)
     const start = async () => {
@@ -288,11 +306,15 @@ const refusals = () => {
     'postgres://localhost/a/b',
     'mysql://u:secret@localhost/x',
     'u:secret',
+    'postgres://localhost/%zz',
   ])('%s is no URL of a database', async database_url => {
     const opened = openStore({ database_url, data_dir: '/nowhere' })
-    await expect(opened).rejects.toThrow(
-      'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database',
-    )
+    await expect(opened).rejects.toMatchObject({
+      message: expect.stringContaining(
+        'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database',
+      ),
+      exit_code: 2,
+    })
   })
 
   test('a server that is not there', async () => {
@@ -304,6 +326,23 @@ const refusals = () => {
   test('a database that is not there', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(`${url}_none`)).toContain('there is no such database')
+    await drop()
+  })
+
+  test('one that is being restored, or copied, for longer than is waited', async () => {
+    const { url, drop } = await temporaryPostgres()
+    const sql = new SQL({ url, max: 1 })
+    await sql.begin(async restore => {
+      await restore.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE')
+      await expect(openPostgres({ url, stall: 200 })).rejects.toMatchObject({
+        message: expect.stringMatching(
+          /^PostgreSQL at .*: others hold it; an instance may be being restored/,
+        ),
+        exit_code: 75,
+      })
+    })
+    await (await openPostgres({ url, stall: 200 })).close()
+    await sql.close()
     await drop()
   })
 
@@ -375,6 +414,31 @@ const outages = () => {
     expect(await store.ready()).toBe(true)
     expect(await store.exclusively('sweep', async () => 1)).toBe(1)
     expect(await stored(store, 'during')).toBeUndefined()
+    await store.close()
+  }, 60_000)
+
+  test('a database that lets nobody in is 503 with Retry-After, until it does again', async () => {
+    const store = await openPostgres({ url, connections: 2 })
+    await store.write(tx => put(tx, 'let in'))
+    const admin = `${server.url}/postgres`
+    const drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'house'"
+    const hba = join(server.data, 'pg_hba.conf')
+    const rules = await Bun.file(hba).text()
+    for (const [shut, reopen] of [
+      ['ALTER DATABASE house ALLOW_CONNECTIONS false', 'ALTER DATABASE house ALLOW_CONNECTIONS true'],
+      ['ALTER DATABASE house RENAME TO elsewhere', 'ALTER DATABASE elsewhere RENAME TO house'],
+      ['SELECT pg_reload_conf()', 'SELECT pg_reload_conf()'],
+    ] as const) {
+      const isLogin = shut === reopen
+      if (isLogin) await Bun.write(hba, `host house all 127.0.0.1/32 reject\n${rules}`)
+      if (isLogin) await ask(admin, shut, drop)
+      else await ask(admin, 'ALTER DATABASE house CONNECTION LIMIT -1', drop, shut)
+      await expect(stored(store, 'let in')).rejects.toMatchObject(unavailable)
+      await expect(store.write(tx => put(tx, shut))).rejects.toMatchObject(unavailable)
+      if (isLogin) await Bun.write(hba, rules)
+      await ask(admin, reopen)
+    }
+    expect(await stored(store, 'let in')).toBe('let in')
     await store.close()
   }, 60_000)
 
