@@ -257,12 +257,16 @@ First steps:
 
 /** Runs a command; the exit code is one of those that `gatehouse help` lists. */
 export const run = async (args: string[]): Promise<number> => {
+  const gatehouse = program()
   try {
-    await program().parseAsync(args, { from: 'user' })
+    await gatehouse.parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const { message, exit_code = 1 } = error as Error & { exit_code?: number }
+    const { located } = await import('./located.ts')
+    const { message, exit_code = 1 } = (await located(error, gatehouse.opts())) as Error & {
+      exit_code?: number
+    }
     console.error(`gatehouse: ${message}`)
     if (exit_code === 1 && process.env.GATEHOUSE_LOG_LEVEL === 'debug') console.error(error)
     return exit_code

@@ -149,9 +149,13 @@ const seedClient = async (
 const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
   const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret, url: config.url }
-  mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-  writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-  renameSync(`${file}.new`, file)
+  try {
+    mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+    writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+    renameSync(`${file}.new`, file)
+  } catch (error) {
+    throw new StorageError(`${file}: can't be written (${(error as NodeJS.ErrnoException).code}).`)
+  }
   return file
 }
 

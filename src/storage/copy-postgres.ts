@@ -1,3 +1,4 @@
+import { SQLiteError } from 'bun:sqlite'
 import type { ReservedSQL } from 'bun'
 import { type CopiedRow, copiedTables, type Side } from './copy.ts'
 import { StorageError } from './errors.ts'
@@ -83,7 +84,8 @@ export const inPostgres = async <T>(
       connection.release()
     }
   } catch (error) {
-    throw refusal(error, parsed.where)
+    // What the file beside it refuses is not this server's fault.
+    throw error instanceof SQLiteError ? error : refusal(error, parsed.where)
   } finally {
     await sql.close()
   }

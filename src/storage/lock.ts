@@ -21,7 +21,7 @@ export const lockInstance = (data_dir: string): (() => void) => {
     db.run('BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
-    if (!isBusy(error)) throw error
+    if (!isBusy(error)) throw new StorageError(`${path}: ${(error as Error).message}.`)
     throw new StorageError(
       `${data_dir} is in use by another Gatehouse server: stop it or choose another GATEHOUSE_DATA_DIR.`,
       75,

@@ -63,19 +63,27 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     db.run('PRAGMA busy_timeout = 0')
     return db
   } catch (error) {
-    if (error instanceof StorageError) throw error
-    throw new StorageError(
-      `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
-    )
+    throw unusable(path, error)
   }
 }
 
 const openReader = (path: string): Database => {
-  const db = new Database(path, { readonly: true })
-  db.run('PRAGMA busy_timeout = 40')
-  db.run(`PRAGMA cache_size = -${CACHE}`)
-  return db
+  try {
+    const db = new Database(path, { readonly: true })
+    db.run('PRAGMA busy_timeout = 40')
+    db.run(`PRAGMA cache_size = -${CACHE}`)
+    return db
+  } catch (error) {
+    throw unusable(path, error)
+  }
 }
+
+const unusable = (path: string, error: unknown): StorageError =>
+  error instanceof StorageError
+    ? error
+    : new StorageError(
+        `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
+      )
 
 /**
  * A database file as store, made and migrated when need be: one connection for writes, one for reads. Throws

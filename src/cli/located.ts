@@ -1,0 +1,17 @@
+import { join } from 'node:path'
+import { loadConfig } from '#src/config.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
+
+/** Where and why the store could not do something, which a request is not told. Any other error stays what it is. */
+export const located = async (error: unknown, options: { config?: string }): Promise<unknown> => {
+  if (!(error instanceof AppError) || !isStorageFailure(error.cause)) return error
+  const { data_dir, database_url } = loadConfig(process.env, options.config).config
+  if (database_url) {
+    const { parseUrl, refusal } = await import('#src/storage/postgres-connect.ts')
+    return refusal(error.cause, parseUrl(database_url).where)
+  }
+  const { message } = error.cause as Error
+  return new StorageError(`${join(data_dir, DATABASE_FILE)}: ${message}.`, isBusy(error.cause) ? 75 : 78)
+}

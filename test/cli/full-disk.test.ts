@@ -1,0 +1,100 @@
+/** Disks without room, and servers that do not answer: said with their place, in one line, by the exit code of the README. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { located } from '#src/cli/located.ts'
+import { unavailable } from '#src/storage/errors.ts'
+import { testWith } from '#test/support/debian.ts'
+import { gatehouse, serveExecutable } from '#test/support/executable.ts'
+import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
+
+const testOnPostgres = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+const withDisk = async (size: string, use: (dir: string) => Promise<void>): Promise<void> => {
+  const dir = mkdtempSync(join(folder, 'disk-'))
+  const unmount = await mountTmpfs(dir, size)
+  if (!unmount) return console.log('left out: may not mount a small disk')
+  try {
+    await use(dir)
+  } finally {
+    await unmount()
+  }
+}
+const line = (dir: string) => expect.stringMatching(new RegExp(`^gatehouse: ${dir}/[^\n]+\n$`))
+const env = (data_dir: string) => ({
+  GATEHOUSE_DATA_DIR: data_dir,
+  GATEHOUSE_PORT: '0',
+  GATEHOUSE_LOG_LEVEL: 'silent',
+})
+
+test('a start that finds no room says where and ends with 78, wherever it runs out', async () => {
+  for (const size of ['4k', '16k', '256k', '300k', '320k'])
+    await withDisk(size, async dir => {
+      const { code, stderr, stdout } = await gatehouse(['serve'], env(dir))
+      expect({ size, code, stderr, stdout }).toEqual({ size, code: 78, stderr: line(dir), stdout: '' })
+    })
+}, 30_000)
+
+test(
+  'an instance whose disk has filled up says so to every command, and lives on when there is room',
+  () =>
+    withDisk('2m', async dir => {
+      const server = await serveExecutable({}, dir)
+      server.signal('SIGTERM')
+      await server.exited
+      const ballast = join(dir, 'ballast')
+      expect(() => {
+        for (;;) writeFileSync(ballast, Buffer.alloc(512), { flag: 'a' })
+      }).toThrow('ENOSPC')
+      for (const args of [['serve'], ['keys', 'rotate'], ['user', 'link']])
+        expect([args, await gatehouse(args, env(dir))]).toEqual([
+          args,
+          { code: 78, stderr: line(dir), stdout: '' },
+        ])
+      rmSync(ballast)
+      expect((await gatehouse(['keys', 'rotate'], env(dir))).code).toBe(0)
+    }),
+  30_000,
+)
+
+testOnPostgres(
+  'a backup of PostgreSQL onto a full disk names the disk and not the server',
+  async () => {
+    const { url, drop } = await temporaryPostgres()
+    await withDisk('64k', async dir => {
+      const { code, stderr } = await gatehouse(['backup', join(dir, 'backup.db')], {
+        GATEHOUSE_DATABASE_URL: url,
+      })
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`${dir}/backup.db cannot be written: `)])
+      expect(stderr).not.toContain('PostgreSQL')
+      expect(readdirSync(dir)).toEqual([])
+    })
+    await drop()
+  },
+  30_000,
+)
+
+testOnPostgres(
+  'a server that does not answer in time, or holds its tables back, is named; later it may',
+  async () => {
+    const { url, drop } = await temporaryPostgres()
+    const sql = new SQL({ url, max: 1 })
+    const file = join(folder, 'config.json')
+    writeFileSync(file, JSON.stringify({ database_url: url }))
+    await sql.unsafe('SET statement_timeout = 1')
+    const failure = await sql.unsafe('SELECT pg_sleep(60)').catch((error: unknown) => error)
+    expect(await located(unavailable(failure), { config: file })).toMatchObject({
+      exit_code: 75,
+      message: `PostgreSQL at ${new URL(url).host}, database ${new URL(url).pathname.slice(1)}: no answer in time; it may be being restored or copied.`,
+    })
+    const other = new Error('anything else')
+    expect(await located(other, { config: file })).toBe(other)
+    await sql.close()
+    await drop()
+  },
+)
