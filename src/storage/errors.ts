@@ -31,6 +31,9 @@ export const isBusy = has(/^SQLITE_BUSY/)
 /** Another transaction came between: the same one may succeed when it is run again. */
 export const isConflict = has(/^(40001|40P01)$/)
 
+/** A lock that others have was not had in time. */
+export const isHeldUp = has(/^55P03$/)
+
 /** The connection is gone, or there is none at present. https://www.postgresql.org/docs/current/errcodes-appendix.html */
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 

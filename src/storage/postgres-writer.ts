@@ -1,6 +1,6 @@
 import type { ReservedSQL, SQL } from 'bun'
 import { committed, queued } from './commit-metrics.ts'
-import { isConflict, isLost, isStorageFailure, isUniqueViolation, unavailable } from './errors.ts'
+import { isConflict, isHeldUp, isLost, isStorageFailure, isUniqueViolation, unavailable } from './errors.ts'
 import { answered } from './postgres-connect.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
@@ -18,7 +18,7 @@ type Turn = 'together' | 'alone' | 'rehearsal'
  * Every transaction takes the table `turns` in a mode that admits others like it, or, alone, in one that admits none. LOCK
  * takes no snapshot: what a lone transaction sees is what those before it have left. Sent together with the first
  * statement, since both are prepared: Bun waits for the answer of what is not, as it does for several in one text.
- * A rehearsal, of which nothing is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
+ * Behind one that waits to be alone all others queue: it gives up soon, and lets them pass. A rehearsal, of which nothing is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
  */
 const begin = (connection: SQL, turn: Turn) =>
   turn === 'rehearsal'
@@ -28,9 +28,12 @@ const begin = (connection: SQL, turn: Turn) =>
       ]
     : [
         connection`BEGIN ISOLATION LEVEL SERIALIZABLE`.execute(),
-        turn === 'alone'
-          ? connection`LOCK TABLE turns IN EXCLUSIVE MODE`.execute()
-          : connection`LOCK TABLE turns IN ROW EXCLUSIVE MODE`.execute(),
+        ...(turn === 'alone'
+          ? [
+              connection`SET LOCAL lock_timeout = '500ms'`.execute(),
+              connection`LOCK TABLE turns IN EXCLUSIVE MODE`.execute(),
+            ]
+          : [connection`LOCK TABLE turns IN ROW EXCLUSIVE MODE`.execute()]),
       ]
 
 /** The lowest number that no other connection of any copy has: `counter_slots` has a row for each. */
@@ -231,15 +234,16 @@ export const postgresWriter = (
       const isTaken: boolean = isUniqueViolation(cause) && turn === 'together'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
+      const heldUp: boolean = turn === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
       // However long the others have kept it from committing, it has not failed before it had the place to itself.
-      if (!(isTaken || isGone || isConflict(cause)) || (isLate && turn !== 'together')) {
+      if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && turn !== 'together')) {
         committed('failed')
         throw unavailable(cause)
       }
       committed('retried')
       lost ||= isGone
-      if (turn !== 'rehearsal') turn = isTaken || isLate || tries >= TRIES ? 'alone' : 'together'
+      if (turn !== 'rehearsal') turn = !heldUp && (isTaken || isLate || tries >= TRIES) ? 'alone' : 'together'
       if (turn !== 'alone') await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
     }
   }

@@ -68,6 +68,24 @@ const writes = () => {
     await other.close()
   })
 
+  test('pass one that waits to be alone while another takes long', async () => {
+    const store = await freshStore()
+    await store.write(tx => put(tx, 'taken'))
+    const sql = new SQL({ url: store.path, max: 2 })
+    const late = await sql.begin(async long => {
+      await long.unsafe('LOCK TABLE turns IN ROW EXCLUSIVE MODE')
+      // Refused by the unique index, which is certain only once it was alone.
+      const waits = store.write(tx => put(tx, 'taken')).catch((error: unknown) => error)
+      const isQueued = "SELECT 1 FROM pg_locks WHERE relation = 'turns'::regclass AND NOT granted"
+      while ((await sql.unsafe(isQueued)).length === 0) await Bun.sleep(5)
+      await store.write(tx => put(tx, 'passes'))
+      return { waits }
+    })
+    expect(await late.waits).toMatchObject({ errno: '23505' })
+    expect(await stored(store, 'passes')).toBe('passes')
+    await sql.close()
+  })
+
   test('come between the statements of a rehearsal, which holds no totals and leaves nothing', async () => {
     const store = await freshStore()
     const { organizations, users } = await store.read(async q => q.tables)
