@@ -35,6 +35,7 @@ const SQLITE_ALONE = new Set([
   'reliability/rotation',
   'reliability/soak',
   'sessions/plans',
+  'storage/backup',
   'storage/checkpoint',
   'storage/group-commit',
   'storage/lock',

@@ -24,7 +24,7 @@ const withHistory = async () => {
   const app = await startApp()
   for (let i = 0; i < 20; i++) await addUser(app, `user-${i}`)
   const path = join(folder, `${crypto.randomUUID()}.db`)
-  backUp(Reflect.get(app.context.store, 'path'), path)
+  await backUp(Reflect.get(app.context.store, 'path'), path)
   return { context: app.context, path }
 }
 
