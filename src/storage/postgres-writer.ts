@@ -231,7 +231,7 @@ export const postgresWriter = (
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
       // A row that came between looks like one that was there: alone it shows which.
-      const isTaken: boolean = isUniqueViolation(cause) && turn === 'together'
+      const isTaken: boolean = isUniqueViolation(cause) && turn !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = turn === 'alone' && isHeldUp(cause)

@@ -5,7 +5,7 @@ import { parseSeed, readSeed, SeedError } from '#src/operations/seed/read.ts'
 import { type SeedInput, seedJsonSchema } from '#src/operations/seed/schema.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
-import { isPostgres } from '#test/support/store.ts'
+import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 
 const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
 
@@ -428,6 +428,34 @@ describe('a file with more than one transaction may change on PostgreSQL', () =>
     expect(writes()).toBe(isPostgres ? 0 : 1)
     expect(await app.events()).toEqual([])
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(0)
+  })
+
+  test('is applied once by two copies that start with it', async () => {
+    const store = await freshStore()
+    const app = await startApp({}, { store })
+    await app.events()
+    const other = await openBeside(store.path)
+    const order: string[] = []
+    const copies = [store, other].map(own => ({
+      ...app.context,
+      store: {
+        ...own,
+        rehearse: <T>(body: (tx: Transaction) => Promise<T>) => {
+          order.push('rehearsed')
+          return own.rehearse(body)
+        },
+        write: <T>(body: (tx: Transaction) => Promise<T>) => {
+          order.push('written')
+          return own.write(body)
+        },
+      },
+    }))
+    const done = await Promise.all(copies.map(copy => applySeed(copy, readSeed({ users }))))
+    const [first, second] = [['rehearsed', ...Array(3).fill('written')], ['rehearsed']]
+    expect(order).toEqual(isPostgres ? [...first, ...second] : ['written', 'written'])
+    expect(done.map(({ length }) => length).sort()).toEqual([0, 60])
+    expect((await app.events()).map(({ type }) => type)).toEqual(Array(60).fill('user.created'))
+    await other.close()
   })
 
   test('says how much of it was applied when others came between', async () => {

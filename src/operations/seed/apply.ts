@@ -6,6 +6,7 @@ import { checkPolicy, hashPassword } from '#src/directory/users/password.ts'
 import { AppError, conflict, invalid } from '#src/lib/app-error.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
+import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { type Kind, kinds, type Work } from './kinds.ts'
 import { type Entry, type Mistake, nameOf, type ReadSeed, SeedError } from './read.ts'
@@ -44,8 +45,15 @@ const BATCH = 25
  * before it stay, which the error says. A plan is the rehearsal alone.
  */
 export const applySeed = async (base: Base, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
-  const { store } = base
   const prepared = await prepare(base, seed, options)
+  // Copies that start with one file: the second finds it done.
+  const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
+  if (!changes) throw new StorageError('Another copy of the server applies a seed: try again.', 75)
+  return changes
+}
+
+const applyPrepared = async (base: Base, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
+  const { store } = base
   const whole = (tx: Transaction) =>
     workOff(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
   if (options.dry_run) return changesOf(await store.rehearse(whole))
