@@ -146,7 +146,7 @@ const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator ap
 /** Enrols an app; gives its key and the recovery codes. */
 const enrolApp = async (page: Page, user: Json) => {
   await offer(page, user, 'Authenticator app')
-  const key = (await page.locator('code').innerText()).replaceAll(' ', '')
+  const key = (await page.locator('code').textContent()).replaceAll(' ', '')
   await page.getByLabel('Six-digit code').fill(codeOf(key))
   await page.getByRole('button', { name: 'Turn on' }).click()
   await heading(page, 'Save your recovery codes')
@@ -179,7 +179,7 @@ testInChromium(
     await heading(other.page, 'One more step')
     await other.page.getByLabel('Six-digit code').fill('000000')
     await other.page.getByRole('button', { name: 'Continue' }).click()
-    expect(await other.page.getByRole('alert').innerText()).toContain('isn’t right')
+    expect(await other.page.getByRole('alert').textContent()).toContain('isn’t right')
     await other.page.getByLabel('Six-digit code').fill(codeOf(key, 30))
     await other.page.getByRole('button', { name: 'Continue' }).click()
     expect((await atClient(other.page)).has('code')).toBe(true)
@@ -250,7 +250,7 @@ testInChromium(
       await page.getByLabel('Recovery code').fill(codes[0] ?? '')
       await page.getByRole('button', { name: 'Continue' }).click()
       if (works) expect((await atClient(page)).has('code')).toBe(true)
-      else expect(await page.getByRole('alert').innerText()).toContain('unused recovery codes')
+      else expect(await page.getByRole('alert').textContent()).toContain('unused recovery codes')
     }
     expect(await eventsOf(user)).toEqual(['user.login_failed'])
     await close()
@@ -292,7 +292,7 @@ testInChromium(
     await page.getByRole('link', { name: 'Forgot password?' }).click()
     await page.getByLabel('Username or email').fill(user.email)
     await page.getByRole('button', { name: 'Send link' }).click()
-    expect(await page.getByRole('status').innerText()).toContain('a mail is on its way')
+    expect(await page.getByRole('status').textContent()).toContain('a mail is on its way')
     expect(await eventsOf(user)).toEqual([])
     await page.goto(await linkIn('Choose a new password'))
     await page.getByLabel('New password', { exact: true }).fill(NEW)
