@@ -146,7 +146,7 @@ const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator ap
 /** Enrols an app; gives its key and the recovery codes. */
 const enrolApp = async (page: Page, user: Json) => {
   await offer(page, user, 'Authenticator app')
-  const key = (await page.locator('code').textContent()).replaceAll(' ', '')
+  const key = (await page.locator('code').textContent())?.replaceAll(' ', '') ?? ''
   await page.getByLabel('Six-digit code').fill(codeOf(key))
   await page.getByRole('button', { name: 'Turn on' }).click()
   await heading(page, 'Save your recovery codes')
