@@ -26,11 +26,18 @@ INSERT INTO counter_slots VALUES ('organizations', '', -1, 0);
 CREATE VIEW counters AS
 SELECT kind, organization_id, sum(total)::bigint AS total FROM counter_slots GROUP BY kind, organization_id;
 
+-- A rehearsal is a transaction that is rolled back in the end (postgres-writer.ts says which one is). It counts nothing: rows
+-- of totals that one transaction updates a thousand times get slower each time, and others would wait for them.
+CREATE FUNCTION is_rehearsal() RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT coalesce(current_setting('gatehouse.rehearsal', true), '') = 'on'
+$$;
+
 -- plpgsql keeps the plans, which cost more than the statements do. A row of our own says that there is an organization.
 CREATE FUNCTION count_rows(counted text, organization text, change bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   own int := coalesce(nullif(current_setting('gatehouse.slot', true), ''), '0');
 BEGIN
+  IF is_rehearsal() THEN RETURN; END IF;
   UPDATE counter_slots SET total = total + change
   WHERE kind = counted AND organization_id = organization AND slot = own;
   IF NOT FOUND THEN
@@ -41,33 +48,33 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION count_new() RETURNS trigger LANGUAGE plpgsql AS $$
+-- What the rows of a statement add to totals: they came or they went.
+CREATE FUNCTION sign_of(operation text) RETURNS int LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE operation WHEN 'INSERT' THEN 1 ELSE -1 END
+$$;
+
+CREATE FUNCTION rows_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM count_rows(TG_TABLE_NAME, organization_id, count(*)) FROM changed GROUP BY organization_id;
-  RETURN NULL;
-END $$;
-CREATE FUNCTION count_gone() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM count_rows(TG_TABLE_NAME, organization_id, -count(*)) FROM changed GROUP BY organization_id;
+  PERFORM count_rows(TG_TABLE_NAME, organization_id, sign_of(TG_OP) * count(*)) FROM changed GROUP BY organization_id;
   RETURN NULL;
 END $$;
 
 CREATE TRIGGER roles_insert AFTER INSERT ON roles
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_new();
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER roles_delete AFTER DELETE ON roles
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_gone();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER groups_insert AFTER INSERT ON groups
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_new();
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER groups_delete AFTER DELETE ON groups
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_gone();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER clients_insert AFTER INSERT ON clients
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_new();
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER clients_delete AFTER DELETE ON clients
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_gone();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER events_insert AFTER INSERT ON events
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_new();
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 CREATE TRIGGER events_delete AFTER DELETE ON events
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_gone();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_count();
 
 CREATE FUNCTION organizations_insert() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -92,49 +99,38 @@ REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION organizatio
 
 -- Sessions that have not ended. Those that ran out and that the sweep has not marked yet are subtracted by the reader.
 -- Touching a session, the most frequent update, runs nothing: it is a trigger of the rows in which `ended_at` changes.
-CREATE FUNCTION sessions_count() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION sessions_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM count_rows('sessions', NEW.organization_id, (NEW.ended_at IS NULL)::int - (OLD.ended_at IS NULL)::int);
   RETURN NULL;
 END $$;
 CREATE TRIGGER sessions_end AFTER UPDATE OF ended_at ON sessions FOR EACH ROW
-WHEN ((OLD.ended_at IS NULL) <> (NEW.ended_at IS NULL)) EXECUTE FUNCTION sessions_count();
-CREATE FUNCTION sessions_new() RETURNS trigger LANGUAGE plpgsql AS $$
+WHEN ((OLD.ended_at IS NULL) <> (NEW.ended_at IS NULL)) EXECUTE FUNCTION sessions_end();
+CREATE FUNCTION sessions_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM count_rows('sessions', organization_id, count(*)) FROM changed WHERE ended_at IS NULL GROUP BY organization_id;
+  PERFORM count_rows('sessions', organization_id, sign_of(TG_OP) * count(*))
+  FROM changed WHERE ended_at IS NULL GROUP BY organization_id;
   RETURN NULL;
 END $$;
 CREATE TRIGGER sessions_insert AFTER INSERT ON sessions
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_new();
-CREATE FUNCTION sessions_gone() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM count_rows('sessions', organization_id, -count(*)) FROM changed WHERE ended_at IS NULL GROUP BY organization_id;
-  RETURN NULL;
-END $$;
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_count();
 CREATE TRIGGER sessions_delete AFTER DELETE ON sessions
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_gone();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_count();
 
 -- Users: their counts, and the index of their search_text.
-CREATE FUNCTION users_insert() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION users_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE organizations SET user_count = user_count + added
-  FROM (SELECT organization_id, count(*) AS added FROM changed GROUP BY organization_id) AS counted
+  IF is_rehearsal() THEN RETURN NULL; END IF;
+  UPDATE organizations SET user_count = user_count + sign_of(TG_OP) * changes
+  FROM (SELECT organization_id, count(*) AS changes FROM changed GROUP BY organization_id) AS counted
   WHERE id = organization_id;
-  PERFORM count_rows('users', organization_id, count(*)) FROM changed GROUP BY organization_id;
+  PERFORM count_rows('users', organization_id, sign_of(TG_OP) * count(*)) FROM changed GROUP BY organization_id;
   RETURN NULL;
 END $$;
 CREATE TRIGGER users_insert AFTER INSERT ON users
-REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION users_insert();
-CREATE FUNCTION users_delete() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE organizations SET user_count = user_count - gone
-  FROM (SELECT organization_id, count(*) AS gone FROM changed GROUP BY organization_id) AS counted
-  WHERE id = organization_id;
-  PERFORM count_rows('users', organization_id, -count(*)) FROM changed GROUP BY organization_id;
-  RETURN NULL;
-END $$;
+REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION users_count();
 CREATE TRIGGER users_delete AFTER DELETE ON users
-REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION users_delete();
+REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION users_count();
 
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 CREATE INDEX users_search ON users USING gin (search_text gin_trgm_ops);
@@ -153,7 +149,8 @@ FOR EACH ROW EXECUTE FUNCTION users_roles_update();
 
 CREATE FUNCTION user_roles_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE roles SET user_count = user_count + CASE TG_OP WHEN 'INSERT' THEN changes ELSE -changes END
+  IF is_rehearsal() THEN RETURN NULL; END IF;
+  UPDATE roles SET user_count = user_count + sign_of(TG_OP) * changes
   FROM (SELECT role_id, count(*) AS changes FROM changed GROUP BY role_id) AS counted
   WHERE id = role_id;
   RETURN NULL;
@@ -165,7 +162,8 @@ REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION user_roles_
 
 CREATE FUNCTION group_members_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE groups SET member_count = member_count + CASE TG_OP WHEN 'INSERT' THEN changes ELSE -changes END
+  IF is_rehearsal() THEN RETURN NULL; END IF;
+  UPDATE groups SET member_count = member_count + sign_of(TG_OP) * changes
   FROM (SELECT group_id, count(*) AS changes FROM changed GROUP BY group_id) AS counted
   WHERE id = group_id;
   RETURN NULL;
