@@ -50,13 +50,19 @@ const onBoth = (): string[] =>
     .map(path => `./test/${path}`)
 
 const counts = { pass: 0, fail: 0, skip: 0 }
+const failures: string[] = []
+/** What the runner prints before the verdict of a test is that test's: said again at the end, where it is read. */
+const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 const test = async (args: string[], env?: Record<string, string>): Promise<number> => {
   let output = ''
   const code = await run(['bun', 'test', ...args], env, text => {
-    output = (output + text).slice(-2_000)
+    output += text
   })
+  // The runner lists them once more by itself.
+  const [told = ''] = output.split(/^\d+ tests? failed:$/m)
+  failures.push(...(told.match(FAILURE) ?? []))
   for (const word of ['pass', 'fail', 'skip'] as const)
-    counts[word] += Number(new RegExp(`^\\s*(\\d+) ${word}$`, 'm').exec(output)?.[1] ?? 0)
+    counts[word] += Number(new RegExp(`^\\s*(\\d+) ${word}$`, 'm').exec(output.slice(-2_000))?.[1] ?? 0)
   return code
 }
 
@@ -83,6 +89,7 @@ if (built !== 0) process.exit(built)
 
 const args = process.argv.slice(2)
 const codes = [await test(args), args.length > 0 ? 0 : await testOnPostgres()]
+if (failures.length > 0) console.log(`\n${failures.join('\n\n')}`)
 const skipped = counts.skip > 0 ? `, ${counts.skip} skipped` : ''
 console.log(`\n${counts.pass} passed, ${counts.fail} failed${skipped}`)
 process.exit(codes.find(code => code !== 0) ?? 0)
