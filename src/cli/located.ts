@@ -4,9 +4,16 @@ import { AppError } from '#src/lib/app-error.ts'
 import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 
-/** Where and why the store could not do something, which a request is not told. Any other error stays what it is. */
+/**
+ * For the person at the command line: where and why the store could not do something, which a request is not told, or each
+ * field that was refused. Any other error stays what it is.
+ */
 export const located = async (error: unknown, options: { config?: string }): Promise<unknown> => {
-  if (!(error instanceof AppError) || !isStorageFailure(error.cause)) return error
+  if (!(error instanceof AppError)) return error
+  if (!isStorageFailure(error.cause)) {
+    const details = error.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')
+    return details ? new Error(details) : error
+  }
   const { data_dir, database_url } = loadConfig(process.env, options.config).config
   if (database_url) {
     const { parseUrl, refusal } = await import('#src/storage/postgres-connect.ts')

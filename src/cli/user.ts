@@ -5,7 +5,6 @@ import type { Context, Ports } from '#src/context.ts'
 import { theServer } from '#src/directory/access.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
-import { AppError } from '#src/lib/app-error.ts'
 import { urlOfFirstStart } from '#src/operations/first-start.ts'
 import { openExisting } from './instance.ts'
 
@@ -18,7 +17,7 @@ export interface UserOptions {
 /** Whoever may run commands on this machine is nobody of the directory. */
 export const operator = { actor: nobody, origin: theServer.origin }
 
-/** Runs `action` on the instance, beside a running server too. Refusals come out as one line that names each field. */
+/** Runs `action` on the instance, beside a running server too. */
 export const withInstance = async (
   options: UserOptions,
   action: (context: Context) => Promise<void>,
@@ -29,10 +28,6 @@ export const withInstance = async (
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
     await action({ ...instance, ports: {} as Ports })
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    const details = error.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')
-    throw new Error(details || error.message)
   } finally {
     await instance.store.close()
   }

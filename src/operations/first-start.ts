@@ -200,7 +200,7 @@ const seedUser = async (base: Base): Promise<void> => {
     await createUser({ ...base, ports: {} as Ports }, user, server)
   } catch (error) {
     // A start that was cut short has made the user already.
-    if (!(error instanceof AppError)) throw error
+    if (!(error instanceof AppError) || error.status >= 500) throw error
     if (error.code !== 'conflict')
       throw new ConfigError(`admin_password: ${error.details?.map(detail => detail.message).join(' ')}`)
   }

@@ -116,6 +116,15 @@ export const serveExecutable = async (
   }
 }
 
+export const stop = async (server: Running): Promise<void> => {
+  server.signal('SIGTERM')
+  await server.exited
+}
+export const addRole = (server: Running, name: string) =>
+  server.admin('POST', '/roles', { name, description: '', permissions: [] })
+export const roleNames = async (server: Running): Promise<string[]> =>
+  (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
+
 const adminToken = async (url: string): Promise<string> => {
   const answer = await fetch(`${url}/oauth/token`, {
     method: 'POST',
