@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
 import { time } from '#src/directory/fields.ts'
-import { recordFactors } from '#src/directory/users/factors.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
@@ -38,7 +38,7 @@ const sendMail = (
     if (!user.enabled) throw conflict('The user is disabled.')
     const reason = obstacle(user)
     if (reason) throw conflict(reason)
-    await recordFactors(context, tx, user, by, { type: 'user.updated', metadata: { fields: [field] } })
+    await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
     await enqueueNotice(context, tx, kind, user, origin, { email: user.email })
   })
 

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { countAdmins } from '#src/directory/roles/store.ts'
-import { recordFactors } from '#src/directory/users/factors.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import type { By } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
@@ -67,10 +67,7 @@ export const createSignInLink = async (
 ): Promise<string> => {
   if (!user.enabled) throw conflict('The user is disabled.')
   const { id: user_id, organization_id } = user
-  await recordFactors(context, tx, user, by, {
-    type: 'user.updated',
-    metadata: { fields: ['sign_in_link'] },
-  })
+  await recordUser(context, tx, by, 'user.updated', user, { fields: ['sign_in_link'] })
   const permissions = caller ? [...caller.permissions] : null
   return createLink(context, { kind: 'sign_in', user_id, organization_id, permissions }, tx)
 }

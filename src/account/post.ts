@@ -51,9 +51,13 @@ const isBare = (name: string): boolean =>
 
 const timeOf = (locale: string, ms: number): string =>
   new Intl.DateTimeFormat(locale, {
-    ...{ year: 'numeric', month: 'long', day: 'numeric' },
-    ...{ hour: 'numeric', minute: '2-digit' },
-    ...{ timeZone: 'UTC', timeZoneName: 'short' },
+    year: 'numeric',
+    month: 'long',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: '2-digit',
+    timeZone: 'UTC',
+    timeZoneName: 'short',
     numberingSystem: 'latn',
   }).format(ms)
 

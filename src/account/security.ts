@@ -2,7 +2,8 @@ import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factor-store.ts'
-import { MOST_FACTORS, recordFactors, removeFactor } from '#src/directory/users/factors.ts'
+import { MOST_FACTORS, removeFactor } from '#src/directory/users/factors.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { render } from '#src/http/pages.ts'
@@ -107,7 +108,7 @@ export const postRenameFactor =
       if (!factor || factor.name === name) return
       await renameFactor(tx, user.id, id, name)
       const metadata = { fields: ['factors'], renamed: { factor_id: id, factor_type: factor.type } }
-      await recordFactors(context, tx, user, by, { type: 'user.updated', metadata })
+      await recordUser(context, tx, by, 'user.updated', user, metadata)
     })
     return seeOther(`${PAGE}?notice=factor_renamed`)
   }
@@ -120,7 +121,7 @@ export const postRecoveryCodes =
     const codes = await context.store.write(async tx => {
       if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
       const metadata = { fields: ['recovery_codes'] }
-      await recordFactors(context, tx, user, by, { type: 'user.updated', metadata })
+      await recordUser(context, tx, by, 'user.updated', user, metadata)
       return issueRecoveryCodes(context, tx, user.id)
     })
     return render(

@@ -17,7 +17,6 @@ import {
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
-import { removeSome } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -219,11 +218,12 @@ export const eventsBefore = async (q: Queries, before: number, limit: number): P
 }
 
 /** Says how many of them there were. */
-export const removeEvents = (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
+export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')
   const numbers = gone.map(({ seq }) => seq)
-  return removeSome(tx, events, events.seq, inArray(events.seq, numbers), numbers.length)
+  const removed = await tx.delete(events).where(inArray(events.seq, numbers)).returning({ seq: events.seq })
+  return removed.length
 }
 
 /** The events that were written after one, in the order of writing: for reading the whole log. */

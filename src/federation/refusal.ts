@@ -1,4 +1,3 @@
-import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -6,7 +5,8 @@ import { PageError } from '#src/http/page-boundary.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { checkThrottle, countFailure, networkOf, type ThrottleKey } from '#src/sign-in/throttle.ts'
+import { failLogin } from '#src/sign-in/failed-login.ts'
+import { checkThrottle, networkOf, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
 interface ArrivalErrorOptions extends ErrorOptions {
   user_id?: UserId | undefined
@@ -67,21 +67,13 @@ export const refuseArrival = async (
   const causes = causesOf(error.cause).map(describe)
   context.log.warn({ event: 'arrival_refused', request_id, provider: provider.alias, reason, causes })
   await context.store.write(async tx => {
-    const [attempt_count] = await countFailure(context, tx, [arrivalsFrom(call.ip_address)])
-    await record(context, tx, {
-      type: 'user.login_failed',
-      actor: nobody,
-      target_id: user_id ?? '',
-      target_type: 'user',
+    await failLogin(context, tx, [arrivalsFrom(call.ip_address)], {
       organization_id: provider.organization_id,
+      user_id,
+      username_attempted: email,
+      failure_reason: reason,
       origin: call,
-      metadata: {
-        username_attempted: email,
-        failure_reason: reason,
-        attempt_count,
-        identity_provider: provider.id,
-      },
-      subject_id: user_id ?? null,
+      more: { identity_provider: provider.id },
     })
   })
   return new PageError('provider', 400, { cause: error, ...(retry_url && { retry_url }) })

@@ -16,7 +16,8 @@ const LOOK_AGAIN = 3 * SECOND
 /** Names come from the settings of organizations: more than these are forgotten and looked up anew. */
 const MOST_NAMES = 1_000
 
-const isName = (name: string): boolean => /^[a-z0-9-]{1,64}$/.test(name)
+/** What a theme may be called. */
+export const THEME_NAME = /^[a-z0-9-]{1,64}$/
 
 interface Sheet {
   url: string
@@ -83,7 +84,7 @@ const look = ({ config, clock, log }: Base, name: string): Theme => {
   let sheet: Sheet | undefined
   let complaint: string | undefined
   try {
-    sheet = isName(name) ? readSheet(config, name) : undefined
+    sheet = THEME_NAME.test(name) ? readSheet(config, name) : undefined
     if (!sheet && !isBuiltIn(name)) complaint = 'there is no such theme'
   } catch (error) {
     complaint = error instanceof Error ? error.message : String(error)
@@ -148,7 +149,7 @@ export const checkThemes = (config: Config, used: readonly string[]): string[] =
   const unusable = files.flatMap(file => {
     const name = file.slice(0, -'.css'.length)
     try {
-      if (!isName(name)) return [`themes/${file}: a name has lower-case letters, digits and hyphens`]
+      if (!THEME_NAME.test(name)) return [`themes/${file}: a name has lower-case letters, digits and hyphens`]
       readSheet(config, name)
       return []
     } catch (error) {

@@ -1,12 +1,12 @@
 import type { Context } from '#src/context.ts'
 import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factor-store.ts'
 import { addFactor, MOST_FACTORS, type NewFactor } from '#src/directory/users/factors.ts'
-import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
 import { advance, decide, isStale, resume } from './advance.ts'
@@ -46,9 +46,7 @@ export const postEnrol =
       visitor,
       flow,
       async tx => {
-        const user = await findUser(tx, login.organization_id, login.user_id)
-        if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
-          throw new PageError('expired', 400)
+        const user = await confirmProof(tx, { ...login, id: login.user_id })
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id))) return { answer: () => again('passkey') }
         // The same form sent twice at once: the first of them has enrolled.

@@ -1,10 +1,10 @@
-import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { type Factor, findPasskey, usePasskey } from '#src/directory/users/factor-store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { failLogin } from '#src/sign-in/failed-login.ts'
 import {
   challengeOf,
   handleOf,
@@ -13,7 +13,7 @@ import {
   verifyAssertion,
 } from '#src/sign-in/passkeys.ts'
 import { waitFor } from '#src/sign-in/password.ts'
-import { checkThrottle, countFailure, passwordsFrom } from '#src/sign-in/throttle.ts'
+import { checkThrottle, passwordsFrom } from '#src/sign-in/throttle.ts'
 import { openStep, roundOf, type StoredFlow, type Visitor } from './flow.ts'
 import { proceedAs } from './proven.ts'
 import { loginPage } from './step-pages.ts'
@@ -60,16 +60,12 @@ const refuse = async (
 ): Promise<Response> => {
   const { call } = visitor
   await context.store.write(async tx => {
-    const [attempt_count] = await countFailure(context, tx, [passwordsFrom(call.ip_address)])
-    await record(context, tx, {
-      type: 'user.login_failed',
-      actor: nobody,
-      target_id: user?.id ?? '',
-      target_type: 'user',
+    await failLogin(context, tx, [passwordsFrom(call.ip_address)], {
       organization_id: flow.organization.id,
+      user_id: user?.id,
+      username_attempted: user?.username ?? '',
+      failure_reason: refused,
       origin: call,
-      metadata: { username_attempted: user?.username ?? '', failure_reason: refused, attempt_count },
-      subject_id: user?.id ?? null,
     })
     if (user && copied)
       await enqueueNotice(context, tx, 'passkey_copied', user, call, { factor: copied.name })

@@ -30,7 +30,7 @@ interface Outcome {
 interface Proven extends Means {
   user: { id: UserId }
   /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
-  confirm?: (tx: Transaction) => Promise<void>
+  confirm?: (tx: Transaction) => Promise<unknown>
   deed?: Deed
   /** When that was, in milliseconds, if not just now. */
   auth_time?: number

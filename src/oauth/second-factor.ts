@@ -1,11 +1,11 @@
 import type { Context } from '#src/context.ts'
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
 import { findPasskey } from '#src/directory/users/factor-store.ts'
-import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
 import { advance, decide } from './advance.ts'
 import type { Candidate } from './candidates.ts'
@@ -30,9 +30,7 @@ export const postSecondFactor =
       visitor,
       flow,
       async tx => {
-        const user = await findUser(tx, login.organization_id, login.user_id)
-        if (!user?.enabled || user.password_changed_at !== login.password_changed_at)
-          throw new PageError('expired', 400)
+        const user = await confirmProof(tx, { ...login, id: login.user_id })
         const proof = await proveFactor(context, tx, user, presented, call)
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal

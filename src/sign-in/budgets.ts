@@ -6,7 +6,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findThrottle, removeThrottle, removeThrottles, upsertThrottle } from './store.ts'
 import { type Limit, networkOf, ROW, type ThrottleKey } from './throttle.ts'
 
-const KNOWN_FOR = 30 * DAY
+/** How long a network is remembered from which somebody has signed in, and failures there. */
+export const KNOWN_FOR = 30 * DAY
 const KNOWN = { ...ROW, forget_after: KNOWN_FOR } satisfies Limit
 
 /** Whose failures are counted: those of a name as it was typed (`accountName`), and those of the person behind it. */
@@ -29,20 +30,35 @@ const subjectOf = ({ name, user }: Counted): string => user?.id ?? name
 const knownKey = (kind: 'known' | 'known-person', subject: string, { ip_address }: Origin): string =>
   `${kind}:${subject}:${networkOf(ip_address)}`
 
+type Clocked = Pick<Context, 'clock'>
+
+export const isKnown = async ({ clock }: Clocked, q: Queries, key: string): Promise<boolean> =>
+  ((await findThrottle(q, key))?.expires_at ?? 0) > clock.now()
+
+/** Known from now on, and without failures. */
+export const remember = ({ clock }: Clocked, tx: Transaction, key: string): Promise<void> => {
+  const now = clock.now()
+  return upsertThrottle(tx, {
+    key,
+    failures: 0,
+    window_started_at: now,
+    blocked_until: 0,
+    expires_at: now + KNOWN_FOR,
+  })
+}
+
 /**
  * Where the person has signed in before, failures are counted apart: strangers who try the account again and again from
  * elsewhere cannot keep its owner out.
  */
 export const budgetsOf = async (
-  { clock }: Pick<Context, 'clock'>,
+  context: Clocked,
   q: Queries,
   counted: Counted,
   origin: Origin,
 ): Promise<Budgets> => {
-  const budget = async (known: string, key: string): Promise<ThrottleKey> => {
-    const row = await findThrottle(q, known)
-    return row && row.expires_at > clock.now() ? { key: known, limit: KNOWN } : { key, limit: ROW }
-  }
+  const budget = async (known: string, key: string): Promise<ThrottleKey> =>
+    (await isKnown(context, q, known)) ? { key: known, limit: KNOWN } : { key, limit: ROW }
   const { name } = counted
   const person = subjectOf(counted)
   return {
@@ -53,25 +69,24 @@ export const budgetsOf = async (
 
 /** A success ends the rows of failures, and the network is known from then on. */
 export const settleBudgets = async (
-  { clock }: Pick<Context, 'clock'>,
+  context: Clocked,
   tx: Transaction,
   counted: Counted,
   origin: Origin,
 ): Promise<void> => {
-  const now = clock.now()
-  const known = { failures: 0, window_started_at: now, blocked_until: 0, expires_at: now + KNOWN_FOR }
-  const person = subjectOf(counted)
+  await forgetFailures(tx, counted)
+  await remember(context, tx, knownKey('known', counted.name, origin))
+  await remember(context, tx, knownKey('known-person', subjectOf(counted), origin))
+}
+
+const forgetFailures = async (tx: Transaction, counted: Counted): Promise<void> => {
   await removeThrottle(tx, `account:${counted.name}`)
-  await removeThrottle(tx, `person:${person}`)
-  await upsertThrottle(tx, { key: knownKey('known', counted.name, origin), ...known })
-  await upsertThrottle(tx, { key: knownKey('known-person', person, origin), ...known })
+  await removeThrottle(tx, `person:${subjectOf(counted)}`)
 }
 
 /** Forgets all of it, and where the person was known. */
 export const clearBudgets = async (tx: Transaction, counted: Counted): Promise<void> => {
-  const person = subjectOf(counted)
-  await removeThrottle(tx, `account:${counted.name}`)
-  await removeThrottle(tx, `person:${person}`)
+  await forgetFailures(tx, counted)
   await removeThrottles(tx, `known:${counted.name}:`)
-  await removeThrottles(tx, `known-person:${person}:`)
+  await removeThrottles(tx, `known-person:${subjectOf(counted)}:`)
 }

@@ -1,10 +1,10 @@
-import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import {
   type ExternalAccount,
   findAccount,
   insertAccount,
 } from '#src/directory/identity-providers/account-store.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -46,13 +46,7 @@ export const recordLink = (
   change: { linked: string } | { unlinked: string },
   origin: Origin,
 ): Promise<void> =>
-  record(context, tx, {
-    type: 'user.updated',
-    actor: { id: user.id, email: user.email },
-    target_id: user.id,
-    target_type: 'user',
-    organization_id: user.organization_id,
-    origin,
-    metadata: { fields: ['external_accounts'], ...change },
-    subject_id: user.id,
+  recordUser(context, tx, { actor: { id: user.id, email: user.email }, origin }, 'user.updated', user, {
+    fields: ['external_accounts'],
+    ...change,
   })

@@ -1,6 +1,6 @@
-import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { cookieNames, setCookie } from '#src/http/cookies.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
@@ -88,13 +88,8 @@ export const recordLogin = (
   user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
   origin: Origin,
 ): Promise<void> =>
-  record(context, tx, {
-    type: 'user.login',
-    actor: { id: user.id, email: user.email },
-    target_id: user.id,
-    target_type: 'user',
-    organization_id: user.organization_id,
-    origin,
-    metadata: { client_id: '', grant_type: '', session_id: '' },
-    subject_id: user.id,
+  recordUser(context, tx, { actor: { id: user.id, email: user.email }, origin }, 'user.login', user, {
+    client_id: '',
+    grant_type: '',
+    session_id: '',
   })

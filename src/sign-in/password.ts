@@ -1,4 +1,3 @@
-import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
@@ -11,8 +10,9 @@ import type { Origin } from '#src/lib/origin.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import type { Queries, Store, Transaction } from '#src/storage/store.ts'
 import { budgetsOf, settleBudgets } from './budgets.ts'
+import { failLogin } from './failed-login.ts'
 import { findThrottle, replacePasswordHash } from './store.ts'
-import { checkThrottle, countFailure, passwordsFrom, ROW, type ThrottleKey } from './throttle.ts'
+import { checkThrottle, passwordsFrom, ROW, type ThrottleKey } from './throttle.ts'
 
 /** What a person typed into a login form. */
 export interface Credentials {
@@ -101,10 +101,14 @@ const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefi
  * For the write that builds on a proof: the user is still enabled and has the password that was proven, or 400 page `expired`.
  * A reset that came in between would otherwise be outlived by a login with the old password.
  */
-export const confirmProof = async (tx: Transaction, proven: UserRow): Promise<void> => {
+export const confirmProof = async (
+  tx: Transaction,
+  proven: Pick<UserRow, 'id' | 'organization_id' | 'password_changed_at'>,
+): Promise<UserRow> => {
   const user = await findUser(tx, proven.organization_id, proven.id)
   if (!user?.enabled || user.password_changed_at !== proven.password_changed_at)
     throw new PageError('expired', 400)
+  return user
 }
 
 /** Names one account, whether it exists or not; hashed, for it may be a password typed into the wrong field. */
@@ -142,20 +146,12 @@ const refuse = (
   failure_reason: string | undefined,
 ): Promise<Proof> =>
   context.store.write(async tx => {
-    const [attempt_count] = await countFailure(context, tx, [...keys, passwordsFrom(origin.ip_address)])
-    await record(context, tx, {
-      type: 'user.login_failed',
-      actor: nobody,
-      target_id: user?.id ?? '',
-      target_type: 'user',
+    await failLogin(context, tx, [...keys, passwordsFrom(origin.ip_address)], {
       organization_id,
+      user_id: user?.id,
+      username_attempted: identifier.slice(0, MAX_IDENTIFIER).toWellFormed(),
+      failure_reason,
       origin,
-      metadata: {
-        username_attempted: identifier.slice(0, MAX_IDENTIFIER).toWellFormed(),
-        failure_reason,
-        attempt_count,
-      },
-      subject_id: user?.id ?? null,
     })
     return { refusal: WRONG }
   })

@@ -1,4 +1,3 @@
-import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import {
   countRecoveryCodes,
@@ -7,23 +6,18 @@ import {
   usePasskey,
 } from '#src/directory/users/factor-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { isKnown, KNOWN_FOR, remember } from './budgets.ts'
+import { failLogin } from './failed-login.ts'
 import type { ProvenPasskey } from './passkeys.ts'
 import { type Refusal, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'
-import { findThrottle, removeThrottle, upsertThrottle } from './store.ts'
-import {
-  checkThrottle,
-  countFailure,
-  type Limit,
-  networkOf,
-  passwordsFrom,
-  type ThrottleKey,
-} from './throttle.ts'
+import { removeThrottle } from './store.ts'
+import { checkThrottle, type Limit, networkOf, passwordsFrom, type ThrottleKey } from './throttle.ts'
 import { redeemTotp } from './totp.ts'
 
 /** What was typed or signed. */
@@ -35,7 +29,6 @@ export type Presented =
 
 export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: Refusal }
 
-const KNOWN_FOR = 30 * DAY
 /** Six digits are soon guessed: a hundred guesses a day are all that anybody gets (NIST SP 800-63B section 3.2.2). */
 const GUESSES = {
   kind: 'row',
@@ -57,8 +50,8 @@ const guessesOf = async (
   user: Pick<UserRow, 'id'>,
   origin: Origin,
 ): Promise<ThrottleKey> => {
-  const known = await findThrottle(tx, knownKey(user, origin))
-  const key = known && known.expires_at > context.clock.now() ? known.key : `factor:${user.id}`
+  const known = knownKey(user, origin)
+  const key = (await isKnown(context, tx, known)) ? known : `factor:${user.id}`
   return { key, limit: GUESSES }
 }
 
@@ -79,28 +72,17 @@ export const proveFactor = async (
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const proof = await redeem(context, tx, user, presented, origin)
   if (proof.failure_reason === undefined) {
-    const now = context.clock.now()
     await removeThrottle(tx, `factor:${user.id}`)
-    await upsertThrottle(tx, {
-      key: knownKey(user, origin),
-      failures: 0,
-      window_started_at: now,
-      blocked_until: 0,
-      expires_at: now + KNOWN_FOR,
-    })
+    await remember(context, tx, knownKey(user, origin))
     return proof
   }
   const { failure_reason } = proof
-  const [attempt_count] = await countFailure(context, tx, keys)
-  await record(context, tx, {
-    type: 'user.login_failed',
-    actor: nobody,
-    target_id: user.id,
-    target_type: 'user',
+  await failLogin(context, tx, keys, {
     organization_id: user.organization_id,
+    user_id: user.id,
+    username_attempted: user.username,
+    failure_reason,
     origin,
-    metadata: { username_attempted: user.username, failure_reason, attempt_count },
-    subject_id: user.id,
   })
   return { refusal: WRONG }
 }

@@ -1,14 +1,9 @@
 import { SQLiteError } from 'bun:sqlite'
 import type { ReservedSQL } from 'bun'
-import { type CopiedRow, copiedTables, type Side } from './copy.ts'
+import { BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 import { StorageError } from './errors.ts'
 import { connectTo, parseUrl, refusal, requireServer } from './postgres-connect.ts'
 import { migratePostgres } from './postgres-migrate.ts'
-
-/** Rows that are held in memory at once. */
-const BATCH = 500
-
-const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
 
 /** One connection within a transaction; written to, its database has all tables and no rows. */
 export const postgresSide = (connection: ReservedSQL): Side => ({

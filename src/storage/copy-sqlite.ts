@@ -1,12 +1,7 @@
 import type { Database } from 'bun:sqlite'
-import type { CopiedRow, CopiedTable, Side } from './copy.ts'
-
-/** Rows that are held in memory at once. */
-const BATCH = 500
+import { BATCH, type CopiedRow, type CopiedTable, quoted, type Side } from './copy.ts'
 
 type Stored = number | string | Uint8Array | null
-
-const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
 
 const isBool = (type: string): boolean => type === 'SQLiteBoolean'
 const isBytes = (type: string): boolean => type === 'SQLiteBlobBuffer'

@@ -14,6 +14,12 @@ export interface CopiedTable {
   key: string[]
 }
 
+/** Rows that are held in memory at once. */
+export const BATCH = 500
+
+/** As both engines write the names of columns. */
+export const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
+
 /** One engine during a copy. */
 export interface Side {
   /** All rows in the order of the key, in batches. */

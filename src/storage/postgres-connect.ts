@@ -1,6 +1,6 @@
-import { SQL } from 'bun'
+import { type ReservedSQL, SQL } from 'bun'
 import { databaseOf } from '#src/lib/setting-values.ts'
-import { StorageError } from './errors.ts'
+import { isLost, StorageError } from './errors.ts'
 
 /** https://www.postgresql.org/docs/13/ is the oldest that is still found in the field and has all that is used here. */
 const OLDEST = 13
@@ -17,6 +17,23 @@ export const answered = async <T>(query: PromiseLike<T>, giveUp: () => unknown, 
     return await query
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** A connection of the pool on which `first` succeeds, and what that gave. Any that the pool has open may be dead: each is tried once. */
+export const reserve = async <T>(
+  pool: SQL,
+  pooled: number,
+  first: (connection: ReservedSQL) => Promise<T>,
+): Promise<{ connection: ReservedSQL; value: T }> => {
+  for (let dead = 0; ; dead++) {
+    const connection = await pool.reserve()
+    try {
+      return { connection, value: await first(connection) }
+    } catch (error) {
+      await connection.close().catch(() => {})
+      if (!isLost(error) || dead >= pooled) throw error
+    }
   }
 }
 

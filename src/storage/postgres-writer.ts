@@ -1,7 +1,7 @@
 import type { ReservedSQL, SQL } from 'bun'
 import { committed, queued } from './commit-metrics.ts'
 import { isConflict, isHeldUp, isLost, isStorageFailure, isUniqueViolation, unavailable } from './errors.ts'
-import { answered } from './postgres-connect.ts'
+import { answered, reserve } from './postgres-connect.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import type { Queries, Topic, Transaction } from './store.ts'
 
@@ -18,7 +18,8 @@ type Turn = 'together' | 'alone' | 'rehearsal'
  * Every transaction takes the table `turns` in a mode that admits others like it, or, alone, in one that admits none. LOCK
  * takes no snapshot: what a lone transaction sees is what those before it have left. Sent together with the first
  * statement, since both are prepared: Bun waits for the answer of what is not, as it does for several in one text.
- * Behind one that waits to be alone all others queue: it gives up soon, and lets them pass. A rehearsal, of which nothing is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
+ * Behind one that waits to be alone all others queue: it gives up soon, and lets them pass. A rehearsal, of which nothing
+ * is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
  */
 const begin = (connection: SQL, turn: Turn) =>
   turn === 'rehearsal'
@@ -40,8 +41,6 @@ const begin = (connection: SQL, turn: Turn) =>
 const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n
   WHERE pg_try_advisory_lock(1197766765, n) LIMIT 1`
 
-const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
-
 type Body<T> = (tx: Transaction) => Promise<T>
 
 interface Done<T> {
@@ -56,18 +55,8 @@ interface Failed {
   unsure: boolean
 }
 
-/** Connections that the pool has open may be as dead as the one that was lost: each is tried once. */
-const connect = async (sql: SQL, pooled: number, stall: number): Promise<ReservedSQL> => {
-  for (let dead = 0; ; dead++) {
-    const connection = await sql.reserve()
-    try {
-      await answered(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
-      return connection
-    } catch (error) {
-      await connection.close().catch(() => {})
-      if (!isLost(error) || dead >= pooled) throw error
-    }
-  }
+const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> => {
+  await answered(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
 }
 
 /** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
@@ -148,7 +137,7 @@ const openWriter = (
     let began: Promise<unknown> | undefined
     let ending = false
     try {
-      connection ??= await connect(sql, pooled, stall)
+      connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
       // Its answer is looked at in the end.
       began = Promise.all(begin(connection, turn)).then(
         () => undefined,
@@ -244,7 +233,7 @@ export const postgresWriter = (
       committed('retried')
       lost ||= isGone
       if (turn !== 'rehearsal') turn = !heldUp && (isTaken || isLate || tries >= TRIES) ? 'alone' : 'together'
-      if (turn !== 'alone') await sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+      if (turn !== 'alone') await Bun.sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
     }
   }
 

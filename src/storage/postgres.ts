@@ -3,7 +3,7 @@ import type { ReservedSQL, SQL } from 'bun'
 import { sql } from 'drizzle-orm'
 import { isLost, isStorageFailure, unavailable } from './errors.ts'
 import { postgresChanges } from './postgres-changes.ts'
-import { answered, connectTo, parseUrl, refusal, requireServer, STALL } from './postgres-connect.ts'
+import { answered, connectTo, parseUrl, refusal, requireServer, reserve, STALL } from './postgres-connect.ts'
 import { migratePostgres } from './postgres-migrate.ts'
 import { type Answer, postgresQueries } from './postgres-queries.ts'
 import { postgresWriter } from './postgres-writer.ts'
@@ -121,23 +121,6 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
 }
 
-/** A connection of the pool, and whether it now holds the lock of this key. Each that is dead is tried once. */
-const tryLock = async (
-  pool: SQL,
-  pooled: number,
-  name: string,
-): Promise<{ connection: ReservedSQL; taken: boolean }> => {
-  for (let dead = 0; ; dead++) {
-    const connection = await pool.reserve()
-    try {
-      return { connection, taken: await lock(connection, name) }
-    } catch (error) {
-      await connection.close().catch(() => {})
-      if (!isLost(error) || dead >= pooled) throw error
-    }
-  }
-}
-
 const KEY = `hashtextextended(current_schema() || ' ' || $1, 0)`
 
 const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => {
@@ -157,7 +140,9 @@ const exclusively = async <T>(
   const refuse = (error: unknown): never => {
     throw unavailable(error)
   }
-  let { connection, taken } = await tryLock(pool, pooled, name).catch(refuse)
+  const reserved = await reserve(pool, pooled, connection => lock(connection, name)).catch(refuse)
+  const { connection } = reserved
+  let taken = reserved.value
   try {
     for (let waited = 0; !taken; waited += LOOK) {
       if (waited >= patience) return undefined

@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { openInstance, openMasterKey } from '#src/cli/instance.ts'
 import { loadConfig } from '#src/config.ts'
-import { testWith } from '#test/support/debian.ts'
-import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
 
-const testOnPostgres = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 

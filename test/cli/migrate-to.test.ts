@@ -3,22 +3,12 @@ import { afterAll, expect } from 'bun:test'
 import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { testWith } from '#test/support/debian.ts'
-import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
-import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { addRole, gatehouse, roleNames, serveExecutable, stop } from '#test/support/executable.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 
-const testOnPostgres = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-const stop = async (server: Running): Promise<void> => {
-  server.signal('SIGTERM')
-  await server.exited
-}
-const addRole = (server: Running, name: string) =>
-  server.admin('POST', '/roles', { name, description: '', permissions: [] })
-const roleNames = async (server: Running): Promise<string[]> =>
-  (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
 
 testOnPostgres(
   'to PostgreSQL, backed up and restored there, and back to SQLite',

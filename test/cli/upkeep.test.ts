@@ -18,7 +18,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+import {
+  addRole,
+  gatehouse,
+  type Running,
+  roleNames,
+  serveExecutable,
+  stop,
+} from '#test/support/executable.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -26,14 +33,6 @@ let made = 0
 const path = (name: string): string => join(folder, `${++made}-${name}`)
 
 const run = (data_dir: string, ...args: string[]) => gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
-const stop = async (server: Running): Promise<void> => {
-  server.signal('SIGTERM')
-  await server.exited
-}
-const addRole = (server: Running, name: string) =>
-  server.admin('POST', '/roles', { name, description: '', permissions: [] })
-const roleNames = async (server: Running): Promise<string[]> =>
-  (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
 const published = async (server: Running): Promise<string[]> => {
   const { keys } = (await (await fetch(`${server.url}/.well-known/jwks.json`)).json()) as {
     keys: { kid: string }[]

@@ -5,9 +5,9 @@ import { rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
 import { ADMIN_SECRET, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
-import { testWith } from '#test/support/debian.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, REDIRECT, VERIFIER } from '#test/support/people.ts'
-import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import {
   addCode,
   bearer,
@@ -19,8 +19,6 @@ import {
   refresh,
   secretOf,
 } from '#test/support/tokens.ts'
-
-const testCopies = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
 
 interface Copies extends AsyncDisposable {
   one: TestApp
@@ -52,7 +50,7 @@ const until = async (holds: () => Promise<boolean>): Promise<void> => {
 const kids = async (app: TestApp): Promise<string[]> =>
   (await get(app, '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
 
-testCopies('R-17 two copies that start together on an empty database make one instance', async () => {
+testOnPostgres('R-17 two copies that start together on an empty database make one instance', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   expect(await kids(one)).toEqual(await kids(other))
@@ -62,7 +60,7 @@ testCopies('R-17 two copies that start together on an empty database make one in
   expect((await one.admin('GET', '/organizations', undefined, token)).body.data).toHaveLength(1)
 })
 
-testCopies(
+testOnPostgres(
   'R-17 O-14 a code redeemed at both at once has one winner, and is a reuse at the other',
   async () => {
     await using copies = await startCopies()
@@ -83,7 +81,7 @@ testCopies(
   60_000,
 )
 
-testCopies(
+testOnPostgres(
   'R-17 O-18 a refresh token used at both at once has one winner, and its family ends',
   async () => {
     await using copies = await startCopies()
@@ -111,7 +109,7 @@ testCopies(
   60_000,
 )
 
-testCopies(
+testOnPostgres(
   'R-17 a right that is taken away at one is gone at the other, at once',
   async () => {
     await using copies = await startCopies()
@@ -135,7 +133,7 @@ testCopies(
   30_000,
 )
 
-testCopies(
+testOnPostgres(
   'R-17 a session revoked, or a user disabled, at one is refused by the other at once',
   async () => {
     await using copies = await startCopies()
@@ -158,7 +156,7 @@ testCopies(
   30_000,
 )
 
-testCopies('R-17 what a copy keeps in memory follows the other: clients and their secrets', async () => {
+testOnPostgres('R-17 what a copy keeps in memory follows the other: clients and their secrets', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   const client = await addClient(one, 'robot', {
@@ -174,7 +172,7 @@ testCopies('R-17 what a copy keeps in memory follows the other: clients and thei
   await until(async () => (await post(other, '/oauth/token', body)).status === 401)
 })
 
-testCopies(
+testOnPostgres(
   'R-17 a key that one copy makes is published and taken by the other within a second',
   async () => {
     await using copies = await startCopies()
@@ -189,7 +187,7 @@ testCopies(
   1_000 + 5_000,
 )
 
-testCopies('R-17 a login begun at one copy is completed at the other', async () => {
+testOnPostgres('R-17 a login begun at one copy is completed at the other', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   await addUser(one, 'alice')
@@ -208,7 +206,7 @@ testCopies('R-17 a login begun at one copy is completed at the other', async () 
   expect(turn).toBe(2)
 })
 
-testCopies('R-17 O-34 wrong passwords at two copies share one budget', async () => {
+testOnPostgres('R-17 O-34 wrong passwords at two copies share one budget', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   await addUser(one, 'alice')
@@ -225,7 +223,7 @@ testCopies('R-17 O-34 wrong passwords at two copies share one budget', async () 
   expect(refused).toContain(429)
 })
 
-testCopies('R-17 a rotation that is due is done by one of them', async () => {
+testOnPostgres('R-17 a rotation that is due is done by one of them', async () => {
   await using copies = await startCopies()
   const { one, other } = copies
   const before = (await kids(one)).length

@@ -18,14 +18,13 @@ import { listKeys } from '#src/tokens/key-store.ts'
 import { fill } from '#test/bench/fill.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { testWith } from '#test/support/debian.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addUser, logInTo } from '#test/support/people.ts'
-import { hasPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { bearer, get, grantTokens, refresh } from '#test/support/tokens.ts'
 import { walkEveryFlow } from '#test/support/walk.ts'
 
-const testOnBoth = testWith('postgresql', hasPostgres() ? '/' : '/usr/lib/postgresql')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 let made = 0
@@ -81,7 +80,7 @@ const settled = async (): Promise<TestApp> => {
 }
 
 describe('from SQLite to PostgreSQL', () => {
-  testOnBoth(
+  testOnPostgres(
     'and back: every row of every table is as it was',
     async () => {
       const { app } = await lived()
@@ -102,7 +101,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnBoth('tokens, passwords, sessions and the marks of events go on', async () => {
+  testOnPostgres('tokens, passwords, sessions and the marks of events go on', async () => {
     const { app, client, tokens } = await lived()
     const { url, drop } = await temporaryPostgres(true)
     await toPostgres(pathOf(app), url, { replace: false, told })
@@ -126,7 +125,7 @@ describe('from SQLite to PostgreSQL', () => {
     await drop()
   })
 
-  testOnBoth(
+  testOnPostgres(
     'thousands of rows come in the same order with the same totals',
     async () => {
       const path = await temporaryDatabase()
@@ -142,7 +141,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnBoth('an instance that is there stays, unless it is to be replaced', async () => {
+  testOnPostgres('an instance that is there stays, unless it is to be replaced', async () => {
     const [one, other] = [await settled(), await settled()]
     await addUser(one, 'only-one')
     await addUser(other, 'only-other')
@@ -161,7 +160,7 @@ describe('from SQLite to PostgreSQL', () => {
     await drop()
   })
 
-  testOnBoth('nothing is copied while a server is connected, but for a backup', async () => {
+  testOnPostgres('nothing is copied while a server is connected, but for a backup', async () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const server = await openPostgres({ url, connections: 1 })
@@ -176,7 +175,7 @@ describe('from SQLite to PostgreSQL', () => {
     await drop()
   })
 
-  testOnBoth(
+  testOnPostgres(
     'a server that starts meanwhile waits, with its reads and its writes, in either direction',
     async () => {
       const app = await settled()
@@ -204,7 +203,7 @@ describe('from SQLite to PostgreSQL', () => {
     },
   )
 
-  testOnBoth(
+  testOnPostgres(
     'a file of an older version is refused by its name, and nothing is copied',
     async () => {
       const path = await temporaryDatabase()
@@ -227,7 +226,7 @@ describe('from SQLite to PostgreSQL', () => {
     30_000,
   )
 
-  testOnBoth('what is not the same afterwards undoes all of it', async () => {
+  testOnPostgres('what is not the same afterwards undoes all of it', async () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const sql = new SQL({ url, max: 1 })
@@ -246,7 +245,7 @@ describe('from SQLite to PostgreSQL', () => {
 })
 
 describe('R-13 a backup of PostgreSQL', () => {
-  testOnBoth(
+  testOnPostgres(
     'has one state of it while others write, and is the file that SQLite starts with',
     async () => {
       const app = await settled()

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { count, flag, integer, line, set, time } from '#src/directory/fields.ts'
 import { listOf, listQuery } from '#src/http/list.ts'
+import { THEME_NAME } from '#src/http/themes.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
@@ -30,10 +31,7 @@ const domain = z
 
 const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
-const theme = z
-  .string(THEME)
-  .regex(/^[a-z0-9-]{1,64}$/, THEME)
-  .meta({ description: THEME })
+const theme = z.string(THEME).regex(THEME_NAME, THEME).meta({ description: THEME })
 
 const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
 

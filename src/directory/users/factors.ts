@@ -1,10 +1,10 @@
-import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './factor-store.ts'
+import { recordUser } from './record.ts'
 import type { By } from './service.ts'
 import type { UserRow } from './store.ts'
 
@@ -26,30 +26,9 @@ const bare = {
   last_used_at: null,
 }
 
-/** Says what became of a user's factors: the first turns the second factor on, the last one's end turns it off. */
-export const recordFactors = (
-  context: Context,
-  tx: Transaction,
-  user: User,
-  { actor, origin }: Pick<By, 'actor' | 'origin'>,
-  change: {
-    type: 'user.mfa_enabled' | 'user.mfa_disabled' | 'user.updated'
-    metadata: Record<string, unknown>
-  },
-): Promise<void> =>
-  record(context, tx, {
-    ...change,
-    actor,
-    target_id: user.id,
-    target_type: 'user',
-    organization_id: user.organization_id,
-    origin,
-    subject_id: user.id,
-  })
-
 const fields = ['factors']
 
-/** Whether it is the user's first. */
+/** Whether it is the user's first: that one turns the second factor on, and the end of the last one turns it off. */
 export const addFactor = async (
   context: Context,
   tx: Transaction,
@@ -62,15 +41,9 @@ export const addFactor = async (
   const isFirst = (await listFactors(tx, user.id)).length === 0
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
-  await recordFactors(
-    context,
-    tx,
-    user,
-    by,
-    isFirst
-      ? { type: 'user.mfa_enabled', metadata }
-      : { type: 'user.updated', metadata: { fields, added: metadata } },
-  )
+  await (isFirst
+    ? recordUser(context, tx, by, 'user.mfa_enabled', user, metadata)
+    : recordUser(context, tx, by, 'user.updated', user, { fields, added: metadata }))
   await enqueueNotice(context, tx, 'factor_added', user, by.origin, { factor: factor.name })
   return isFirst
 }
@@ -104,15 +77,9 @@ export const removeFactor = async (
   const isLast = (await listFactors(tx, user.id)).length === 0
   if (isLast) await replaceRecoveryCodes(tx, user.id, [])
   const metadata = { factor_id: factor.id, factor_type: factor.type }
-  await recordFactors(
-    context,
-    tx,
-    user,
-    by,
-    isLast
-      ? { type: 'user.mfa_disabled', metadata }
-      : { type: 'user.updated', metadata: { fields, removed: metadata } },
-  )
+  await (isLast
+    ? recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
+    : recordUser(context, tx, by, 'user.updated', user, { fields, removed: metadata }))
   await endSessions(context, tx, user, by, login_id)
   await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor: factor.name })
   return factor
@@ -130,7 +97,7 @@ export const removeFactors = async (
   await replaceRecoveryCodes(tx, user.id, [])
   if (factors.length > 0) {
     const metadata = { factor_ids: factors.map(({ id }) => id) }
-    await recordFactors(context, tx, user, by, { type: 'user.mfa_disabled', metadata })
+    await recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     await endSessions(context, tx, user, by)
     const factor = factors.map(({ name }) => name).join(', ')
     await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor })

@@ -1,5 +1,4 @@
 import { type Actor, record } from '#src/audit/record.ts'
-import type { EventType } from '#src/audit/types.ts'
 import type { Caller, Context } from '#src/context.ts'
 import {
   changedFields,
@@ -22,6 +21,7 @@ import { endBegun } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
+import { recordUser } from './record.ts'
 import { removeOrPurge } from './remains-store.ts'
 import { type CreateUser, type ResetPassword, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
@@ -56,25 +56,6 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
     | { password: string }
     | { password_hash: string | null }
   )
-
-const recordUser = (
-  context: Context,
-  tx: Transaction,
-  { actor, origin }: Pick<By, 'actor' | 'origin'>,
-  type: EventType,
-  user: UserRow,
-  metadata: Record<string, unknown> = {},
-) =>
-  record(context, tx, {
-    type,
-    actor,
-    target_id: user.id,
-    target_type: 'user',
-    organization_id: user.organization_id,
-    origin,
-    metadata,
-    subject_id: user.id,
-  })
 
 /** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
 export const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {

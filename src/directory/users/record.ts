@@ -1,0 +1,26 @@
+import { type Actor, record } from '#src/audit/record.ts'
+import type { EventType } from '#src/audit/types.ts'
+import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import type { UserRow } from './store.ts'
+
+/** An event about a user, in the write that it is about. */
+export const recordUser = (
+  context: Context,
+  tx: Transaction,
+  { actor, origin }: { actor: Actor; origin: Origin },
+  type: EventType,
+  user: Pick<UserRow, 'id' | 'organization_id'>,
+  metadata: Record<string, unknown> = {},
+): Promise<void> =>
+  record(context, tx, {
+    type,
+    actor,
+    target_id: user.id,
+    target_type: 'user',
+    organization_id: user.organization_id,
+    origin,
+    metadata,
+    subject_id: user.id,
+  })

@@ -1,0 +1,37 @@
+import { nobody, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { Origin } from '#src/lib/origin.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { countFailure, type ThrottleKey } from './throttle.ts'
+
+interface FailedLogin {
+  organization_id: OrganizationId
+  /** Whose login it would have been, if that is known. */
+  user_id: UserId | undefined
+  username_attempted: string | undefined
+  failure_reason: string | undefined
+  origin: Origin
+  /** What else the event tells. */
+  more?: Record<string, unknown>
+}
+
+/** Counts a failed login against the keys, and records it with the count of the first. The audit log alone learns the reason. */
+export const failLogin = async (
+  context: Context,
+  tx: Transaction,
+  keys: readonly ThrottleKey[],
+  { organization_id, user_id, username_attempted, failure_reason, origin, more }: FailedLogin,
+): Promise<void> => {
+  const [attempt_count] = await countFailure(context, tx, keys)
+  await record(context, tx, {
+    type: 'user.login_failed',
+    actor: nobody,
+    target_id: user_id ?? '',
+    target_type: 'user',
+    organization_id,
+    origin,
+    metadata: { username_attempted, failure_reason, attempt_count, ...more },
+    subject_id: user_id ?? null,
+  })
+}
