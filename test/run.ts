@@ -26,6 +26,7 @@ const ON_BOTH = [
 const SQLITE_ALONE = new Set([
   'operations/check',
   'reliability/backup',
+  'reliability/clean-up',
   'reliability/clock',
   'reliability/copies',
   'reliability/disk',
