@@ -51,10 +51,13 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     later: (statement: Promise<unknown>) => statement,
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
       db.run('SAVEPOINT nested')
+      const before = { changed: new Set(changed), effects: effects.length }
       try {
         return await body()
       } catch (error) {
         if (db.inTransaction) db.run('ROLLBACK TO nested')
+        changed = before.changed
+        effects.length = before.effects
         throw error
       } finally {
         if (db.inTransaction) db.run('RELEASE nested')

@@ -102,6 +102,7 @@ const openWriter = (
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
       const name = `nested_${++savepoints}`
       await run(`SAVEPOINT ${name}`)
+      const before = { topics: new Set(topics), effects: effects.length }
       try {
         const value = await body()
         await settle()
@@ -114,6 +115,8 @@ const openWriter = (
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)
         failure = undefined
+        topics = before.topics
+        effects.length = before.effects
         throw error
       } finally {
         savepoints--

@@ -43,8 +43,8 @@ export interface Store {
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
    * One transaction, as if nobody else wrote. The body does no I/O but `tx`; when it throws, nothing of it has happened.
-   * It runs again when another copy of the server came between. A refusal that must record something is returned from the body and thrown after the commit. Rejects with AppError
-   * `temporarily_unavailable` when the store cannot write.
+   * It runs again when another copy of the server came between. A refusal that must record something is returned from the
+   * body and thrown after the commit. Rejects with AppError `temporarily_unavailable` when the store cannot write.
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /** As `write`, and nothing of it is kept. Other writes may come between the statements of a rehearsal on PostgreSQL. */

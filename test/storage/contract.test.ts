@@ -109,7 +109,16 @@ test('effects come once, after the commit, and never of a body that threw', asyn
     throw new RangeError('no')
   })
   await expect(refused).rejects.toThrow('no')
-  expect(seen).toEqual(['a'])
+  await store.rehearse(async tx => tx.after(() => seen.push('never')))
+  await store.write(async tx => {
+    const refused = tx.nested(async () => {
+      tx.after(() => seen.push('never'))
+      throw new RangeError('no')
+    })
+    await expect(refused).rejects.toThrow('no')
+    tx.after(() => seen.push('b'))
+  })
+  expect(seen).toEqual(['a', 'b'])
 })
 
 test('a transaction is of no use after its body', async () => {
