@@ -40,9 +40,12 @@ export const postPasskey =
       acr: 'phr',
       amr,
       confirm: async tx => {
+        isCopied = false
+        // First: the same form sent twice at once is no copy of the passkey.
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
         isCopied = use === 'copied'
-        if (use !== 'used' || !(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        if (use !== 'used') throw new PageError('expired', 400)
       },
     })
     return proceed.catch(error => {

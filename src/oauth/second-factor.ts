@@ -7,12 +7,12 @@ import { levelOf } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
-import { advance, decide } from './advance.ts'
+import { advance, decide, resume } from './advance.ts'
 import type { Candidate } from './candidates.ts'
 import { secondFactorPage } from './factor-pages.ts'
 import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
 import { goOn, settleWith } from './proven.ts'
-import { consumeRound } from './store.ts'
+import { consumeRound, findPending } from './store.ts'
 
 /** The second factor: `code`, `recovery_code` or `credential` (a passkey's answer as JSON). */
 export const postSecondFactor =
@@ -31,6 +31,9 @@ export const postSecondFactor =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
+        // The same form sent twice at once: what the first of them has used up is no failure of the second.
+        const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
+        if (stored?.round !== flow.pending.round) return { answer: () => resume(context, visitor, flow) }
         const proof = await proveFactor(context, tx, user, presented, call)
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal

@@ -172,6 +172,16 @@ describe('an authenticator app', () => {
     const answers = await Promise.all(steps.map(({ browser, page }) => send(browser, page, { code })))
     expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
   })
+
+  test.each(['code', 'recovery_code'])('the same form twice at once: a used %s is no failure', async name => {
+    const { user, key, codes } = await withTotp()
+    const { browser, page } = await secondStep(user)
+    const value = name === 'code' ? codeOf(app, key) : (codes[0] ?? '')
+    await app.events()
+    const answers = await Promise.all([1, 2].map(() => send(browser, page, { [name]: value })))
+    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+    expect(await app.events()).toEqual([])
+  })
 })
 
 describe('O-69 a login that waits for its second factor is nowhere a login', () => {

@@ -88,6 +88,24 @@ test('of two that sign the same count at once, one gets in', async () => {
   expect((await told()).events).toEqual([['user.login_failed', user.id, 'copied_passkey']])
 })
 
+test.each(['/oauth/passkey', '/oauth/second-factor'])(
+  'the same form sent twice at once to %s is no copy: no event, no such mail',
+  async action => {
+    const { user, passkey } = await withPasskey()
+    const browser = openBrowser(app)
+    const login = await browser.get(authorizeUrl('web'))
+    const page = action === '/oauth/passkey' ? login : await signIn(browser, login, user.username)
+    const credential = passkey.get(optionsOf(page), { counter: 9 })
+    const send = () => browser.submit(page, { credential }, action)
+    const answers = await Promise.all([send(), send()])
+    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+    expect(await countOf(user)).toBe(9)
+    const { events, subjects } = await told()
+    expect(events).toEqual([])
+    expect(subjects).not.toContainEqual([user.email, SUBJECT])
+  },
+)
+
 test('one that does not count is taken again and again', async () => {
   const { user, passkey } = await withPasskey()
   await app.context.store.write(async tx => {
