@@ -113,11 +113,24 @@ export const openAnyForm = async (context: Context, { request }: Call) => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
   const login_hash = loginHash(context.config, request)
-  const login_id = verifyCsrf(context, 'account', login_hash, form.get('csrf_token'))
+  const login_id = shownTo(context, login_hash, form)
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   const login = logins.find(({ id }) => id === login_id)
   if (!login || !login_hash) throw expired()
   return { login, login_hash, form }
+}
+
+/** Whose page stood open while this browser signed in anew, or out, needs a way back, and no word on cookies. */
+const shownTo = (
+  context: Context,
+  login_hash: SecretHash | undefined,
+  form: ReadonlyMap<string, string>,
+): string => {
+  try {
+    return verifyCsrf(context, 'account', login_hash, form.get('csrf_token'))
+  } catch (cause) {
+    throw new PageError('expired', 403, { retry_url: '/account', cause })
+  }
 }
 
 const expired = (retry_url = '/account'): PageError => new PageError('expired', 400, { retry_url })

@@ -260,6 +260,16 @@ describe('change password', () => {
   })
 })
 
+test.each(['in', 'out'])('a page that stood open while its browser signed %s leads back', async way => {
+  const { browser, page } = await signedIn()
+  if (way === 'in') await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+  else await browser.submit(await browser.get('/account'), {}, '/account/logout')
+  const late = await browser.submit(page, {}, '/account/logout')
+  expect([late.status, late.heading]).toEqual([403, 'This page has expired'])
+  const again = await browser.get(linkWith(late, '/account'))
+  expect(again.heading).toBe(way === 'in' ? 'Your account' : 'Sign in')
+})
+
 describe('O-28 forms that this login was not shown', () => {
   test.each([
     ['/account/logout'],
