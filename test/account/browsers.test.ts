@@ -126,7 +126,7 @@ test('everywhere else is signed out at once, what outlived its browser too', asy
   expect(await worksAt(kept)).toEqual([200, 200])
   expect((await other.get('/account')).heading).toBe('Sign in')
   expect((await codeRow(app, own.code)).consumed_at).toBeNull()
-  expect(codeRow(app, waiting.code)).rejects.toThrow('no code')
+  await expect(codeRow(app, waiting.code)).rejects.toThrow('no code')
   expect(offered(done)).toEqual(['session'])
 })
 

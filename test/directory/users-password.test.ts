@@ -104,7 +104,7 @@ describe('O-61', () => {
     expect(await verifyPassword(context, hash, `${long}a`)).toBe(true)
     expect(await verifyPassword(context, hash, `${long}b`)).toBe(false)
     expect(await verifyPassword(context, hash, `${long}aa`)).toBe(false)
-    expect(hashPassword(context, `${long}aa`)).rejects.toMatchObject({ code: 'validation_failed' })
+    await expect(hashPassword(context, `${long}aa`)).rejects.toMatchObject({ code: 'validation_failed' })
   })
 
   test('spaces at the ends count', async () => {
@@ -203,7 +203,7 @@ describe('R-16 the queue of hashes', () => {
     const queue = boundedQueue(1, 1)
     const failing = queue(() => Promise.reject(new Error('no')))
     const next = queue(async () => 'next')
-    expect(failing).rejects.toThrow('no')
+    await expect(failing).rejects.toThrow('no')
     expect(await next).toBe('next')
     expect(await queue(async () => 'again')).toBe('again')
   })

@@ -129,7 +129,7 @@ testInChromium(
     expect(live).toMatchObject({ active: true, sub: subject, client_id: client.client_id, username: 'alice' })
 
     await openid.tokenRevocation(config, renewed.refresh_token ?? '')
-    expect(openid.refreshTokenGrant(config, renewed.refresh_token ?? '')).rejects.toMatchObject({
+    await expect(openid.refreshTokenGrant(config, renewed.refresh_token ?? '')).rejects.toMatchObject({
       error: 'invalid_grant',
     })
 
@@ -231,7 +231,7 @@ testInChromium(
       oauth.refreshTokenGrantRequest(as, self, oauth.None(), tokens.refresh_token ?? '', insecure)
     const renewed = await oauth.processRefreshTokenResponse(as, self, await refresh())
     expect(renewed.access_token).not.toBe(tokens.access_token)
-    expect(oauth.processRefreshTokenResponse(as, self, await refresh())).rejects.toMatchObject({
+    await expect(oauth.processRefreshTokenResponse(as, self, await refresh())).rejects.toMatchObject({
       error: 'invalid_grant',
     })
   },
