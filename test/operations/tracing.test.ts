@@ -218,16 +218,16 @@ test('a collector that is away: so many spans are kept, the rest dropped and cou
 })
 
 test('why the collector takes no spans is a word: it hangs, or nothing answers there', async () => {
-  const reasonAt = async (url: string): Promise<unknown> => {
+  const reasonAt = async (url: string, patience?: number): Promise<unknown> => {
     const said: { reason?: unknown }[] = []
     const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line)) })
-    const exporter = openExporter(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config, log, 20)
+    const exporter = openExporter(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config, log, patience)
     for (const span of some(1)) exporter.add(span)
     await exporter.close()
     return said[0]?.reason
   }
   const hanging = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Promise<Response>(() => {}) })
-  expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('TimeoutError')
+  expect(await reasonAt(`http://127.0.0.1:${hanging.port}`, 20)).toBe('TimeoutError')
   await hanging.stop(true)
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
 })

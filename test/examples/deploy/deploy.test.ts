@@ -70,7 +70,8 @@ test('the service manager hears that the server is ready', async () => {
     PATH: `${folder}:${process.env.PATH}`,
     NOTIFY_SOCKET: '/run/notify',
   })
-  while (!statSync(said, { throwIfNoEntry: false })) await Bun.sleep(5)
+  // The shell makes the file before it writes the line.
+  while (!statSync(said, { throwIfNoEntry: false })?.size) await Bun.sleep(5)
   expect(readFileSync(said, 'utf8')).toBe(`/run/notify --ready --pid=${server.pid}\n`)
   await server[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true })
