@@ -54,9 +54,11 @@ const counts = { pass: 0, fail: 0, skip: 0 }
 const failures: string[] = []
 /** What the runner prints before the verdict of a test is that test's: said again at the end, where it is read. */
 const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
+/** Of each test that names none, ms: the five seconds of the runner are too few for a browser or a process on a busy machine. */
+const TIMEOUT = '30000'
 const test = async (args: string[], env?: Record<string, string>): Promise<number> => {
   let output = ''
-  const code = await run(['bun', 'test', ...args], env, text => {
+  const code = await run(['bun', 'test', '--timeout', TIMEOUT, ...args], env, text => {
     output += text
   })
   // The runner lists them once more by itself.
@@ -75,8 +77,7 @@ const testOnPostgres = async (): Promise<number> => {
   console.log('\nOnce more, on PostgreSQL:')
   const server = startPostgres()
   try {
-    // One round trip after the other takes longer than a call of a function.
-    return await test(['--timeout', '30000', ...onBoth()], {
+    return await test(onBoth(), {
       TEST_ENGINE: 'postgres',
       TEST_POSTGRES: server.url,
     })
