@@ -77,9 +77,9 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
 const isWalked = /^\/(?:oauth|saml|account)\b/
 
 /**
- * Whether a page asks for it as a picture, font or stylesheet: nothing there is one. A tenant's CSS may load from our own origin
- * alone; what it picks by the attributes of a page must not even there have an effect that the tenant sees, such as our asking their provider.
- * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
+ * Whether a page asks for it as a picture, font or stylesheet: nothing there is one. A tenant's CSS may load from our own
+ * origin alone; what it picks by the attributes of a page must not even there have an effect that the tenant sees, such as
+ * our asking their provider. https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
 const isPart = ({ headers }: Request): boolean =>
   !['document', 'iframe', 'frame', 'empty'].includes(headers.get('sec-fetch-dest') ?? 'document')
@@ -119,8 +119,8 @@ const answer = (
 }
 
 /**
- * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for Elysia, which
- * looks for the path from the twelfth character on: `http://id/…` would be found nowhere, or by its query.
+ * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for
+ * Elysia, which looks for the path from the twelfth character on: `http://id/…` would be found nowhere, or by its query.
  */
 const addressed = (url: string): string => {
   if (url.startsWith(sound)) return url

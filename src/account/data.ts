@@ -54,7 +54,10 @@ export const getData =
     return page(context, call, person)
   }
 
-/** Whence an administrator acted on the person is the administrator's. Nobody's doings (a wrong password) are told with all that is known. */
+/**
+ * Whence an administrator acted on the person is the administrator's. Nobody's doings (a wrong password) are told with all
+ * that is known.
+ */
 const eventOf = (
   { id }: Person['user'],
   {

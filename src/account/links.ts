@@ -56,8 +56,8 @@ export const createSetUpLink = (base: Base): Promise<string> =>
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * The address where a user who is locked out chooses a new password: works once, for 30 minutes. Whoever has it can be that user: it
- * is recorded who made it. 409 for a disabled user, whom it would not let in.
+ * The address where a user who is locked out chooses a new password: works once, for 30 minutes. Whoever has it can be
+ * that user: it is recorded who made it. 409 for a disabled user, whom it would not let in.
  */
 export const createSignInLink = async (
   context: Context,
@@ -132,7 +132,10 @@ export const openLink = async (
   return { link, action: paths[kind], token, csrf_token, cookies }
 }
 
-/** The form of a link's page. In the write that does what the link is for, `check` says that it is there still, and `use` uses it up. */
+/**
+ * The form of a link's page. In the write that does what the link is for, `check` says that it is there still, and `use`
+ * uses it up.
+ */
 export const openLinkForm = async (
   context: Context,
   { request }: Call,

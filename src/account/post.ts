@@ -45,7 +45,10 @@ const urlOf = async (
   return kind === 'verify_email' ? createVerifyLink(context, tx, user, data.email ?? '') : undefined
 }
 
-/** A name that programs would show as a link, or that carries a message, greets nobody: people choose theirs, and whom mail goes to. */
+/**
+ * A name that programs would show as a link, or that carries a message, greets nobody: people choose theirs, and whom mail
+ * goes to.
+ */
 const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
@@ -61,7 +64,10 @@ const timeOf = (locale: string, ms: number): string =>
     numberingSystem: 'latn',
   }).format(ms)
 
-/** Makes the mail of a row and hands it over. Links are made here, so that their time runs from now and nobody but the mail has them. */
+/**
+ * Makes the mail of a row and hands it over. Links are made here, so that their time runs from now and nobody but the mail
+ * has them.
+ */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
   // In one write: a change of the user in between would leave a link to whom it was ended for.

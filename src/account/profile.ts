@@ -47,8 +47,9 @@ const page = (
 }
 
 /**
- * Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for, and another address is
- * theirs once they have opened the link that was sent there: until then it is no name to sign in with, and nothing else goes there.
+ * Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for, and another address
+ * is theirs once they have opened the link that was sent there: until then it is no name to sign in with, and nothing else
+ * goes there.
  */
 export const getProfile =
   (context: Context) =>

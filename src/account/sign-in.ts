@@ -55,7 +55,10 @@ const page = (
     { locale: call.locale, ...options },
   )
 
-/** A sign-in link made by an admin (`gatehouse user link USER`), or one that came by mail: its holder chooses a new password and is logged in, after the second factor if there is one. */
+/**
+ * A sign-in link made by an admin (`gatehouse user link USER`), or one that came by mail: its holder chooses a new
+ * password and is logged in, after the second factor if there is one.
+ */
 export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {

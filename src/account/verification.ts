@@ -16,7 +16,10 @@ const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR 
 /** `+tags` most often lead to one mailbox. */
 const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')
 
-/** Puts the mail with the link that shows whose an address is into the outbox. Milliseconds until the next may go out; 0: this one does. */
+/**
+ * Puts the mail with the link that shows whose an address is into the outbox. Milliseconds until the next may go out; 0:
+ * this one does.
+ */
 export const sendVerification = async (
   context: Context,
   tx: Transaction,

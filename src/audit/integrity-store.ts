@@ -1,7 +1,10 @@
 import { asc, getTableColumns, gt, sql } from 'drizzle-orm'
 import type { Queries } from '#src/storage/store.ts'
 
-/** The events after one, in the order of writing and as they are stored, for comparing each with its `mac`: nothing is parsed, which a damaged one might not bear. */
+/**
+ * The events after one, in the order of writing and as they are stored, for comparing each with its `mac`: nothing is
+ * parsed, which a damaged one might not bear.
+ */
 export const storedAfter = async (q: Queries, seq: number, limit: number) => {
   const { events } = q.tables
   const { metadata, ...columns } = getTableColumns(events)

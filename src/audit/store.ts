@@ -42,7 +42,10 @@ const selectPurges = prepared((q, { purges }) =>
     .limit(1),
 )
 
-/** Leaves out the events of deleted organizations, and those that name a deleted user, until they are removed; mostly there are none. */
+/**
+ * Leaves out the events of deleted organizations, and those that name a deleted user, until they are removed; mostly there
+ * are none.
+ */
 const visible = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
   const { events, purges } = q.tables

@@ -5,7 +5,10 @@ import { toFile } from '#src/storage/transfer.ts'
 import { requireDatabase } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
-/** A whole, verified copy of the database in one file of SQLite, on either engine, while the server runs. The master key is not in it. */
+/**
+ * A whole, verified copy of the database in one file of SQLite, on either engine, while the server runs. The master key is
+ * not in it.
+ */
 export const backup = async (file: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { bytes, rows } = config.database_url

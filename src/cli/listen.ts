@@ -25,8 +25,8 @@ interface Listener {
 
 /**
  * The socket of the server, with the certificate of the settings. A Bun server keeps the certificate that it began with:
- * for another one a second server takes over the port, and the first answers what it has and closes; who is amid a handshake at that
- * moment has to try again. Throws ConfigError.
+ * for another one a second server takes over the port, and the first answers what it has and closes; who is amid a
+ * handshake at that moment has to try again. Throws ConfigError.
  */
 export const listen = (config: Config, log: Logger, first: Handler): Listener => {
   let handler = first
@@ -99,7 +99,10 @@ const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} 
 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
-/** Calls `reload` once the files have been seen changed, and then the same for a whole interval: they are two, and may be half written. */
+/**
+ * Calls `reload` once the files have been seen changed, and then the same for a whole interval: they are two, and may be
+ * half written.
+ */
 const whenSettled = (config: Config, reload: () => void): (() => void) => {
   const look = (): string => {
     try {

@@ -78,7 +78,10 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   process.exit(0)
 }
 
-/** Under systemd with Type=notify: what waits for this service goes on. https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html */
+/**
+ * Under systemd with Type=notify: what waits for this service goes on.
+ * https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+ */
 const tellServiceManager = (): void => {
   if (!process.env.NOTIFY_SOCKET) return
   const told = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {

@@ -154,7 +154,10 @@ const observed = async (
   return answer
 }
 
-/** The issuer is what the settings say, whatever a request calls the server: a verifier that uses another name refuses every token. */
+/**
+ * The issuer is what the settings say, whatever a request calls the server: a verifier that uses another name refuses
+ * every token.
+ */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))
   return (request: Request): void => {

@@ -7,7 +7,10 @@ import { formatTime } from '#src/protocol/saml/time.ts'
 import { attributeOf, escapeXml, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { escapeHtml, hidden, html, postingPage } from './fake-openid.ts'
 
-/** Everything that a response says: tests spoil it. Undefined leaves an attribute out; times are text, so that odd ones can be said. */
+/**
+ * Everything that a response says: tests spoil it. Undefined leaves an attribute out; times are text, so that odd ones can
+ * be said.
+ */
 export interface Said {
   response_id: string
   response_version: string

@@ -44,7 +44,10 @@ const themesOf = (config: Config): Map<string, Theme> => {
 
 const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 
-/** A file of the folder, or undefined when there is none. Throws when it is none of ours to serve: a link that leads out, a device, too large. */
+/**
+ * A file of the folder, or undefined when there is none. Throws when it is none of ours to serve: a link that leads out, a
+ * device, too large.
+ */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number
   try {
@@ -110,7 +113,10 @@ export const themeOf = (base: Base, name = 'default'): Required<Pick<Brand, 'the
 /** Of pages that belong to no organization. */
 export const houseBrand = (base: Base): Brand => ({ name: 'Gatehouse', ...themeOf(base) })
 
-/** The answer for a stylesheet of the data directory, or for a file beside it (`/assets/themes/NAME/FILE`); undefined for any other. */
+/**
+ * The answer for a stylesheet of the data directory, or for a file beside it (`/assets/themes/NAME/FILE`); undefined for
+ * any other.
+ */
 export const themeAsset = (base: Base, pathname: string): Response | undefined => {
   const [, name = '', rest = ''] = /^\/assets\/themes\/([a-z0-9-]{1,64})([./].+)$/.exec(pathname) ?? []
   if (rest.startsWith('.')) {

@@ -60,9 +60,9 @@ export const enqueueNotice = (
 const waitAfter = (attempts: number): number => Math.min(LONGEST_WAIT, 15 * SECOND * 4 ** attempts)
 
 /**
- * Hands over what is due, one mail after the other: `deliver` makes and sends it. What fails is tried again later and later, until
- * the mail is of no use any more. Says how many were dealt with. A mail may go out twice when the process dies right after
- * it went out; it is never lost.
+ * Hands over what is due, one mail after the other: `deliver` makes and sends it. What fails is tried again later and
+ * later, until the mail is of no use any more. Says how many were dealt with. A mail may go out twice when the process
+ * dies right after it went out; it is never lost.
  */
 export const emptyOutbox = async (
   context: Context,

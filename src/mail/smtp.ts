@@ -6,8 +6,8 @@ import { SECOND } from '#src/lib/duration.ts'
 const PATIENCE = 10 * SECOND
 
 /**
- * How the mail server is talked to. Links that let somebody in leave this machine under TLS alone: a server that offers no STARTTLS
- * (or to which somebody on the way says so) is refused, unless the address ends in `?requireTLS=false`.
+ * How the mail server is talked to. Links that let somebody in leave this machine under TLS alone: a server that offers no
+ * STARTTLS (or to which somebody on the way says so) is refused, unless the address ends in `?requireTLS=false`.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,

@@ -86,7 +86,10 @@ export const listCandidates = async (
 const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
   id === PROOF && pending?.proof?.deed !== undefined
 
-/** Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there is an end to it. */
+/**
+ * Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there
+ * is an end to it.
+ */
 const mayEnrol = async (
   { store }: Context,
   organization: Organization,

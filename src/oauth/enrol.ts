@@ -17,7 +17,10 @@ import { goOn, settleWith } from './proven.ts'
 import { personOf, show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
-/** A new factor: `name`, and the first `code` of an app or the `credential` of a new passkey. It counts as proven in this login. */
+/**
+ * A new factor: `name`, and the first `code` of an app or the `credential` of a new passkey. It counts as proven in this
+ * login.
+ */
 export const postEnrol =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

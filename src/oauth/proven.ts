@@ -39,8 +39,8 @@ interface Proven extends Means {
 }
 
 /**
- * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one (O-69), and
- * the deed waits with them.
+ * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one
+ * (O-69), and the deed waits with them.
  */
 export const proceedAs = (
   context: Context,

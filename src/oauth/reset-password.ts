@@ -53,8 +53,8 @@ export const getResetPassword =
   }
 
 /**
- * Asks for a link by mail. Nobody learns who exists: whether there is such a user is looked up when the mail is made, and until then
- * the same is done, stored and said for every name.
+ * Asks for a link by mail. Nobody learns who exists: whether there is such a user is looked up when the mail is made, and
+ * until then the same is done, stored and said for every name.
  */
 export const postResetPassword =
   (context: Context) =>

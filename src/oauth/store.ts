@@ -126,7 +126,10 @@ export const grantConsent = async (
     })
 }
 
-/** What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. The last one of a handle counts. */
+/**
+ * What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. The last one of a handle
+ * counts.
+ */
 export const insertParked = async (
   tx: Transaction,
   parked: Tables['parked_requests']['$inferSelect'],

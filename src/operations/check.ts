@@ -66,7 +66,10 @@ const walk = async <Row extends { id: string }>(
   }
 }
 
-/** Which secrets at providers and of authenticator apps, and whether the key for SAML, cannot be opened; and how many there are. */
+/**
+ * Which secrets at providers and of authenticator apps, and whether the key for SAML, cannot be opened; and how many there
+ * are.
+ */
 export const checkSealed = async (base: Base): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
   let count = 0

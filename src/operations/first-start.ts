@@ -109,7 +109,10 @@ const clientOf = ({ config, clock }: Base, secret: string): Client => ({
   updated_at: clock.now(),
 })
 
-/** The client is made when there is a secret for it; one that an administrator deleted comes back with the settings' secret alone. */
+/**
+ * The client is made when there is a secret for it; one that an administrator deleted comes back with the settings' secret
+ * alone.
+ */
 const seedClient = async (
   base: Base,
   tx: Transaction,

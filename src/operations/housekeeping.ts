@@ -15,7 +15,10 @@ const rotate = async (context: Context): Promise<void> => {
 
 const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBackup }
 
-/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two rounds at once, of all copies of the server. */
+/**
+ * What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two
+ * rounds at once, of all copies of the server.
+ */
 export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {
   let running = false
   const round = async (): Promise<void> => {

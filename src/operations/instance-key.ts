@@ -65,7 +65,10 @@ export const openInstanceKey = async (
   throw wrongKey()
 }
 
-/** Seals the instance key under another master key, which every later start needs. Throws StorageError when `from` is not the present one. */
+/**
+ * Seals the instance key under another master key, which every later start needs. Throws StorageError when `from` is not
+ * the present one.
+ */
 export const changeMasterKey = async (
   base: Pick<Context, 'store' | 'clock' | 'master'>,
   from: MasterKey,

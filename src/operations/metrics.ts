@@ -46,8 +46,8 @@ const isLoopback = (host: string): boolean =>
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * Whether the caller is on this machine, and not a proxy on it that asks for somebody else. Not every proxy says so: a server that
- * others reach, by what its settings say, takes nobody's word for it.
+ * Whether the caller is on this machine, and not a proxy on it that asks for somebody else. Not every proxy says so: a
+ * server that others reach, by what its settings say, takes nobody's word for it.
  */
 const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
   trusted_proxies.length === 0 &&

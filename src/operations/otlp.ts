@@ -60,9 +60,9 @@ const spanOf = ({ trace_id, span_id, parent_id, name, kind, started, ended, attr
 type Outcome = { refused: number } | { pause: number | undefined; reason: string }
 
 /**
- * Hands spans to a collector by OTLP over HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is a page; the
- * SDK that writes it would cost every start some 60 ms and 25 MB. Spans are collected and sent together; nobody waits for it,
- * and while the collector is away so many are kept and the rest are counted and dropped.
+ * Hands spans to a collector by OTLP over HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is
+ * a page; the SDK that writes it would cost every start some 60 ms and 25 MB. Spans are collected and sent together;
+ * nobody waits for it, and while the collector is away so many are kept and the rest are counted and dropped.
  */
 export const openExporter = (
   config: Pick<Config, 'otel_exporter_otlp_endpoint' | 'otel_exporter_otlp_headers' | 'otel_service_name'>,

@@ -19,8 +19,8 @@ const removals = {
 }
 
 /**
- * Removes what deleted users, organizations, roles, groups, clients and identity providers left behind. Each batch is a write of its own, a
- * few milliseconds long, between which all others go on. Says how many rows went.
+ * Removes what deleted users, organizations, roles, groups, clients and identity providers left behind. Each batch is a
+ * write of its own, a few milliseconds long, between which all others go on. Says how many rows went.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

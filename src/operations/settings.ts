@@ -13,7 +13,10 @@ const duration = (min: number, max: number, allowed: string) =>
     return ms >= min && ms <= max
   }, allowed)
 
-/** What an administrator may change while the server runs. What could hide or destroy evidence is left to environment and file. */
+/**
+ * What an administrator may change while the server runs. What could hide or destroy evidence is left to environment and
+ * file.
+ */
 const ServerSettings = z.strictObject({
   key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.'),
   /** null: no backups but those that somebody makes. They lie in `backups` in the data directory. */

@@ -22,7 +22,10 @@ export const parseTraceParent = (header: string | null): TraceParent | undefined
 /** 16 bytes for a trace, 8 for a span, in hexadecimal. */
 export const newId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
-/** The last seven bytes of a trace id are random (https://www.w3.org/TR/trace-context-2/#random-trace-id-flag): all who see the trace decide alike. */
+/**
+ * The last seven bytes of a trace id are random (https://www.w3.org/TR/trace-context-2/#random-trace-id-flag): all who see
+ * the trace decide alike.
+ */
 const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
 

@@ -59,7 +59,10 @@ export const logIn = async (
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
 }
 
-/** A login that is there gets stronger by a further factor. Its cookie changes as at a login; `auth_time` tells of the first factor and stays. */
+/**
+ * A login that is there gets stronger by a further factor. Its cookie changes as at a login; `auth_time` tells of the
+ * first factor and stays.
+ */
 export const stepUp = async (
   context: Context,
   tx: Transaction,

@@ -33,7 +33,10 @@ export const challengeOf = (
 
 const TIMEOUT = 300_000
 
-/** https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson; without `passkeys` any of this site will do. */
+/**
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson; without `passkeys` any of this site
+ * will do.
+ */
 export const requestOptions = (config: Config, challenge: string, passkeys?: readonly Factor[]): string =>
   JSON.stringify({
     challenge,

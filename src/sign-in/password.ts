@@ -49,9 +49,9 @@ const BUSY = 2 * SECOND
 const ABREAST = 20
 
 /**
- * Looks a person up by name and password. Unknown, disabled and foreign users and wrong passwords are one refusal, with the
- * same hash computed and the same rows counted; the audit log alone knows the reason. A person whose failures under all their names
- * are too many is one more such: nothing is looked at, and nothing tells.
+ * Looks a person up by name and password. Unknown, disabled and foreign users and wrong passwords are one refusal, with
+ * the same hash computed and the same rows counted; the audit log alone knows the reason. A person whose failures under
+ * all their names are too many is one more such: nothing is looked at, and nothing tells.
  */
 export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
   const { organization_id, password, origin } = credentials

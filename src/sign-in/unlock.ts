@@ -4,7 +4,10 @@ import { clearBudgets } from './budgets.ts'
 import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
-/** All that was counted against a user, by name, address and second factor; what was counted against addresses of the network stays. */
+/**
+ * All that was counted against a user, by name, address and second factor; what was counted against addresses of the
+ * network stays.
+ */
 export const forgetFailures = async (
   tx: Transaction,
   user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,

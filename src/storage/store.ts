@@ -49,7 +49,10 @@ export interface Store {
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /** As `write`, and nothing of it is kept. Other writes may come between the statements of a rehearsal on PostgreSQL. */
   rehearse<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
-  /** Calls `listener` after each commit that named topics, before its writer is answered; without topics after another process has committed: then anything may have changed. */
+  /**
+   * Calls `listener` after each commit that named topics, before its writer is answered; without topics after another
+   * process has committed: then anything may have changed.
+   */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
    * Runs the body while no other copy of the server runs one of this name; unless `wait`, it is left out (undefined) when

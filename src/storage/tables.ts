@@ -43,7 +43,10 @@ export const tables = (kit: Kit) => {
     updated_at: updated_at(),
   })
 
-  /** `private_key` is PKCS #8, sealed under the master key. Signing begins at `active_at` and ends at `retired_at`; published until `expires_at`. */
+  /**
+   * `private_key` is PKCS #8, sealed under the master key. Signing begins at `active_at` and ends at `retired_at`;
+   * published until `expires_at`.
+   */
   const signing_keys = table('signing_keys', {
     id: id<KeyId>('id').primaryKey(),
     alg: text('alg').notNull(),
@@ -159,7 +162,10 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** From `seq` on the columns repeat what user and role say, so that the holders of a role are listed in any order; a trigger keeps them. */
+  /**
+   * From `seq` on the columns repeat what user and role say, so that the holders of a role are listed in any order; a
+   * trigger keeps them.
+   */
   const user_roles = table(
     'user_roles',
     {
@@ -412,7 +418,10 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.user_id, t.client_id] }), index('consents_client').on(t.client_id)],
   )
 
-  /** Where else a person may prove who they are. `settings` is what the type of provider needs; `client_secret` is sealed under the master key. */
+  /**
+   * Where else a person may prove who they are. `settings` is what the type of provider needs; `client_secret` is sealed
+   * under the master key.
+   */
   const identity_providers = table(
     'identity_providers',
     {

@@ -29,7 +29,10 @@ import { pinKey } from '#src/tokens/by-hand.ts'
 import { removeLeftovers, THROW_AWAY } from './leftovers.ts'
 
 export interface StartOptions {
-  /** What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential client. */
+  /**
+   * What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential
+   * client.
+   */
   seed?: SeedInput | ReadSeed | undefined
   /** Default: any free one. */
   port?: number | undefined

@@ -1,6 +1,7 @@
 /**
  * What the testing package promises, in words of its own: it imports nothing, so that it can be published, and
- * test/testing/types.test.ts holds it against what the server takes and gives. Over 250 lines on purpose: the whole interface is one page.
+ * test/testing/types.test.ts holds it against what the server takes and gives. Over 250 lines on purpose: the whole
+ * interface is one page.
  */
 
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
@@ -279,7 +280,10 @@ export interface Gatehouse extends Controls {
 }
 
 export interface GatehouseOptions {
-  /** What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential client. */
+  /**
+   * What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential
+   * client.
+   */
   seed?: Seed
   /** Default: any free one. */
   port?: number

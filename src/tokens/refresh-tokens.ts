@@ -9,9 +9,9 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 type WithMaster = Pick<Context, 'master'>
 
 /**
- * A refresh token is the id of its session, 256 bits that nobody can guess, and a tag, base64url (86 characters). The session's row keeps
- * the hash of the one that is good. The tag tells an older one from a text that somebody made up: the first ends the
- * session, and ids of sessions are no secret.
+ * A refresh token is the id of its session, 256 bits that nobody can guess, and a tag, base64url (86 characters). The
+ * session's row keeps the hash of the one that is good. The tag tells an older one from a text that somebody made up: the
+ * first ends the session, and ids of sessions are no secret.
  */
 const ID = 16
 const SECRET = 32

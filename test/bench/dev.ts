@@ -1,4 +1,7 @@
-/** What development costs, beside the usual fake: `bun test/bench/dev.ts`. Wall clock, since that is what a developer waits for. */
+/**
+ * What development costs, beside the usual fake: `bun test/bench/dev.ts`. Wall clock, since that is what a developer waits
+ * for.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -93,7 +93,10 @@ export const fillForm = (html: string): Form => {
   return { action: attribute(form, 'action') ?? '', fields }
 }
 
-/** Goes through login, and consent where it is asked for, in one browser for each address; gives the cookies that it then holds. */
+/**
+ * Goes through login, and consent where it is asked for, in one browser for each address; gives the cookies that it then
+ * holds.
+ */
 export const logIn = async (origin: string, authorize: string[]): Promise<string> => {
   const jar = new Map<string, string>()
   const cookies = () => [...jar].map(([name, value]) => `${name}=${value}`).join('; ')

@@ -113,7 +113,10 @@ const recordWrites = async (durable: boolean) => {
   return { dir, path, first, entries: readLog(log) }
 }
 
-/** Cuts the power at `cuts` places of the log; gives what was answered before and is not there after, and how many answers there were. */
+/**
+ * Cuts the power at `cuts` places of the log; gives what was answered before and is not there after, and how many answers
+ * there were.
+ */
 const cutPower = async (durable: boolean, cuts: number) => {
   const { dir, path, first, entries } = await recordWrites(durable)
   const next = random(1)

@@ -21,7 +21,10 @@ const span = z.strictObject({
   attributes: z.array(attribute),
   status: z.strictObject({ code: z.int().optional() }),
 })
-/** What we send of ExportTraceServiceRequest, by the names of its protobuf JSON mapping: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding */
+/**
+ * What we send of ExportTraceServiceRequest, by the names of its protobuf JSON mapping:
+ * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+ */
 const exported = z.strictObject({
   resourceSpans: z.array(
     z.strictObject({

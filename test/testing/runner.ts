@@ -1,4 +1,7 @@
-/** A program of a user of the testing package, for Node, Deno and Bun: started by process.test.ts with the entry and the path of the executable. */
+/**
+ * A program of a user of the testing package, for Node, Deno and Bun: started by process.test.ts with the entry and the
+ * path of the executable.
+ */
 import { checkControls } from './cases.ts'
 
 // Not a literal: the bundler must leave it to the runtime, which finds it through the package's exports.

@@ -11,7 +11,10 @@ interface Source {
 
 type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'>>
 
-/** What the metadata document says that was sent, or that lies at the address that was sent; a detail of the field when it cannot be read. */
+/**
+ * What the metadata document says that was sent, or that lies at the address that was sent; a detail of the field when it
+ * cannot be read.
+ */
 export const settingsFrom = async (
   context: Pick<Context, 'fetch' | 'log'>,
   { metadata_xml, metadata_url }: Source,

@@ -9,7 +9,10 @@ import { isAddress } from './address.ts'
 import { type Asset, assetAddress, findAsset, readAsset } from './asset-store.ts'
 import type { Settings } from './schema.ts'
 
-/** Settings that are too large to be read with each organization: they are stored by their hash, and the setting is their address. */
+/**
+ * Settings that are too large to be read with each organization: they are stored by their hash, and the setting is their
+ * address.
+ */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
 
@@ -23,7 +26,10 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 
 export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
-/** Settings as they are stored, and what of them is stored apart. 422 for an address that is not the setting's own: it may be sent back, nothing else. */
+/**
+ * Settings as they are stored, and what of them is stored apart. 422 for an address that is not the setting's own: it may
+ * be sent back, nothing else.
+ */
 export const takeAssets = (
   organization_id: OrganizationId,
   stored: Settings,

@@ -48,7 +48,10 @@ export const addFactor = async (
   return isFirst
 }
 
-/** Whoever came in by a factor that goes, or beside it, comes in anew: all logins and sessions of the user end, but for that of `login_id`. */
+/**
+ * Whoever came in by a factor that goes, or beside it, comes in anew: all logins and sessions of the user end, but for
+ * that of `login_id`.
+ */
 const endSessions = async (
   context: Context,
   tx: Transaction,

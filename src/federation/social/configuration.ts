@@ -47,7 +47,10 @@ const signedSecret =
     body.set('client_secret', `${input}.${signWith(createPrivateKey(pem), 'ES256', input)}`)
   }
 
-/** How our client proves itself there, as far as the metadata says: https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata */
+/**
+ * How our client proves itself there, as far as the metadata says:
+ * https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata
+ */
 const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth => {
   const secret = openSecret(context, provider)
   const { team_id, key_id } = provider.settings
@@ -71,7 +74,10 @@ const KNOWN_FOR = 10 * MINUTE
 const FAILED_FOR = 15 * SECOND
 const instances = new WeakMap<Context['store'], Map<string, Known>>()
 
-/** The provider's metadata and our client there: asked for once in ten minutes, and anew after a change, or soon after a failure. */
+/**
+ * The provider's metadata and our client there: asked for once in ten minutes, and anew after a change, or soon after a
+ * failure.
+ */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const known = instances.get(context.store) ?? new Map<string, Known>()
   instances.set(context.store, known)

@@ -20,7 +20,8 @@ type Row = Record<string, unknown>
 
 /**
  * The instance as a file that `apply` takes. With `secrets` also what lets a copy take over: hashes of passwords and of
- * clients' secrets, and our secrets at providers, which are readable. The first admin client is left out: every instance has its own.
+ * clients' secrets, and our secrets at providers, which are readable. The first admin client is left out: every instance
+ * has its own.
  */
 export const exportSeed = async (
   base: Base,

@@ -9,7 +9,10 @@ export interface Mistake {
   message: string
 }
 
-/** The file is refused, but for `applied` changes that were made before others came between. The command line shows `message`: every mistake on a line of its own. */
+/**
+ * The file is refused, but for `applied` changes that were made before others came between. The command line shows
+ * `message`: every mistake on a line of its own.
+ */
 export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]

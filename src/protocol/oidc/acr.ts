@@ -21,7 +21,10 @@ export const wantedLevel = (acr_values: readonly string[], supported: readonly s
   return levels.length > 0 ? Math.min(...levels) : 0
 }
 
-/** What tokens say: the class of the login, or, when the client asked for others alone, the strongest of those that it fulfils. */
+/**
+ * What tokens say: the class of the login, or, when the client asked for others alone, the strongest of those that it
+ * fulfils.
+ */
 export const answeredAcr = (acr_values: readonly string[], acr: string): string => {
   const fulfilled = acr_values.map(levelOf).filter(level => level > 0 && level <= levelOf(acr))
   return acrOf(fulfilled.length > 0 ? Math.max(...fulfilled) : levelOf(acr))

@@ -42,7 +42,8 @@ const MOST_TOLERANT = 10 * 60 * 1000
 
 /**
  * Judges a response by the Web Browser SSO profile, section 4.1.4 of
- * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. Whether the assertion was used before is the caller's to see.
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. Whether the assertion was used before is the
+ * caller's to see.
  *
  * @param encoded the form field `SAMLResponse`
  * @throws SamlError
