@@ -455,7 +455,7 @@ describe('R-14 SIGTERM', () => {
   }
 
   test('R-14 under load: what is in flight is answered, and the process is gone with 0 within 2 s', async () => {
-    // A second and a half of it is what the last ones are given, and other work of the machine takes time, too: once in three will do.
+    // A second and a half of it is what the last ones are given, and other work takes time, too: once in three will do.
     let took = await stopAmidWork()
     for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
     expect(took).toBeLessThan(2_000)
