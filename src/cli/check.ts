@@ -1,7 +1,7 @@
-import { Database } from 'bun:sqlite'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
+import { reading } from '#src/storage/backup.ts'
 import { inspect } from '#src/storage/inspect.ts'
 import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
 import { openExisting, requireDatabase } from './instance.ts'
@@ -13,7 +13,9 @@ export const check = async (options: { config?: string }): Promise<void> => {
   const findings: string[] = []
   stage('reading the database')
   const { database_url } = config
-  const inspected = database_url ? await inspectPostgres(database_url) : lookAt(requireDatabase(config))
+  const inspected = database_url
+    ? await inspectPostgres(database_url)
+    : reading(requireDatabase(config), inspect)
   findings.push(...inspected.findings)
   if (findings.length === 0) {
     const held = database_url ? 'totals hold' : 'structure, references and totals hold'
@@ -39,10 +41,4 @@ export const check = async (options: { config?: string }): Promise<void> => {
   }
   for (const finding of findings) console.log(`damaged   ${finding}`)
   if (findings.length > 0) throw new Error('this instance is damaged: restore a backup')
-}
-
-const lookAt = (path: string) => {
-  using db = new Database(path, { readonly: true })
-  db.run('PRAGMA busy_timeout = 5000')
-  return inspect(db)
 }

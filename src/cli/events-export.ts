@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { eventLine } from '#src/audit/retention.ts'
 import { eventsAfter } from '#src/audit/store.ts'
-import { loadConfig } from '#src/config.ts'
+import { ConfigError, loadConfig } from '#src/config.ts'
 import { openExisting } from './instance.ts'
 
 const BATCH = 1_000
@@ -10,7 +10,7 @@ const BATCH = 1_000
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const since = Date.parse(options.since ?? '1970-01-01')
-  if (Number.isNaN(since)) throw new Error('--since takes a time such as 2026-01-31T08:00:00Z')
+  if (Number.isNaN(since)) throw new ConfigError('--since takes a time such as 2026-01-31T08:00:00Z.')
   const { store } = await openExisting(config, pino({ level: 'silent' }))
   const output = Bun.stdout.writer()
   try {

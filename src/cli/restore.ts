@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '#src/config.ts'
 import { restore as restoreFile, withBackup } from '#src/storage/backup.ts'
+import { requireNoLog } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { lockInstance } from '#src/storage/lock.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
@@ -28,6 +29,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
 const intoFile = async (config: Config, file: string, force: boolean): Promise<string> => {
   const database = join(config.data_dir, DATABASE_FILE)
   if (existsSync(database) && !force) throw new StorageError(`${database} exists: --force replaces it.`, 1)
+  if (!force) requireNoLog(database)
   const { bytes, rows } = await restoreFile(file, database, path => requireKey(config, path))
   return `${database}: ${sum(rows)} rows, ${size(bytes)}, restored from ${file}.`
 }

@@ -12,8 +12,8 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { sync } from './data-dir.ts'
-import { StorageError } from './errors.ts'
+import { requireNoLog, sync } from './data-dir.ts'
+import { isBusy, StorageError } from './errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 
@@ -30,11 +30,36 @@ const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
 }
 
+/** Where nothing can be removed, nothing was made: what went wrong before has been said, or is thrown on. */
+const discard = (path: string): void => {
+  try {
+    remove(path)
+  } catch {}
+}
+
+/**
+ * What `look` finds in the database at `path`, beside those who write to it. Throws StorageError where it cannot be read,
+ * and SQLite's own error where it is damaged.
+ */
+export const reading = <T>(
+  path: string,
+  look: (db: Database) => T,
+  options: object = { readonly: true },
+): T => {
+  try {
+    using db = new Database(path, options)
+    db.run('PRAGMA busy_timeout = 5000')
+    return look(db)
+  } catch (error) {
+    if (error instanceof StorageError || isDamage(error)) throw error
+    throw new StorageError(`${path} cannot be read: ${reasonOf(error)}.`, isBusy(error) ? 75 : 78)
+  }
+}
+
 /** Opens, reads and judges a database file; throws a StorageError when it is no whole one of ours. */
 export const verify = (path: string): Copied => {
-  using db = new Database(path, { readwrite: true })
-  const { findings, rows } = inspect(db)
-  if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`, 1)
+  const { findings, rows } = reading(path, inspect, { readwrite: true })
+  if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`)
   return { bytes: statSync(path).size, rows }
 }
 
@@ -44,6 +69,7 @@ export const verify = (path: string): Copied => {
  */
 export const makeFile = async (target: string, fill: (partial: string) => Promise<void>): Promise<Copied> => {
   if (existsSync(target)) throw new StorageError(`${target} exists: choose another name.`, 1)
+  requireNoLog(target)
   const partial = `${target}.partial`
   try {
     remove(partial)
@@ -55,7 +81,7 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
     sync(dirname(target))
     return copied
   } catch (error) {
-    remove(partial)
+    discard(partial)
     if (error instanceof StorageError) throw error
     throw new StorageError(`${target} cannot be written: ${reasonOf(error)}.`, 1)
   }
@@ -65,13 +91,13 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
 export const backUp = (source: string, target: string): Promise<Copied> =>
   makeFile(target, async partial => {
     try {
+      reading(source, requireOurs)
       using db = new Database(source, { readonly: true })
       db.run('PRAGMA busy_timeout = 5000')
-      requireOurs(db)
       db.run('VACUUM INTO ?', [partial])
     } catch (error) {
       if (!isDamage(error)) throw error
-      throw new StorageError(`${source} is damaged: ${reasonOf(error)}. Restore a backup.`, 1)
+      throw new StorageError(`${source} is damaged: ${reasonOf(error)}. Restore a backup.`)
     }
   })
 
@@ -118,7 +144,7 @@ export const withBackup = async <T>(
     if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${reasonOf(error)}.`, 1)
     throw new StorageError(error.message.replaceAll(partial, source), error.exit_code)
   } finally {
-    remove(partial)
+    discard(partial)
   }
 }
 
@@ -138,7 +164,7 @@ export const restore = async (
     await accept(partial)
     sync(partial)
     if (existsSync(target)) settle(target)
-    for (const suffix of ['-wal', '-shm']) rmSync(target + suffix, { force: true })
+    for (const suffix of ['-journal', '-wal', '-shm']) rmSync(target + suffix, { force: true })
     renameSync(partial, target)
     sync(dirname(target))
     return copied

@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { StorageError } from './errors.ts'
 
 /** Makes the data directory (mode 0700) where there is none, and says plainly when it can't be used. */
@@ -21,6 +21,16 @@ export const touch = (path: string): void => {
   } catch (error) {
     throw new StorageError(`${path}: can't be written to (${(error as NodeJS.ErrnoException).code}).`)
   }
+}
+
+/**
+ * A database that is made at `path` would be given what SQLite's log of an earlier one says: their names are all that binds
+ * them. Throws StorageError where such a log has been left behind.
+ */
+export const requireNoLog = (path: string): void => {
+  for (const log of [`${path}-wal`, `${path}-journal`])
+    if (statSync(log, { throwIfNoEntry: false })?.size)
+      throw new StorageError(`${log} belongs to a database that is not here: move it to that one first.`)
 }
 
 /** File or folder: what was written, or renamed, outlives a power failure. */

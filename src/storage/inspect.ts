@@ -29,9 +29,11 @@ export const totalsQueries = Object.entries(counted).map(([kind, query]) => {
   }
 })
 
-/** Whether SQLite says that the file is no whole database. */
+/** Whether SQLite says that the file is no whole database. What a full or read-only disk refuses is no damage. */
 export const isDamage = (error: unknown): boolean =>
-  /^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(String(Reflect.get(Object(error), 'code')))
+  /^SQLITE_(CORRUPT|NOTADB|IOERR_(READ|SHORT_READ|CORRUPTFS|DATA)$)/.test(
+    String(Reflect.get(Object(error), 'code')),
+  )
 
 /**
  * Looks at every page and row of a database. Says what is wrong, one line each (`findings`), and how many rows each

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeDataDir, touch } from './data-dir.ts'
+import { makeDataDir, requireNoLog, touch } from './data-dir.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
 
@@ -17,6 +18,7 @@ export const openStore = async (
   }
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
+  if (!existsSync(path)) requireNoLog(path)
   // SQLite gives its log the mode of the database.
   touch(path)
   return openSqlite({ path, ...options })

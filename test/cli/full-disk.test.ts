@@ -24,7 +24,7 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
     await unmount()
   }
 }
-const line = (dir: string) => expect.stringMatching(new RegExp(`^gatehouse: ${dir}/[^\n]+\n$`))
+const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
 const env = (data_dir: string) => ({
   GATEHOUSE_DATA_DIR: data_dir,
   GATEHOUSE_PORT: '0',
@@ -41,7 +41,8 @@ test('a start that finds no room says where and ends with 78, wherever it runs o
 
 test('an instance whose disk has filled up says so to every command, and lives on when there is room', async () => {
   // A disk for each: what a refused command leaves behind may be room enough for the next one.
-  for (const args of [['serve'], ['keys', 'rotate'], ['user', 'link']])
+  const elsewhere = join(folder, 'elsewhere.db')
+  for (const args of [['serve'], ['keys', 'rotate'], ['user', 'link'], ['check'], ['backup', elsewhere]])
     await withDisk('2m', async dir => {
       await stop(await serveExecutable({}, dir))
       const ballast = join(dir, 'ballast')
@@ -55,6 +56,28 @@ test('an instance whose disk has filled up says so to every command, and lives o
       rmSync(ballast)
       expect((await gatehouse(['keys', 'rotate'], env(dir))).code).toBe(0)
     })
+}, 30_000)
+
+test('a disk that became read-only is no damage, and is named as what it is', async () => {
+  await withDisk('2m', async dir => {
+    await stop(await serveExecutable({}, dir))
+    await Bun.$`mount -o remount,ro ${dir}`
+    for (const args of [['serve'], ['check'], ['keys', 'list'], ['backup', join(folder, 'elsewhere.db')]])
+      expect([args, await gatehouse(args, env(dir))]).toEqual([
+        args,
+        { code: 78, stderr: line(dir), stdout: '' },
+      ])
+  })
+  const source = mkdtempSync(join(folder, 'data-'))
+  await stop(await serveExecutable({}, source))
+  await withDisk('2m', async dir => {
+    await Bun.$`mount -o remount,ro ${dir}`
+    expect(await gatehouse(['backup', join(dir, 'backup.db')], env(source))).toEqual({
+      code: 1,
+      stderr: line(`${dir}/backup.db cannot be written`),
+      stdout: '',
+    })
+  })
 }, 30_000)
 
 testOnPostgres(
