@@ -85,6 +85,10 @@ test.each([
   [{ GATEHOUSE_SMTP_URL: 'mail.example.com:25' }, 'smtp://host:port'],
   [{ GATEHOUSE_SMTP_URL: 'https://mail.example.com' }, 'smtp://host:port'],
   [{ GATEHOUSE_DATABASE_URL: 'mysql://localhost/house' }, 'postgres://user:password@host:port/database'],
+  [
+    { GATEHOUSE_DATABASE_URL: 'postgres://localhost/house?sslmode=verify' },
+    'require, verify-ca, verify-full',
+  ],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost' }, 'postgres://user:password@host:port/database'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost/%zz' }, 'what has signs such as % or @ encoded'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://me:5%zz@localhost/house' }, 'signs such as % or @ encoded'],

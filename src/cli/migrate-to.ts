@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadConfig } from '#src/config.ts'
+import { databaseUrl } from '#src/lib/setting-values.ts'
 import { verify } from '#src/storage/backup.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { lockInstance } from '#src/storage/lock.ts'
@@ -28,8 +29,7 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
       console.log('next      take GATEHOUSE_DATABASE_URL out of the settings and start the server')
       return
     }
-    if (!/^postgres(ql)?:/.test(to))
-      throw new StorageError(`migrate-to takes postgres://user:password@host/database, or sqlite.`, 2)
+    requireAddress(to)
     if (database_url)
       throw new StorageError(
         'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` leads on from there.',
@@ -45,5 +45,14 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
     )
   } finally {
     unlock()
+  }
+}
+
+/** It has a password, and is named by what is allowed alone. Throws StorageError. */
+const requireAddress = (to: string): void => {
+  try {
+    databaseUrl(to)
+  } catch (error) {
+    throw new StorageError(`migrate-to takes sqlite, or ${(error as Error).message}.`, 2)
   }
 }

@@ -64,10 +64,13 @@ export const smtpUrl = (value: string): string =>
     ? value
     : refuse('smtp://host:port or smtps://host:port, with user:password@ before the host if need be')
 
+const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
+
 /** The name in a database's address; undefined when that is none. */
 export const databaseOf = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol)) return undefined
+  if (!sslModes.includes(url.searchParams.get('sslmode') ?? 'prefer')) return undefined
   try {
     const [name = ''] = [url.pathname.slice(1), url.username, url.password].map(decodeURIComponent)
     return name && !name.includes('/') ? name : undefined
@@ -79,7 +82,9 @@ export const databaseOf = (value: string): string | undefined => {
 export const databaseUrl = (value: string): string =>
   databaseOf(value)
     ? value
-    : refuse('postgres://user:password@host:port/database, what has signs such as % or @ encoded')
+    : refuse(
+        `postgres://user:password@host:port/database, what has signs such as % or @ encoded, and as sslmode, if one is given, ${sslModes.join(', ')}`,
+      )
 
 export const sender = (value: string): string =>
   /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse('an address such as id@example.com')

@@ -1,6 +1,6 @@
 /** An instance moves to PostgreSQL and back at the executable, and is backed up there. */
 import { afterAll, expect } from 'bun:test'
-import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addRole, gatehouse, roleNames, serveExecutable, stop } from '#test/support/executable.ts'
@@ -55,6 +55,13 @@ testOnPostgres(
       stderr: expect.stringContaining('move it away first'),
     })
     renameSync(join(data_dir, 'gatehouse.db'), join(data_dir, 'old.db'))
+    // Its log is not to be written into the new one.
+    writeFileSync(join(data_dir, 'gatehouse.db-wal'), 'what was committed last')
+    expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is not here'),
+    })
+    renameSync(join(data_dir, 'gatehouse.db-wal'), join(data_dir, 'old.db-wal'))
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({ code: 0, stderr: '' })
     const third = await serveExecutable({}, data_dir)
     const names = await roleNames(third)
@@ -77,7 +84,14 @@ testOnPostgres(
     await stop(await serveExecutable({}, data_dir))
     const secret = url.replace('gatehouse@', 'gatehouse:hidden-word@')
     const cases: [string[], Record<string, string>, number, string][] = [
-      [['migrate-to', 'elsewhere'], {}, 2, 'takes postgres://'],
+      [['migrate-to', 'elsewhere'], {}, 2, 'migrate-to takes sqlite, or postgres://'],
+      [
+        ['migrate-to', 'postgres://u:hidden-word@127.0.0.1'],
+        {},
+        2,
+        'migrate-to takes sqlite, or postgres://',
+      ],
+      [['migrate-to', `${secret}?sslmode=verify`], {}, 2, 'verify-ca, verify-full'],
       [['migrate-to', 'sqlite'], {}, 2, 'in SQLite already'],
       [['migrate-to', url], { GATEHOUSE_DATABASE_URL: url }, 2, 'names PostgreSQL already'],
       [['migrate-to', `${secret}_missing`], {}, 78, 'there is no such database'],
