@@ -39,11 +39,11 @@ export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P
 
 /**
  * The file, its disk or the server refuses for reasons that may pass: full, read-only, faulty, held by another process,
- * out of connections, in the middle of a failover or of a change of passwords.
+ * out of connections, in the middle of a failover or of a change of passwords or rights.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
-  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|40001|40P01|25006|28\w{3}|3D000|53\w{3}|55000|55P03|57014|58\w{3}|XX\w{3})/,
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|40001|40P01|25006|28\w{3}|3D000|42501|53\w{3}|55000|55P03|57014|58\w{3}|XX\w{3})/,
 )
 
 export const unavailable = (cause: unknown): AppError =>

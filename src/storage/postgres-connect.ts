@@ -93,7 +93,7 @@ const reasons: Record<string, string> = {
   '28P01': 'the password is not accepted',
   '28000': 'this user may not log in, or not from here (pg_hba.conf)',
   '3D000': 'there is no such database; make it with createdb',
-  '42501': 'this user may not make tables there: it must own the database or its schema',
+  '42501': 'this user may not do that there: it must own the database or its schema, and the tables',
   '53300': 'the server has no connection left (max_connections)',
   '55000': 'it accepts no connections at present',
   '55P03': 'others hold it; an instance may be being restored or moved',

@@ -493,7 +493,16 @@ const outages = () => {
     const as = (password: string) =>
       openPostgres({ url: `${server.url}/postgres`.replace('gatehouse@', `guarded:${password}@`) })
     await expect(as('wrong')).rejects.toThrow('the password is not accepted')
-    await expect(as('right')).rejects.toThrow('may not make tables there')
+    await expect(as('right')).rejects.toThrow('this user may not do that there')
+    // One that may read alone opens it, and hears the reason at its first write, not that its transaction is lost.
+    await (await openPostgres({ url: `${server.url}/postgres` })).close()
+    await ask(`${server.url}/postgres`, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO guarded')
+    const reader = await as('right')
+    await expect(reader.write(tx => put(tx, 'mine'))).rejects.toMatchObject({
+      ...unavailable,
+      cause: { errno: '42501' },
+    })
+    await reader.close()
   })
 }
 
