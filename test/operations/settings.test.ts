@@ -7,6 +7,8 @@ import { scheduledBackup } from '#src/operations/scheduled-backup.ts'
 import { openStore } from '#src/storage/open.ts'
 import { startApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
@@ -68,6 +70,22 @@ test('backups at the interval, so many kept', async () => {
   await scheduledBackup(app.context)
   expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
 }, 20_000)
+
+testOnPostgres('a backup at its time reaches the server by the same environment', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const app = await startApp()
+  await app.admin('PUT', '/settings', { backup_interval: '1d' })
+  const { url, drop } = await temporaryPostgres()
+  const database_url = url.replace('gatehouse@', '')
+  process.env.PGUSER = 'gatehouse'
+  try {
+    await scheduledBackup({ ...app.context, config: { ...app.context.config, data_dir, database_url } })
+  } finally {
+    delete process.env.PGUSER
+  }
+  expect(readdirSync(join(data_dir, 'backups'))).toEqual(['gatehouse-20260115T120000Z.db'])
+  await drop()
+})
 
 test('nobody but an administrator of the instance sees or changes them', async () => {
   const app = await startApp()
