@@ -98,6 +98,8 @@ export interface SecondFactor extends Common {
   others: { method: Code<'second-factor.use.'>; url: string }[]
   /** For the browser to ask a passkey with, as JSON. */
   options?: string
+  /** Where a lost passkey is replaced, when nothing here stands in for it. */
+  replace_url?: string
   error?: FormError<Code<'second-factor.error.'>>
 }
 

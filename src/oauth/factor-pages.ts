@@ -48,6 +48,10 @@ export const secondFactorPage = async (
         .filter(name => name !== method)
         .map(name => ({ method: name, url: `/oauth/second-factor?request=${flow.handle}&method=${name}` })),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
+      // No code reaches the level that is asked for, but it opens the page where what was lost is replaced.
+      ...(!methods.includes('recovery') && {
+        replace_url: `/account/security?organization=${flow.organization.slug}`,
+      }),
     },
     again,
   )

@@ -408,6 +408,22 @@ describe('O-35 guesses at a second factor', () => {
 })
 
 describe('a passkey', () => {
+  test('that alone will do and is lost is replaced by whoever has a recovery code', async () => {
+    const { user, codes } = await withPasskey()
+    const { browser, page } = await secondStep(user, { acr_values: 'phr' })
+    expect(page.html).not.toContain('method=recovery')
+    const login = await browser.get(linkWith(page, '/account/security'))
+    const step = await signIn(browser, login, user.username)
+    const form = await browser.get(linkWith(step, 'method=recovery'))
+    const own = await browser.follow(await send(browser, form, { recovery_code: codes[0] ?? '' }))
+    expect([own.status, own.heading]).toEqual([200, 'Security'])
+    await browser.submit(own, {}, '/account/security/remove')
+    const choice = await browser.get(authorizeUrl('web', { acr_values: 'phr' }))
+    const { page: done } = await enrolPasskey(browser, choice)
+    expect(answerOf(await browser.get(linkWith(done, '/oauth/enrol'))).code).toBeString()
+    expect((await secondStep(user)).page.html).not.toContain('/account/security')
+  })
+
   test('is the second factor after a password', async () => {
     const { user, passkey } = await withPasskey()
     const { browser, page } = await secondStep(user)

@@ -333,6 +333,17 @@ export const samples: Sample[] = [
   },
   {
     page: 'second-factor',
+    state: 'passkey-only',
+    data: {
+      ...secondFactor,
+      method: 'passkey',
+      options: JSON.stringify(challenge),
+      others: [],
+      replace_url: '/account/security?organization=northwind',
+    },
+  },
+  {
+    page: 'second-factor',
     state: 'recovery',
     status: 429,
     data: { ...secondFactor, method: 'recovery', others: [], error: { code: 'throttled', seconds: 4 } },
