@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Json } from '#test/support/app.ts'
 import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { until } from '#test/support/until.ts'
 
 setDefaultTimeout(30_000)
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -45,9 +46,6 @@ const logged = (server: Running): Json[] =>
     .split('\n')
     .filter(line => line.includes('"event":"certificate"'))
     .map(line => JSON.parse(line))
-const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await done())) await Bun.sleep(20)
-}
 
 const serve = () =>
   serveExecutable({

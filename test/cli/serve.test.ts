@@ -1,6 +1,5 @@
 /** decisions.md section 7, row by row, at the executable. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { generateKeyPairSync } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -13,13 +12,16 @@ import {
 } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { selfSigned } from '#src/dev/self-signed.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { tokenOf } from '#test/support/admin-calls.ts'
 import type { Json } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { gatehouse, type Running, SECRET, serveExecutable, stop } from '#test/support/executable.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
-import { remote, tokenOf } from '#test/support/remote.ts'
+import { remote } from '#test/support/remote.ts'
 import { openSocket } from '#test/support/socket.ts'
+import { until } from '#test/support/until.ts'
 
 // Each starts a process, and others may be busy beside it.
 setDefaultTimeout(30_000)
@@ -47,12 +49,8 @@ const lines = (server: Running): Json[] =>
     .map(line => JSON.parse(line))
 /** Waits for what the server is about to print. */
 const printed = async (server: Running, text: string): Promise<string> => {
-  while (!server.output().includes(text)) await Bun.sleep(5)
+  await until(() => server.output().includes(text))
   return server.output()
-}
-const stop = async (server: Running): Promise<number> => {
-  server.signal('SIGTERM')
-  return server.exited
 }
 
 /** What the start says, without what the log says of the settings. */
@@ -284,11 +282,11 @@ describe('cookies', () => {
 })
 
 test('TLS with a certificate and key of our own', async () => {
-  const { certificate, key } = await selfSigned()
+  const { cert, key } = await selfSigned('localhost')
   await using server = await serveExecutable({
     GATEHOUSE_URL: 'https://localhost',
     GATEHOUSE_HOST: '127.0.0.1',
-    GATEHOUSE_TLS_CERT: file('cert.pem', certificate),
+    GATEHOUSE_TLS_CERT: file('cert.pem', cert),
     GATEHOUSE_TLS_KEY: file('key.pem', key),
   })
   const app = remote(server, { scheme: 'https' })
@@ -299,17 +297,6 @@ test('TLS with a certificate and key of our own', async () => {
   const answer = await gatehouse(['healthcheck', '--url', `https://127.0.0.1:${server.port}`])
   expect(answer.code).toBe(0)
 })
-
-const selfSigned = async () => {
-  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    .privateKey.export({ format: 'pem', type: 'pkcs8' })
-    .toString()
-  const path = file('key.pem', key)
-  const certificate = await Bun.$`openssl req -x509 -key ${path} -subj /CN=localhost -days 3650`
-    .quiet()
-    .text()
-  return { certificate, key }
-}
 
 describe('X-Forwarded-For', () => {
   const seenAs = async (env: Record<string, string>) => {

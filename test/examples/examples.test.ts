@@ -6,7 +6,8 @@ import { createVerifier } from '#src/resource-server/index.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import type { Json } from '#test/support/app.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
-import { EXECUTABLE, gatehouse, startDev } from '#test/support/development.ts'
+import { startDev } from '#test/support/development.ts'
+import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
 
 const here = import.meta.dir
 const tools = mkdtempSync(join(tmpdir(), 'gatehouse-tools-'))

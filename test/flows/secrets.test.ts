@@ -6,6 +6,7 @@ import { openBrowser } from '#test/support/browser.ts'
 import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
 import { REDIRECT, VERIFIER } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
+import { until } from '#test/support/until.ts'
 import { type Walk, walkEveryFlow } from '#test/support/walk.ts'
 
 // Each starts a process, and others may be busy beside it.
@@ -48,7 +49,7 @@ describe('with every flow walked at the executable', () => {
 
     server.signal('SIGTERM')
     expect(await server.exited).toBe(0)
-    while (!server.output().includes('"event":"stopped"')) await Bun.sleep(1)
+    await until(() => server.output().includes('"event":"stopped"'))
     const logged = server
       .output()
       .split('\n')

@@ -12,6 +12,7 @@ import {
   signInWith,
 } from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, codeRow, logInTo, signIn, VERIFIER } from '#test/support/people.ts'
+import { claimsOf } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const client = await addClient(app, 'web')
@@ -58,7 +59,7 @@ test('a login with the password alone is of class 1, in the ID token too', async
     }),
   })
   const { id_token } = (await answer.json()) as { id_token: string }
-  const claims = JSON.parse(Buffer.from(id_token.split('.')[1] ?? '', 'base64url').toString())
+  const claims = claimsOf(id_token)
   expect([claims.acr, claims.amr]).toEqual(['1', ['pwd']])
 })
 

@@ -10,15 +10,13 @@ import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 import { redeem } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 
 setDefaultTimeout(30_000)
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
 const traceparent = (sampled: boolean) => `00-${TRACE}-${SPAN}-0${sampled ? 1 : 0}`
 
-const until = async (done: () => boolean): Promise<void> => {
-  while (!done()) await Bun.sleep(10)
-}
 const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
 
 test('a login, code and token: each request a span, its work below it, and nothing that names a person', async () => {

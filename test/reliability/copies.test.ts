@@ -19,6 +19,7 @@ import {
   refresh,
   secretOf,
 } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 
 interface Copies extends AsyncDisposable {
   one: TestApp
@@ -40,11 +41,6 @@ const startCopies = async (): Promise<Copies> => {
       await drop()
     },
   }
-}
-
-/** Asks until the answer is as it should be: a copy hears of it a moment later. The test's own timeout is the bound. */
-const until = async (holds: () => Promise<boolean>): Promise<void> => {
-  while (!(await holds())) await Bun.sleep(1)
 }
 
 const kids = async (app: TestApp): Promise<string[]> =>

@@ -4,10 +4,12 @@ import { afterAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
-import { remote, tokenOf } from '#test/support/remote.ts'
+import { tokenOf } from '#test/support/admin-calls.ts'
+import { gatehouse, type Running, SECRET, serveExecutable, stop } from '#test/support/executable.ts'
+import { remote } from '#test/support/remote.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
 import { bearer, claimsOf } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 import { faultyDisk, figure, LONG, testWithFaults } from './faults.ts'
 
 const folders: string[] = []
@@ -33,17 +35,10 @@ const askToken = async (server: Running) => {
     body: (await answer.json()) as any,
   }
 }
-const until = async (done: () => Promise<boolean>): Promise<void> => {
-  while (!(await done())) await Bun.sleep(10)
-}
 /** How many tokens the audit log says were handed out. */
 const recorded = (data_dir: string): number => {
   using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
   return Number(db.query("SELECT count(*) FROM events WHERE type = 'token.issued'").values()[0]?.[0])
-}
-const stop = async (server: Running): Promise<void> => {
-  server.signal('SIGTERM')
-  expect(await server.exited).toBe(0)
 }
 
 /** A disk that can be filled and emptied again: a small one in memory where we may mount, else one that says so. */
@@ -109,7 +104,7 @@ testWithFaults(
       await until(async () => (await askToken(server)).status === 200)
       const recovered = Math.ceil(performance.now() - freed)
       expect(await status('/readyz')).toBe(200)
-      await stop(server)
+      expect(await stop(server)).toBe(0)
       expect(await gatehouse(['check'], { GATEHOUSE_DATA_DIR: dir })).toMatchObject({ code: 0 })
       figure(
         'R-04',
@@ -153,7 +148,7 @@ testWithFaults(
       disk.set('none')
       await until(async () => (await ask()) === 200)
     }
-    await stop(server)
+    expect(await stop(server)).toBe(0)
     expect(recorded(dir)).toBeGreaterThanOrEqual(issued)
     expect(await gatehouse(['check'], { GATEHOUSE_DATA_DIR: dir })).toMatchObject({ code: 0 })
     figure('R-05', `${rounds} faults, ${issued} tokens handed out, ${recorded(dir)} recorded`)
@@ -203,7 +198,7 @@ testWithFaults(
         'R-18',
         `syncs of ${ms} ms: ${Math.round(writes.length / seconds)} writes a second, p99 ${p(writes, 0.99)} ms, longest ${p(writes, 1 - 1e-9)} ms; key set p99 ${p(reads, 0.99)} ms`,
       )
-      await stop(server)
+      expect(await stop(server)).toBe(0)
     }
   },
   120_000,

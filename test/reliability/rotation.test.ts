@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { createVerifier } from '#src/resource-server/index.ts'
 import { startGatehouse } from '#src/testing/process.ts'
-import { EXECUTABLE } from '#test/support/development.ts'
+import { EXECUTABLE } from '#test/support/executable.ts'
+import { headerOf } from '#test/support/tokens.ts'
 
 const MINUTE = 60_000
 const HOURS = 4
@@ -41,7 +42,7 @@ test('R-11 keys rotate under traffic, and no verifier that caches the key set fo
     if (minute % 40 === 23) await server.keys.publish('ES256')
     const tokens = await Promise.all(Array.from({ length: PER_MINUTE }, () => server.mint({ user: 'alice' })))
     for (const { token } of tokens) {
-      kids.add(JSON.parse(atob(token.split('.')[0] ?? '')).kid)
+      kids.add(headerOf(token).kid)
       alive.push({ token, until: time + 59 * MINUTE })
     }
     const sample = [

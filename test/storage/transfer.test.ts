@@ -14,7 +14,6 @@ import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
 import { openPostgres } from '#src/storage/postgres.ts'
 import { openSqlite } from '#src/storage/sqlite.ts'
 import { toFile, toPostgres } from '#src/storage/transfer.ts'
-import { listKeys } from '#src/tokens/key-store.ts'
 import { fill } from '#test/bench/fill.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -75,7 +74,7 @@ const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
 /** An instance that has both its keys: the RSA key is made beside its first requests. */
 const settled = async (): Promise<TestApp> => {
   const app = await startApp()
-  while ((await app.context.store.read(listKeys)).length < 2) await Bun.sleep(1)
+  await app.context.ports.keys.published()
   return app
 }
 

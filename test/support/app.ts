@@ -5,6 +5,7 @@ import type { Context } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
+import { adminCall } from './admin-calls.ts'
 import { freshStore } from './store.ts'
 
 export const BASE = 'http://localhost:8080'
@@ -116,19 +117,8 @@ export const startApp = async (
     }
     return adminToken
   }
-  const admin: TestApp['admin'] = async (method, path, body, token) => {
-    token ??= await currentAdminToken()
-    const answer = await call(`/api/v1/admin${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await answer.text()
-    return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
-  }
+  const admin: TestApp['admin'] = async (method, path, body, token) =>
+    adminCall(call, token ?? (await currentAdminToken()), method, path, body)
 
   const events: TestApp['events'] = async () => {
     const rows = await store.read(async q => q.select().from(q.tables.events).orderBy(q.tables.events.seq))

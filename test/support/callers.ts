@@ -16,7 +16,7 @@ export const callerOf = async (app: TestApp, organization_id: string, scopes: st
 }
 
 /** What a POST to the admin API made. */
-export const create = async (app: TestApp, path: string, body: Json): Promise<Json> => {
+export const create = async (app: Pick<TestApp, 'admin'>, path: string, body: Json): Promise<Json> => {
   const answer = await app.admin('POST', path, body)
   if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
   return answer.body

@@ -1,10 +1,5 @@
-import { join } from 'node:path'
 import type { Json } from './app.ts'
-import { gatehouse } from './executable.ts'
-
-export { gatehouse }
-
-export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
+import { EXECUTABLE } from './executable.ts'
 
 export interface Development extends AsyncDisposable {
   /** What it said when it was ready; nothing on a terminal. */

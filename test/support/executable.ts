@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { adminCall, tokenOf } from './admin-calls.ts'
 import type { Json } from './app.ts'
 
-const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
+export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
 export const SECRET = 'the-admin-secret-of-the-executable-under-test'
 
 /** A name without a program that can run: the suite builds it first. */
@@ -85,6 +86,7 @@ export const serveExecutable = async (
     ready.reject(new Error(`no ready line:\n${output}`)),
   )
   const { url, port } = await ready.promise
+  const call = (path: string, init?: RequestInit) => fetch(url + path, init)
   let token: string | undefined
 
   return {
@@ -96,17 +98,8 @@ export const serveExecutable = async (
     exited: child.exited,
     signal: name => child.kill(name),
     admin: async (method, path, body) => {
-      token ??= await adminToken(url)
-      const answer = await fetch(`${url}/api/v1/admin${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      })
-      const text = await answer.text()
-      return { status: answer.status, body: text ? JSON.parse(text) : undefined }
+      token ??= await tokenOf(call, SECRET)
+      return adminCall(call, token, method, path, body)
     },
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL')
@@ -116,23 +109,13 @@ export const serveExecutable = async (
   }
 }
 
-export const stop = async (server: Running): Promise<void> => {
+/** Lets it finish; gives the exit code. */
+export const stop = (server: Running): Promise<number> => {
   server.signal('SIGTERM')
-  await server.exited
+  return server.exited
 }
+
 export const addRole = (server: Running, name: string) =>
   server.admin('POST', '/roles', { name, description: '', permissions: [] })
 export const roleNames = async (server: Running): Promise<string[]> =>
   (await server.admin('GET', '/roles')).body.data.map((role: { name: string }) => role.name)
-
-const adminToken = async (url: string): Promise<string> => {
-  const answer = await fetch(`${url}/oauth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: 'gatehouse-admin',
-      client_secret: SECRET,
-    }),
-  })
-  return ((await answer.json()) as { access_token: string }).access_token
-}

@@ -1,6 +1,7 @@
 import { hashSecret } from '#src/lib/secrets.ts'
 import type { Json, TestApp } from './app.ts'
 import { answerOf, type Browser, type Page } from './browser.ts'
+import { create } from './callers.ts'
 
 export const PASSWORD = 'Correct-horse-7'
 export const REDIRECT = 'https://app.example/callback'
@@ -10,14 +11,8 @@ export const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 
 type App = Pick<TestApp, 'admin'>
 
-const created = async (app: App, path: string, body: Json): Promise<Json> => {
-  const answer = await app.admin('POST', path, body)
-  if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
-  return answer.body
-}
-
 export const addUser = (app: App, username: string, more: Json = {}): Promise<Json> =>
-  created(app, '/users', {
+  create(app, '/users', {
     username,
     email: `${username}@example.com`,
     first_name: username[0]?.toUpperCase() + username.slice(1),
@@ -28,7 +23,7 @@ export const addUser = (app: App, username: string, more: Json = {}): Promise<Js
 
 /** A client of the code flow; it asks for no consent unless told to. */
 export const addClient = (app: App, client_id: string, more: Json = {}): Promise<Json> =>
-  created(app, '/clients', {
+  create(app, '/clients', {
     client_id,
     name: `The ${client_id}`,
     type: 'confidential',
@@ -40,7 +35,7 @@ export const addClient = (app: App, client_id: string, more: Json = {}): Promise
   })
 
 export const addOrganization = (app: App, slug: string, more: Json = {}): Promise<Json> =>
-  created(app, '/organizations', { name: slug, slug, ...more })
+  create(app, '/organizations', { name: slug, slug, ...more })
 
 /** The address of a link by which the user gets in, as an administrator has it made. */
 export const signInLink = async (app: App, user: { id: string }): Promise<string> => {

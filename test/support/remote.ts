@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
-import type { Json, TestApp } from './app.ts'
+import { adminCall, tokenOf } from './admin-calls.ts'
+import type { TestApp } from './app.ts'
 import { type Running, SECRET } from './executable.ts'
 
 /** A running executable as browsers and helpers of the suite know an app: at its socket, whatever its public address is. */
@@ -16,23 +17,7 @@ export const remote = (
   let token = ''
   const admin: TestApp['admin'] = async (method, path, body) => {
     token ||= await tokenOf(call, secret)
-    const answer = await call(`/api/v1/admin${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    const text = await answer.text()
-    return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
+    return adminCall(call, token, method, path, body)
   }
   return { call, admin, context: { config: { url: server.url } } as Context }
-}
-
-/** The first admin client's token; empty when the secret is refused. */
-export const tokenOf = async (call: TestApp['call'], client_secret: string): Promise<string> => {
-  const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret }
-  const answer = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })
-  return ((await answer.json()) as Json).access_token ?? ''
 }

@@ -131,5 +131,8 @@ export const grantTokens = async (
   return tokens
 }
 
-export const claimsOf = (token: string): Json =>
-  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+const part = (token: string, n: number): Json =>
+  JSON.parse(Buffer.from(token.split('.')[n] ?? '', 'base64url').toString())
+
+export const headerOf = (token: string): Json => part(token, 0)
+export const claimsOf = (token: string): Json => part(token, 1)

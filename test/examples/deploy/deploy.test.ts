@@ -9,6 +9,7 @@ import { settings } from '#src/config.ts'
 import type { Json } from '#test/support/app.ts'
 import { startApp } from '#test/support/app.ts'
 import { serveExecutable } from '#test/support/executable.ts'
+import { until } from '#test/support/until.ts'
 
 const text = (name: string): string => readFileSync(join(import.meta.dir, name), 'utf8')
 const examples = readdirSync(import.meta.dir).filter(name => !name.endsWith('.ts'))
@@ -71,7 +72,7 @@ test('the service manager hears that the server is ready', async () => {
     NOTIFY_SOCKET: '/run/notify',
   })
   // The shell makes the file before it writes the line.
-  while (!statSync(said, { throwIfNoEntry: false })?.size) await Bun.sleep(5)
+  await until(() => Boolean(statSync(said, { throwIfNoEntry: false })?.size))
   expect(readFileSync(said, 'utf8')).toBe(`/run/notify --ready --pid=${server.pid}\n`)
   await server[Symbol.asyncDispose]()
   rmSync(folder, { recursive: true })

@@ -1,0 +1,28 @@
+import type { Json, TestApp } from './app.ts'
+
+type Call = (path: string, init?: RequestInit) => Promise<Response>
+
+/** Calls the admin API with a JSON body, or with a text as it is. */
+export const adminCall = async (
+  call: Call,
+  token: string,
+  ...[method, path, body]: Parameters<TestApp['admin']>
+): ReturnType<TestApp['admin']> => {
+  const answer = await call(`/api/v1/admin${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
+}
+
+/** The first admin client's token; empty when the secret is refused. */
+export const tokenOf = async (call: Call, client_secret: string): Promise<string> => {
+  const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret }
+  const answer = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })
+  return ((await answer.json()) as Json).access_token ?? ''
+}
