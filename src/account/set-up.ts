@@ -17,6 +17,7 @@ import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { type LinkPage, openLink, openLinkForm } from './links.ts'
 import { removeSetUpLinks } from './store.ts'
+import { refusedEmail } from './verification.ts'
 
 const fields = ['username', 'email', 'first_name', 'last_name'] as const
 type Errors = NonNullable<SetUp['errors']>
@@ -82,13 +83,23 @@ export const postSetUp =
       })
     const login_hash = loginHash(context.config, call.request)
     let cookie = ''
-    await createUser(context, CreateUser.parse(input), { actor: nobody, origin: call }, async (tx, user) => {
-      await opened.use(tx)
-      await removeSetUpLinks(tx)
-      await recordLogin(context, tx, user, call)
-      const login = await logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
-      cookie = login.cookie
-    })
+    const by = { actor: nobody, origin: call }
+    try {
+      await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
+        await opened.use(tx)
+        await removeSetUpLinks(tx)
+        await recordLogin(context, tx, user, call)
+        const login = await logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+        cookie = login.cookie
+      })
+    } catch (error) {
+      const code = refusedEmail(error)
+      if (!code) throw error
+      // The same form sent twice at once: its name is taken because the first of them is done.
+      await context.store.read(opened.check)
+      const rules = passwordRules(password_policy)
+      return page(context, call, opened, { values: input, errors: { email: code }, rules })
+    }
     return withCookies(seeOther('/account'), [cookie])
   }
 

@@ -38,7 +38,7 @@ export interface Person {
 
 export interface PasswordRule {
   rule: Code<'rule.'>
-  /** For `min_length`: characters. */
+  /** For `min_length`: characters; for `too_long`: bytes. */
   count?: number
   /** The refused password broke this rule. */
   failed?: boolean

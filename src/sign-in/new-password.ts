@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import {
   checkChosen,
   hashPassword,
+  MAX_PASSWORD_BYTES,
   type PasswordPolicy,
   verifyPassword,
 } from '#src/directory/users/password.ts'
@@ -17,14 +18,19 @@ import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
+/** What hardly anybody breaks: named once it is broken. */
+const unsaid = [{ rule: 'too_long', count: MAX_PASSWORD_BYTES }, { rule: 'control' }] as const
+
 /** What a page says that a new password needs, with what the refused one broke. */
 export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] = []): PasswordRule[] => {
+  const isBroken = ({ rule }: Pick<PasswordRule, 'rule'>) => broken.some(({ code }) => code === rule)
   const rules: PasswordRule[] = [
     { rule: 'min_length', count: policy.min_length },
     ...switches.filter(rule => policy[rule]).map(rule => ({ rule })),
     ...(policy.refuse_common ? [{ rule: 'not_common' as const }] : []),
+    ...unsaid.filter(isBroken),
   ]
-  return rules.map(rule => ({ ...rule, failed: broken.some(({ code }) => code === rule.rule) }))
+  return rules.map(rule => ({ ...rule, failed: isBroken(rule) }))
 }
 
 /** The same form once more: what its page shows, and how it is answered. */

@@ -136,6 +136,7 @@ describe('the set-up link', () => {
     ['first_name', '', 'Fill this in'],
     ['last_name', 'x'.repeat(300), 'too long'],
     ['password', 'Password1!', 'breaks a rule'],
+    ['password', `${NEW}\u001b`, 'No control characters <span class="unseen">(not met)'],
     ['password_repeat', 'x', 'not the same'],
   ])('%s %j is refused, and the form can be sent again', async (name, value, text) => {
     const { browser, page } = await open()
@@ -195,6 +196,34 @@ describe('the set-up link', () => {
     hash.mockRestore()
     const { body } = await anew.admin('GET', '/users')
     expect(body.data).toHaveLength(1)
+  })
+
+  test('says that a password is too long, and which other rules it breaks', async () => {
+    const { browser, page } = await open()
+    const password = 'x'.repeat(1025)
+    const { html } = await browser.submit(page, { ...first, password, password_repeat: password })
+    for (const rule of ['At most 1024 bytes', 'A number'])
+      expect(html).toContain(`${rule} <span class="unseen">(not met)`)
+  })
+
+  test('names the domains that are allowed as the reason, and can be sent again', async () => {
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
+    const settings = { allowed_domains: ['northwind.example'] }
+    expect((await anew.admin('PUT', '/organizations/org_default', { settings })).status).toBe(200)
+    const refused = await browser.submit(page, first)
+    expect([refused.status, refused.heading]).toEqual([400, 'Create the first administrator'])
+    expect(refused.html).toContain('Use an address of your organization')
+    const again = await browser.submit(refused, { ...first, email: 'root@northwind.example' })
+    expect(again.location).toBe('/account')
+  })
+
+  test('the same form twice at once makes one administrator, and the other answer says so', async () => {
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
+    const answers = await Promise.all([browser.submit(page, first), browser.submit(page, first)])
+    expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
+    expect(answers.find(({ location }) => location !== '/account')).toMatchObject(done)
   })
 
   test('fifty uses at once make one administrator', async () => {

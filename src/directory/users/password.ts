@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { Context } from '#src/context.ts'
 import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
 import { gauge } from '#src/lib/metrics.ts'
+import { isPlain } from '#src/lib/text.ts'
 import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { lowerHashThreads } from './hash-threads.ts'
@@ -34,7 +35,6 @@ const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 
 /** The rules that a new password breaks, one detail each; none: it may be used. */
 export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password)
-  if (tooLong(text)) return [LENGTH]
   const rules: [broken: boolean, code: string, message: string][] = [
     [
       [...text].length < Math.max(policy.min_length, 1),
@@ -58,7 +58,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
       'At least one character that is neither letter nor digit is needed.',
     ],
   ]
-  return rules.flatMap(([broken, code, message]) => (broken ? [detail(code, message)] : []))
+  const broken = rules.flatMap(([isBroken, code, message]) => (isBroken ? [detail(code, message)] : []))
+  return tooLong(text) ? [...broken, LENGTH] : broken
 }
 
 /**
@@ -73,6 +74,7 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
   return [
     ...checkPolicy(policy, password),
     ...(common ? [detail('not_common', 'This password is among those that everybody tries first.')] : []),
+    ...(isPlain(password) ? [] : [detail('control', 'Control characters are not allowed.')]),
   ]
 }
 
