@@ -199,7 +199,7 @@ describe('the set-up link', () => {
   })
 
   test('says that a password is too long, and which other rules it breaks', async () => {
-    const { browser, page } = await open()
+    const { browser, page } = await open(await startApp())
     const password = 'x'.repeat(1025)
     const { html } = await browser.submit(page, { ...first, password, password_repeat: password })
     for (const rule of ['At most 1024 bytes', 'A number'])
