@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
 import { loadConfig } from '#src/config.ts'
@@ -65,7 +66,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   // What only the start needed is given back, once nobody waits for a first answer.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
-  tellServiceManager()
+  tellServiceManager(log)
 
   await stopSignal()
   stopHousekeeping()
@@ -82,12 +83,20 @@ export const serve = async (options: { config?: string }): Promise<void> => {
  * Under systemd with Type=notify: what waits for this service goes on.
  * https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
-const tellServiceManager = (): void => {
+const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
   if (!process.env.NOTIFY_SOCKET) return
-  const told = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
-    stdio: ['ignore', 'ignore', 'ignore'],
-  })
-  told.unref()
+  try {
+    const told = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    told.unref()
+  } catch {
+    // Podman hands its socket to containers, which have no such program.
+    log.warn(
+      { event: 'service_manager' },
+      'NOTIFY_SOCKET is set, but there is no systemd-notify here: nobody is told that the server is ready',
+    )
+  }
 }
 
 /** One JSON line for programs; a short block for a person at a terminal. The link is for the operator alone, so no log has it. */

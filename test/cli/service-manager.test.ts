@@ -1,0 +1,17 @@
+/** A service manager that waits for word of the server, and a machine without the program that would send it. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serveExecutable } from '#test/support/executable.ts'
+import { until } from '#test/support/until.ts'
+
+test('where the service manager cannot be told, the log says so, and the server serves', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await using server = await serveExecutable({ PATH: folder, NOTIFY_SOCKET: '/run/notify' })
+  await until(() => server.output().includes('systemd-notify'))
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+  rmSync(folder, { recursive: true })
+})
