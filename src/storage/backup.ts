@@ -5,12 +5,13 @@ import {
   createWriteStream,
   existsSync,
   openSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { requireNoLog, sync } from './data-dir.ts'
 import { isBusy, StorageError } from './errors.ts'
@@ -28,6 +29,26 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+}
+
+/** The name under which this process makes `target`: two that make the same do not meet in one file. */
+const partialOf = (target: string): string => `${target}.partial-${process.pid}`
+
+/** Removes what processes have left that died while they made `target`. */
+const removeRemains = (target: string): void => {
+  const folder = dirname(target)
+  for (const name of readdirSync(folder)) {
+    const pid = name.startsWith(`${basename(target)}.partial-`) && /\.partial-(\d+)/.exec(name)?.[1]
+    if (pid && (Number(pid) === process.pid || !isAlive(Number(pid)))) remove(join(folder, name))
+  }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 /** Where nothing can be removed, nothing was made: what went wrong before has been said, or is thrown on. */
@@ -70,13 +91,14 @@ export const verify = (path: string): Copied => {
 export const makeFile = async (target: string, fill: (partial: string) => Promise<void>): Promise<Copied> => {
   if (existsSync(target)) throw new StorageError(`${target} exists: choose another name.`, 1)
   requireNoLog(target)
-  const partial = `${target}.partial`
+  const partial = partialOf(target)
   try {
-    remove(partial)
+    removeRemains(target)
     closeSync(openSync(partial, 'wx', 0o600))
     await fill(partial)
     const copied = verify(partial)
     sync(partial)
+    if (existsSync(target)) throw new StorageError(`${target} was made by another process meanwhile.`, 1)
     renameSync(partial, target)
     sync(dirname(target))
     return copied

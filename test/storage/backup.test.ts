@@ -1,8 +1,18 @@
 import { expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { backUp, restore, verify } from '#src/storage/backup.ts'
+import { backUp, makeFile, restore, verify } from '#src/storage/backup.ts'
 import { openStore } from '#src/storage/open.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 
@@ -47,4 +57,26 @@ test('the log of a database that was moved away gets into no other one', async (
     rmSync(path)
     rmSync(log, { force: true })
   }
+})
+
+test('two that make one file do not meet in it; what a process has left that died goes', async () => {
+  const source = await temporaryDatabase()
+  const target = join(folder, 'twice.db')
+  const [living, dead] = [Bun.spawn(['sleep', '60']), Bun.spawn(['true'])]
+  await dead.exited
+  const [kept, left] = [`${target}.partial-${living.pid}`, `${target}.partial-${dead.pid}`]
+  for (const name of [kept, left, `${left}-journal`]) writeFileSync(name, '')
+  await backUp(source, target)
+  expect([kept, left, `${left}-journal`].map(existsSync)).toEqual([true, false, false])
+  living.kill()
+  rmSync(target)
+  const late = makeFile(target, async partial => {
+    copyFileSync(source, partial)
+    writeFileSync(target, 'of the other')
+  })
+  await expect(late).rejects.toMatchObject({ message: `${target} was made by another process meanwhile.` })
+  expect(readFileSync(target, 'utf8')).toBe('of the other')
+  expect(readdirSync(folder).filter(name => name.startsWith('twice.db.partial'))).toEqual([
+    `twice.db.partial-${living.pid}`,
+  ])
 })
