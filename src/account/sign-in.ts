@@ -78,7 +78,11 @@ export const postSignIn =
       ask_current: false,
       origin: call,
     })
-    if (again) return page(context, call, opened, holder, again)
+    if (again) {
+      // The same form sent twice at once: the second finds that its password is the one there is.
+      await context.store.read(opened.check)
+      return page(context, call, opened, holder, again)
+    }
     const visitor = visitorOf(context, call)
     const flow = await flowOf(context, accountRequest(organization.id))
     const { stored } = await storeFlow(context, visitor, flow)
