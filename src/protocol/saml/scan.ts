@@ -58,7 +58,8 @@ export const scan = (document: string): string => {
     if (next < 0) break
     if (isOutside && nodes > 0) throw bad('markup after the root element')
     if (xml[at + 1] === '/') {
-      if (take(endTag)?.[1] !== open.pop()?.name) throw bad('an end tag that ends nothing')
+      const ended = take(endTag)?.[1]
+      if (ended === undefined || ended !== open.pop()?.name) throw bad('an end tag that ends nothing')
       continue
     }
     const name = take(startTag)?.[1]
