@@ -3,6 +3,7 @@ import { eventTypes } from '#src/audit/types.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { searchText } from '#src/storage/search.ts'
+import { random } from '#test/support/random.ts'
 
 /**
  * Fills a migrated database, with no server on it, with so many users and events:
@@ -46,14 +47,6 @@ const YEAR = 365 * 86_400_000
 export const HUGE: OrganizationId = 'org_huge'
 export const MIDDLE: OrganizationId = 'org_middle'
 export const small = (i: number): OrganizationId => `org_small${i}`
-
-/** A generator with a seed (mulberry32): the same database each time. */
-const random = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-  return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-}
 
 /** Indexes and triggers, taken away and put back. */
 const bare = (db: Database, body: () => void): void => {
