@@ -107,7 +107,7 @@ export const postMails = (context: Context): Promise<number> =>
   emptyOutbox(context, mail => deliver(context, mail))
 
 /** Sends mail as soon as it is in the outbox, and what failed when its time has come. Never two rounds at once. */
-export const startPost = (context: Context, everyMs = 30 * SECOND): (() => void) => {
+export const startPost = (context: Context): (() => void) => {
   if (!context.mail) return () => {}
   let state: 'idle' | 'running' | 'again' | 'stopped' = 'idle'
   const round = async (): Promise<void> => {
@@ -129,7 +129,7 @@ export const startPost = (context: Context, everyMs = 30 * SECOND): (() => void)
   context.store.onChange(topics => {
     if (!topics || topics.has('mails')) setTimeout(round)
   })
-  const timer = setInterval(round, everyMs)
+  const timer = setInterval(round, 30 * SECOND)
   timer.unref()
   void round()
   return () => {

@@ -15,6 +15,12 @@ export interface Actor {
 
 export const nobody: Actor = { id: null, email: null }
 
+/** What the server does by itself, or for whoever runs its commands: by nobody of the directory, and from nowhere. */
+export const theMachine: { actor: Actor; origin: Origin } = {
+  actor: nobody,
+  origin: { ip_address: '', user_agent: '' },
+}
+
 export interface NewEvent {
   type: EventType
   actor: Actor

@@ -155,7 +155,7 @@ export const overview = (started: Started, ms: number): string => {
 }
 
 /** Works as it is printed: a token by client credentials, or the discovery document where no client has a secret. */
-export const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
+const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`
   const client = seed.entries.clients.find(({ value }) => value.client_id === client_id)?.value
   return client_secret && client?.grant_types.includes('client_credentials')

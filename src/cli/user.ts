@@ -1,8 +1,7 @@
 import { pino } from 'pino'
-import { nobody } from '#src/audit/record.ts'
+import { theMachine } from '#src/audit/record.ts'
 import { loadConfig } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
-import { theServer } from '#src/directory/access.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { urlOfFirstStart } from '#src/operations/first-start.ts'
@@ -15,7 +14,7 @@ export interface UserOptions {
 }
 
 /** Whoever may run commands on this machine is nobody of the directory. */
-export const operator = { actor: nobody, origin: theServer.origin }
+export const operator = theMachine
 
 /** Runs `action` on the instance, beside a running server too. */
 export const withInstance = async (

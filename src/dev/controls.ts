@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { postMails } from '#src/account/post.ts'
-import { nobody } from '#src/audit/record.ts'
+import { theMachine } from '#src/audit/record.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
-import { theServer } from '#src/directory/access.ts'
 import { integer, line, oneOf } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factor-store.ts'
@@ -111,8 +110,6 @@ const userOf = async (state: DevState, { user: name, organization }: z.output<ty
   return user
 }
 
-const noOne = { actor: nobody, origin: theServer.origin }
-
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
 /** Part of a seed, worked off at once; a file's words for what is wrong. */
@@ -156,7 +153,7 @@ export const controls: Record<string, Control> = {
   },
   'DELETE /dev/users': async (state, call) => {
     const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
-    await deleteUser(state.context, user.id, noOne)
+    await deleteUser(state.context, user.id, theMachine)
     return empty(204)
   },
 
@@ -170,7 +167,7 @@ export const controls: Record<string, Control> = {
       name: 'Development',
       secret: sealSecret(context, user.id, secret),
     } as const
-    await context.store.write(tx => addFactor(context, tx, user, factor, noOne))
+    await context.store.write(tx => addFactor(context, tx, user, factor, theMachine))
     return json({ secret }, 201)
   },
   'GET /dev/mfa': async (state, call) => {

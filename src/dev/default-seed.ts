@@ -2,7 +2,7 @@ import type { SeedInput } from '#src/operations/seed/schema.ts'
 
 /** Of alice and admin, and of the confidential client: everybody knows them, so they exist in development alone. */
 export const DEV_PASSWORD = 'Gatehouse-dev-1'
-export const DEV_SECRET = 'dev-secret'
+const DEV_SECRET = 'dev-secret'
 export const DEV_ADMIN_SECRET = 'dev-admin-secret'
 
 const HASH =

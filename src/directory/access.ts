@@ -1,4 +1,4 @@
-import { record } from '#src/audit/record.ts'
+import { record, theMachine } from '#src/audit/record.ts'
 import type { EventType, TargetType } from '#src/audit/types.ts'
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf } from '#src/http/tenant.ts'
@@ -67,7 +67,7 @@ export const theServer: By = {
     scopes: [],
     withheld: new Set(),
   },
-  origin: { ip_address: '', user_agent: '' },
+  origin: theMachine.origin,
 }
 
 export const refuse = ([first, ...others]: Detail[]): void => {

@@ -1,8 +1,8 @@
 import { AppError } from '#src/lib/app-error.ts'
 
-export const OAUTH_BODY = 64 * 1024
+const OAUTH_BODY = 64 * 1024
 export const SAML_BODY = 256 * 1024
-export const ADMIN_BODY = 1024 * 1024
+const ADMIN_BODY = 1024 * 1024
 
 const tooLarge = (limit: number): AppError =>
   new AppError('payload_too_large', `The request body is larger than the ${limit / 1024} KiB allowed here.`)
@@ -52,8 +52,8 @@ export const readForm = (request: Request, limit: number = OAUTH_BODY): Promise<
   readText(request, limit, 'application/x-www-form-urlencoded')
 
 /** A JSON body of the admin API: 413, 415, 400 `invalid_request`. */
-export const readJson = async (request: Request, limit: number = ADMIN_BODY): Promise<unknown> => {
-  const text = await readText(request, limit, 'application/json')
+export const readJson = async (request: Request): Promise<unknown> => {
+  const text = await readText(request, ADMIN_BODY, 'application/json')
   try {
     return JSON.parse(text)
   } catch {

@@ -20,7 +20,7 @@ function verbs<R extends string, V extends string>(resource: R, ...names: V[]): 
 
 const known: ReadonlySet<string> = new Set(permissions)
 
-export const isPermission = (text: string): text is Permission => known.has(text)
+const isPermission = (text: string): text is Permission => known.has(text)
 
 /**
  * The permissions that a role's list or a token's scopes stand for. `*` (only the built-in role `admin` holds it)

@@ -149,7 +149,7 @@ export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode)
 const noStore = { 'cache-control': 'no-store', pragma: 'no-cache', 'referrer-policy': 'no-referrer' }
 
 /** 302 to the client with `state` as it was sent and `iss` (https://www.rfc-editor.org/rfc/rfc9207). */
-export const answerClient = (
+const answerClient = (
   context: Context,
   target: { redirect_uri: string; state?: string | undefined },
   parameters: Record<string, string>,

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { nobody, record } from '#src/audit/record.ts'
+import { record, theMachine } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
@@ -17,8 +17,6 @@ import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 type Base = Omit<Context, 'ports'>
-
-const server = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
 
 /** The scopes of the first admin client. */
 const allScopes = [...permissions, 'admin']
@@ -139,7 +137,7 @@ const seedClient = async (
   await saveClient(tx, { ...stored, secret_hash, scopes, updated_at: base.clock.now() })
   for (const type of changes)
     await record(base, tx, {
-      ...server,
+      ...theMachine,
       type,
       target_id: stored.client_id,
       target_type: 'client',
@@ -200,7 +198,7 @@ const seedUser = async (base: Base): Promise<void> => {
   if (!user) return
   try {
     // Nothing in here signs or asks who calls.
-    await createUser({ ...base, ports: {} as Ports }, user, server)
+    await createUser({ ...base, ports: {} as Ports }, user, theMachine)
   } catch (error) {
     // A start that was cut short has made the user already.
     if (!(error instanceof AppError) || error.status >= 500) throw error

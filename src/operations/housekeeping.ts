@@ -19,7 +19,7 @@ const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBacku
  * What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two
  * rounds at once, of all copies of the server.
  */
-export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => void) => {
+export const startHousekeeping = (context: Context): (() => void) => {
   let running = false
   const round = async (): Promise<void> => {
     if (running) return
@@ -33,7 +33,7 @@ export const startHousekeeping = (context: Context, everyMs = MINUTE): (() => vo
       .catch(failed('all'))
     running = false
   }
-  const timer = setInterval(round, everyMs)
+  const timer = setInterval(round, MINUTE)
   timer.unref()
   const stopPost = startPost(context)
   return () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { nobody, record } from '#src/audit/record.ts'
+import { record, theMachine } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
@@ -79,12 +79,11 @@ export const changeMasterKey = async (
     if (!bytes) throw wrongKey()
     await save(tx, seal(to, bytes), base.clock.now())
     await record(base, tx, {
+      ...theMachine,
       type: 'admin.settings_changed',
-      actor: nobody,
       target_id: 'master_key',
       target_type: 'settings',
       organization_id: DEFAULT_ORGANIZATION,
-      origin: { ip_address: '', user_agent: '' },
       metadata: { action: 'changed' },
     })
   })

@@ -49,14 +49,3 @@ export const listLogins = (
   q: Queries,
   browser_hash: SecretHash,
 ): Promise<Login[]> => findLogins(q, browser_hash, context.clock.now())
-
-/** One login of this browser; another browser's is nobody's. */
-export const findLogin = async (
-  context: Pick<Context, 'clock'>,
-  q: Queries,
-  browser_hash: SecretHash,
-  login_id: string,
-): Promise<Login | undefined> => {
-  const logins = await listLogins(context, q, browser_hash)
-  return logins.find(({ id }) => id === login_id)
-}

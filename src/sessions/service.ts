@@ -1,4 +1,4 @@
-import { type Actor, nobody, record } from '#src/audit/record.ts'
+import { type Actor, record, theMachine } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Origin } from '#src/lib/origin.ts'
@@ -121,12 +121,11 @@ export const expireDueSessions = async (
   const expired = await expireSessions(tx, now, limit)
   for (const session of expired)
     await record(context, tx, {
+      ...theMachine,
       type: 'session.expired',
-      actor: nobody,
       target_id: session.id,
       target_type: 'session',
       organization_id: session.organization_id,
-      origin: { ip_address: '', user_agent: '' },
       metadata: { user_id: session.user_id, client_id: session.client_id },
       subject_id: session.user_id,
     })

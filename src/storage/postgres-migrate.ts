@@ -3,7 +3,7 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { StorageError } from './errors.ts'
 import { hashOf, type Migrations } from './migrate.ts'
 
-export const postgresMigrations: Migrations = embed('migrations/postgres', ['.sql'])
+const postgresMigrations: Migrations = embed('migrations/postgres', ['.sql'])
 
 /** Of the advisory lock that one copy holds while it migrates. */
 const LOCK = 0x47617465

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import type { Context, SigningAlg } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { insertKey, listKeys } from './key-store.ts'
-import { keyRow, recordChange, rotateKey, theMachine } from './rotation.ts'
+import { keyRow, recordChange, rotateKey } from './rotation.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
@@ -43,9 +43,7 @@ export const importKey = async (base: Base, pem: string, wanted?: string): Promi
   if (!known.some(key => key.alg === row.alg)) await base.store.write(tx => insertKey(tx, row))
   else if (!(await rotateKey(base, row.alg, row)))
     throw new Error(`a next ${row.alg} key is published and waiting: try again when it signs`)
-  await base.store.write(tx =>
-    recordChange(base, tx, theMachine, { action: 'imported', key_id: row.id, alg: row.alg }),
-  )
+  await base.store.write(tx => recordChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }))
   return row.id
 }
 
@@ -58,6 +56,6 @@ export const exportKey = async (base: Base, key_id: string): Promise<string> => 
     format: 'der',
     type: 'pkcs8',
   })
-  await base.store.write(tx => recordChange(base, tx, theMachine, { action: 'exported', key_id }))
+  await base.store.write(tx => recordChange(base, tx, { action: 'exported', key_id }))
   return key.export({ format: 'pem', type: 'pkcs8' }).toString()
 }

@@ -1,9 +1,8 @@
-import { type Actor, nobody, record } from '#src/audit/record.ts'
+import { record, theMachine } from '#src/audit/record.ts'
 import type { Context, SigningAlg } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import {
   insertKey,
@@ -83,42 +82,34 @@ const latestKeys = async (base: Base): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Who works on the keys by hand, for the audit log. */
-export interface By {
-  actor: Actor
-  origin: Origin
-}
-
-export const theMachine: By = { actor: nobody, origin: { ip_address: '', user_agent: '' } }
-
-export const recordChange = (context: Base, tx: Transaction, by: By, metadata: Record<string, unknown>) =>
+/** Records what was done with the keys, at the command line or by the controls of development. */
+export const recordChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
   record(context, tx, {
+    ...theMachine,
     type: 'admin.settings_changed',
-    actor: by.actor,
     target_id: 'signing_keys',
     target_type: 'settings',
     organization_id: DEFAULT_ORGANIZATION,
-    origin: by.origin,
     metadata,
   })
 
 /** Publishes a next key of each algorithm in use; it begins to sign a quarter of an hour later. */
-export const rotateKeys = async (context: Base, by: By = theMachine): Promise<void> => {
+export const rotateKeys = async (context: Base): Promise<void> => {
   for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
-  await context.store.write(tx => recordChange(context, tx, by, { action: 'rotated' }))
+  await context.store.write(tx => recordChange(context, tx, { action: 'rotated' }))
 }
 
 /**
  * A compromised key: gone at once and replaced at once. Tokens that it signed are refused from now on, sessions live.
  * 404 when there is no such key.
  */
-export const revokeKey = async (context: Base, key_id: string, by: By = theMachine): Promise<void> => {
+export const revokeKey = async (context: Base, key_id: string): Promise<void> => {
   const revoked = (await context.store.read(listKeys)).find(({ id }) => id === key_id)
   if (!revoked) throw notFound('The key')
   const replacement = await makeKey(context, revoked.alg)
   await context.store.write(async tx => {
     if (!(await removeKey(tx, revoked.id))) throw notFound('The key')
-    await recordChange(context, tx, by, { action: 'revoked', key_id })
+    await recordChange(context, tx, { action: 'revoked', key_id })
     const now = context.clock.now()
     const isReplaced = (key: KeyRow) => key.retired_at !== null && key.retired_at <= now
     if (isReplaced(revoked)) return

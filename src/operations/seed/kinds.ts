@@ -1,4 +1,4 @@
-import { nobody } from '#src/audit/record.ts'
+import { theMachine } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { theServer as by } from '#src/directory/access.ts'
 import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directory/clients/schema.ts'
@@ -76,8 +76,6 @@ const required = (field: string, message: string): never => {
   throw invalid({ field, code: 'required', message })
 }
 
-const theServer = { actor: nobody, origin: by.origin }
-
 const organizations: Kind<'organizations', Organization> = {
   find: (tx, { id, slug }) => (id ? readOrganization(tx, id) : readOrganizationBySlug(tx, slug)),
   show: (_, row) => organizationAnswer(row),
@@ -104,11 +102,11 @@ const users: Kind<'users', UserRow> = {
   create: ({ context, hashOf }, value, organization_id) => {
     const { id, organization: _, password: __, password_hash: ___, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
-    return createUser(context, created, theServer)
+    return createUser(context, created, theMachine)
   },
   update: ({ context }, row, { password: _, password_hash: __, ...given }) =>
-    updateUser(context, row.id, given, theServer),
-  remove: (context, { id }) => deleteUser(context, id, theServer),
+    updateUser(context, row.id, given, theMachine),
+  remove: (context, { id }) => deleteUser(context, id, theMachine),
 }
 
 const groups: Kind<'groups', GroupWithRoles> = {

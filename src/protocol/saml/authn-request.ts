@@ -18,7 +18,7 @@ export interface AuthnRequest {
 }
 
 /** No NameID format is asked for: a provider that cannot give it would refuse, and its administrator knows better. */
-export const renderAuthnRequest = (request: AuthnRequest): string =>
+const renderAuthnRequest = (request: AuthnRequest): string =>
   `<samlp:AuthnRequest xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"` +
   ` ID="${escapeXml(request.id)}" Version="2.0" IssueInstant="${formatTime(request.issued_at)}"` +
   ` Destination="${escapeXml(request.destination)}" AssertionConsumerServiceURL="${escapeXml(request.acs_url)}"` +
