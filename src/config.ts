@@ -248,6 +248,13 @@ export const loadConfig = (
   return { config, sources, warnings }
 }
 
+/**
+ * The environment without our settings, for a program that is given its own: the driver of PostgreSQL reads names of its own
+ * there, and so does what trusts certificates.
+ */
+export const environmentOfOthers = (): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))
+
 const check = (config: Config): void => {
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError('tls_cert and tls_key: give both or neither.')

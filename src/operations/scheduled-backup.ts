@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { environmentOfOthers } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { parseDuration } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
@@ -13,9 +14,6 @@ const program = import.meta.dir.startsWith('/$bunfs')
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
 /** What a backup that was killed has left, and what SQLite lays beside it. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
-/** What is not ours to read: the driver of PostgreSQL has its own, and certificates that are trusted have theirs. */
-const notSettings = (env: Record<string, string | undefined>): Record<string, string | undefined> =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))
 
 /** `gatehouse-20260131T080000Z.db`: names sort by time. */
 const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
@@ -36,7 +34,7 @@ export const scheduledBackup = async ({ config, store, clock, log }: Context): P
   const file = join(folder, nameAt(now))
   const child = Bun.spawn([...program, 'backup', file], {
     env: {
-      ...notSettings(process.env),
+      ...environmentOfOthers(),
       GATEHOUSE_DATA_DIR: resolve(config.data_dir),
       ...(config.database_url && { GATEHOUSE_DATABASE_URL: config.database_url }),
     },
