@@ -1,10 +1,11 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import type { Context, SigningAlg } from '#src/context.ts'
 import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
-import { type KeyId, newId } from '#src/lib/ids.ts'
+import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } from './key-store.ts'
-import { LONGEST_TOKEN, rotateKey } from './rotation.ts'
+import { keyRow, LONGEST_TOKEN, rotateKey } from './rotation.ts'
+import type { KeyPair } from './signature.ts'
 
 /** What development mode does with keys, step by step; in production rotation does it in its own time (rotation.ts). */
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
@@ -64,46 +65,37 @@ export const retireKey = async (base: Base, kid: string): Promise<void> => {
   await base.store.write(tx => removeKey(tx, id))
 }
 
+const notAKey = () =>
+  invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
+
 const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg => {
   if (typeof alg === 'string' && /^(RS|ES)(256|384|512)$/.test(alg)) return alg as SigningAlg
   const curves: Record<string, SigningAlg> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' }
   const found = kty === 'RSA' ? 'RS256' : curves[String(crv)]
   if (found) return found
-  throw invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
+  throw notAKey()
 }
 
 /** A key that was made elsewhere signs from now on, under its own `kid`: tokens look the same in every run. */
 export const pinKey = async (base: Base, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
   const alg = algOf(jwk)
   const now = base.clock.now()
-  const id = (typeof jwk.kid === 'string' ? jwk.kid : newId('key', now)) as KeyId
-  const key = rowOf(base, { id, alg, jwk, now })
+  const kid = typeof jwk.kid === 'string' ? (jwk.kid as KeyId) : undefined
+  const key = keyRow(base, alg, pairOf(jwk), kid)
   await base.store.write(async tx => {
-    await removeKey(tx, id)
+    await removeKey(tx, key.id)
     await supersede(tx, alg, { now, expires_at: now + LONGEST_TOKEN })
     await insertKey(tx, key)
   })
-  return id
+  return key.id
 }
 
-const rowOf = (
-  { master }: Base,
-  { id, alg, jwk, now }: { id: KeyId; alg: SigningAlg; jwk: JsonWebKey; now: number },
-): KeyRow => {
+const pairOf = (jwk: JsonWebKey): KeyPair => {
   try {
     const privateKey = createPrivateKey({ key: jwk, format: 'jwk' })
-    return {
-      id,
-      alg,
-      public_jwk: createPublicKey(privateKey).export({ format: 'jwk' }) as Record<string, string>,
-      private_key: master.seal(privateKey.export({ format: 'der', type: 'pkcs8' }), id),
-      created_at: now,
-      active_at: now,
-      retired_at: null,
-      expires_at: null,
-    }
+    return { privateKey, publicKey: createPublicKey(privateKey) }
   } catch {
-    throw invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
+    throw notAKey()
   }
 }
 

@@ -2,7 +2,7 @@ import { record, theMachine } from '#src/audit/record.ts'
 import type { Context, SigningAlg } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
-import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type KeyId, newId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import {
   insertKey,
@@ -28,9 +28,9 @@ export const keyRow = (
   { master, clock }: Base,
   alg: SigningAlg,
   { publicKey, privateKey }: KeyPair,
+  id: KeyId = newId('key', clock.now()),
 ): KeyRow => {
   const now = clock.now()
-  const id = newId('key', now)
   return {
     id,
     alg,

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
 import { fakeOpenId } from '#src/dev/fake-openid.ts'
 import { start as startServer } from '#src/testing/start.ts'
+import { adminAt } from '#test/support/admin-calls.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
 
 const ISSUER = 'http://localhost:9/dev/upstream'
@@ -86,26 +87,12 @@ test('a code works once, for its own verifier', async () => {
 test('a development server has one, and is its client', async () => {
   const server = await startServer({ log: pino({ level: 'silent' }) })
   try {
-    const form = {
-      grant_type: 'client_credentials',
-      client_id: server.config.admin_client_id,
-      client_secret: DEV_ADMIN_SECRET,
-    }
-    const token = await fetch(`${server.url}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams(form),
-    })
-    const { access_token } = (await token.json()) as { access_token: string }
-    const made = await fetch(`${server.url}/api/v1/admin/identity-providers`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        type: 'oidc',
-        alias: 'fake',
-        name: 'Fake provider',
-        issuer: `${server.url}/dev/openid`,
-        client_id: 'any',
-      }),
+    const made = await adminAt(server.url, DEV_ADMIN_SECRET)('POST', '/identity-providers', {
+      type: 'oidc',
+      alias: 'fake',
+      name: 'Fake provider',
+      issuer: `${server.url}/dev/openid`,
+      client_id: 'any',
     })
     expect(made.status).toBe(201)
     const away = await fetch(`${server.url}/oauth/social/fake`, { redirect: 'manual' })

@@ -8,6 +8,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import { start } from '#src/testing/start.ts'
+import { adminAt } from '#test/support/admin-calls.ts'
 import { BASE, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
@@ -119,30 +120,13 @@ test('the server of production has none', async () => {
 test('a development server reads its own metadata by its address', async () => {
   const server = await start()
   try {
-    const form = {
-      grant_type: 'client_credentials',
-      client_id: server.config.admin_client_id,
-      client_secret: DEV_ADMIN_SECRET,
-    }
-    const token = await fetch(`${server.url}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams(form),
+    const made = await adminAt(server.url, DEV_ADMIN_SECRET)('POST', '/identity-providers', {
+      type: 'saml',
+      alias: 'fake',
+      name: 'Fake provider',
+      metadata_url: `${server.url}/dev/saml/metadata`,
     })
-    const { access_token } = (await token.json()) as { access_token: string }
-    const made = await fetch(`${server.url}/api/v1/admin/identity-providers`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        type: 'saml',
-        alias: 'fake',
-        name: 'Fake provider',
-        metadata_url: `${server.url}/dev/saml/metadata`,
-      }),
-    })
-    expect([made.status, await made.json()]).toEqual([
-      201,
-      expect.objectContaining({ sso_url: `${server.url}/dev/saml/sso` }),
-    ])
+    expect(made).toMatchObject({ status: 201, body: { sso_url: `${server.url}/dev/saml/sso` } })
     const page = await fetch(`${server.url}/saml/fake/login`)
     expect(await page.text()).toContain('<h1>Fake SAML provider</h1>')
   } finally {

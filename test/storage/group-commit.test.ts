@@ -22,46 +22,13 @@ const commitsIn = (path: string): number => {
   return commits
 }
 
-const outcomes = async (writes: Promise<unknown>[]) =>
-  (await Promise.allSettled(writes)).map(({ status }) => status)
+// What every engine keeps is in contract.test.ts.
 
 test('writes that wait together share one commit', async () => {
   const store = await freshStore()
   await Promise.all(Array.from({ length: 40 }, (_, i) => store.write(tx => put(tx, `n${i}`))))
   expect(commitsIn(store.path)).toBe(1)
   expect(await store.read(names)).toHaveLength(40)
-})
-
-test('an answered write is committed, and readable by all connections', async () => {
-  const store = await freshStore()
-  await store.write(tx => put(tx, 'a'))
-  expect(await store.read(names)).toEqual(['a'])
-  using other = new Database(store.path, { readonly: true })
-  expect(other.query('SELECT name FROM settings').values()).toEqual([['a']])
-})
-
-test('a read sees nothing of a write that has not been committed', async () => {
-  const store = await freshStore()
-  const seen = await store.write(async tx => {
-    await put(tx, 'a')
-    return { inside: await names(tx), outside: await store.read(names) }
-  })
-  expect(seen).toEqual({ inside: ['a'], outside: [] })
-})
-
-test('a body that throws undoes itself alone', async () => {
-  const store = await freshStore()
-  const writes = [
-    store.write(tx => put(tx, 'before')),
-    store.write(async tx => {
-      await put(tx, 'half')
-      throw new RangeError('no')
-    }),
-    store.write(tx => put(tx, 'after')),
-  ]
-  expect(await outcomes(writes)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  await expect(writes[1]).rejects.toThrow(new RangeError('no'))
-  expect(await store.read(names)).toEqual(['after', 'before'])
 })
 
 test('a unique violation is the fault of one statement: its body may go on', async () => {
@@ -105,13 +72,6 @@ test('a body that goes on after the transaction was lost writes nothing', async 
   await expect(write).rejects.toMatchObject({ code: 'temporarily_unavailable' })
   expect(await store.read(names)).toEqual([])
   await store.close()
-})
-
-test('a transaction is of no use after its body', async () => {
-  const store = await freshStore()
-  const tx = await store.write(async tx => tx)
-  await expect(put(tx, 'late')).rejects.toMatchObject({ code: 'temporarily_unavailable' })
-  expect(await store.read(names)).toEqual([])
 })
 
 test('topics are told once per commit, before its writers go on, and not for a body that threw', async () => {

@@ -26,3 +26,16 @@ export const tokenOf = async (call: Call, client_secret: string): Promise<string
   const answer = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })
   return ((await answer.json()) as Json).access_token ?? ''
 }
+
+/** The admin API as the first admin client calls it. */
+export const adminOf = (call: Call, client_secret: string): TestApp['admin'] => {
+  let token = ''
+  return async (method, path, body) => {
+    token ||= await tokenOf(call, client_secret)
+    return adminCall(call, token, method, path, body)
+  }
+}
+
+/** As `adminOf`, at the address of a running server. */
+export const adminAt = (url: string, client_secret: string): TestApp['admin'] =>
+  adminOf((path, init) => fetch(url + path, init), client_secret)

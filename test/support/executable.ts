@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { adminCall, tokenOf } from './admin-calls.ts'
+import { adminAt } from './admin-calls.ts'
 import type { Json } from './app.ts'
 
 export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
@@ -86,8 +86,6 @@ export const serveExecutable = async (
     ready.reject(new Error(`no ready line:\n${output}`)),
   )
   const { url, port } = await ready.promise
-  const call = (path: string, init?: RequestInit) => fetch(url + path, init)
-  let token: string | undefined
 
   return {
     url,
@@ -97,10 +95,7 @@ export const serveExecutable = async (
     output: () => output,
     exited: child.exited,
     signal: name => child.kill(name),
-    admin: async (method, path, body) => {
-      token ??= await tokenOf(call, SECRET)
-      return adminCall(call, token, method, path, body)
-    },
+    admin: adminAt(url, SECRET),
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL')
       await child.exited

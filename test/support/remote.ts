@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { adminCall, tokenOf } from './admin-calls.ts'
+import { adminOf } from './admin-calls.ts'
 import type { TestApp } from './app.ts'
 import { type Running, SECRET } from './executable.ts'
 
@@ -14,10 +14,5 @@ export const remote = (
       tls: { rejectUnauthorized: false },
       ...init,
     })
-  let token = ''
-  const admin: TestApp['admin'] = async (method, path, body) => {
-    token ||= await tokenOf(call, secret)
-    return adminCall(call, token, method, path, body)
-  }
-  return { call, admin, context: { config: { url: server.url } } as Context }
+  return { call, admin: adminOf(call, secret), context: { config: { url: server.url } } as Context }
 }
