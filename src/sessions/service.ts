@@ -48,8 +48,8 @@ export const startSession = async (
 /**
  * Revokes the active sessions that fit (decisions.md section 4, "Revoking"): their refresh tokens die, this server
  * refuses their access tokens from now on, and the logins that they came from end. When it is about a user, login or
- * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions takes
- * all logins of the user, codes not yet redeemed and what else was begun along. Gives how many active ones there were.
+ * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions, of one client
+ * or of all, takes codes not yet redeemed along; of all clients, all logins of the user and what else was begun too. Gives how many active ones there were.
  */
 export const revokeSessions = async (
   context: Context,
@@ -64,9 +64,10 @@ export const revokeSessions = async (
   if (session_id ?? user_id ?? login_id) await refuseTokens(tx, filter, now)
   for (const session of ended) await recordRevoked(context, tx, session, by)
   if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
-  if (user_id && !session_id && !client_id && !login_id) {
+  if (!user_id || session_id || login_id) return ended.length
+  await killCodes(tx, { user_id, client_id, organization_id, except_login_id })
+  if (client_id === undefined) {
     await endUserLogins(tx, user_id, organization_id, except_login_id)
-    await killCodes(tx, user_id, organization_id, except_login_id)
     await endBegun(tx, user_id, organization_id)
   }
   return ended.length

@@ -117,12 +117,20 @@ export const findUsedCode = async (
   return row?.session_id ?? undefined
 }
 
-/** Codes that nobody has redeemed yet never will be. `organization_id` and `except_login_id` as for `endUserLogins`. */
+/** Codes of a user, or of a user at one client, that nobody has redeemed yet never will be. The rest as for `endUserLogins`. */
 export const killCodes = async (
   tx: Transaction,
-  user_id: UserId,
-  organization_id?: OrganizationId,
-  except_login_id?: LoginId,
+  {
+    user_id,
+    client_id,
+    organization_id,
+    except_login_id,
+  }: {
+    user_id: UserId
+    client_id?: string | undefined
+    organization_id?: OrganizationId | undefined
+    except_login_id?: LoginId | undefined
+  },
 ): Promise<void> => {
   const { authorization_codes: codes } = tx.tables
   await tx
@@ -130,6 +138,7 @@ export const killCodes = async (
     .where(
       and(
         eq(codes.user_id, user_id),
+        client_id === undefined ? undefined : eq(codes.client_id, client_id),
         organization_id && eq(codes.organization_id, organization_id),
         except_login_id && ne(codes.login_id, except_login_id),
         isNull(codes.consumed_at),

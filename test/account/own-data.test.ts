@@ -38,8 +38,8 @@ const shown = async (browser: Browser, path: string, heading: string) => {
   return page
 }
 const types = async () => (await app.events()).map(({ type, metadata }) => [type, metadata])
-const redeem = async (client: Json, code = '') => {
-  const answer = await app.call('/oauth/token', {
+const send = (client: Json, code = '') =>
+  app.call('/oauth/token', {
     method: 'POST',
     headers: { authorization: `Basic ${btoa(`${client.client_id}:${client.client_secret}`)}` },
     body: new URLSearchParams({
@@ -49,6 +49,8 @@ const redeem = async (client: Json, code = '') => {
       code_verifier: VERIFIER,
     }),
   })
+const redeem = async (client: Json, code = '') => {
+  const answer = await send(client, code)
   expect(answer.status).toBe(200)
   return (await answer.json()) as { refresh_token: string }
 }
@@ -161,6 +163,22 @@ describe('connected applications', () => {
     expect(refreshed.status).toBe(400)
     const again = await signIn(browser, await browser.get(authorizeUrl('shop')), user.username)
     expect(again.heading).toStartWith('Allow')
+  })
+
+  test('are disconnected from a code on its way too, and from no code of another', async () => {
+    const { browser } = await signedIn()
+    const consent = await browser.get(authorizeUrl('shop'))
+    const { code } = answerOf(await browser.submit(consent, { decision: 'approve' }))
+    const elsewhere = answerOf(await browser.get(authorizeUrl('web'))).code
+    const page = await shown(browser, '/account/applications', 'Applications')
+    await app.events()
+    const fields = { ...formOf(page, '/account/applications/disconnect').fields, client_id: 'shop' }
+    await browser.post('/account/applications/disconnect', fields)
+    const late = await send(shop, code)
+    expect([late.status, await late.json()]).toMatchObject([400, { error: 'invalid_grant' }])
+    expect(await app.events()).toEqual([])
+    expect((await redeem(web, elsewhere)).refresh_token).toBeString()
+    await app.events()
   })
 
   test('of somebody else are left alone', async () => {
