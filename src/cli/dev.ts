@@ -27,10 +27,12 @@ export interface DevOptions {
 export const dev = async (options: DevOptions): Promise<void> => {
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const started = await startWith(options, { log })
-  announce(started, options, Math.round(performance.now()))
-  await new Promise<void>(resolve => {
+  // Whoever reads that it is ready may stop it at once.
+  const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
   })
+  announce(started, options, Math.round(performance.now()))
+  await stopped
   await started.stop()
   flush()
 }

@@ -58,6 +58,8 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)
 
+  // Whoever reads that it is ready may stop it at once.
+  const stopped = stopSignal()
   flush()
   announce({ url: config.url, port: listener.port, ms: Math.round(performance.now()) }, config.data_dir, {
     admin_client_file: first.admin_client_file,
@@ -68,7 +70,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   tellServiceManager(log)
 
-  await stopSignal()
+  await stopped
   stopHousekeeping()
   await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
   await instance.store.close()

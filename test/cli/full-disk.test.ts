@@ -25,6 +25,10 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
   }
 }
 const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
+/** One that was stopped as it should be the moment it was ready: a log beside its file would be room on any disk. */
+const instanceOn = async (dir: string): Promise<void> => {
+  expect(await stop(await serveExecutable({}, dir))).toBe(0)
+}
 const env = (data_dir: string) => ({
   GATEHOUSE_DATA_DIR: data_dir,
   GATEHOUSE_PORT: '0',
@@ -44,7 +48,7 @@ test('an instance whose disk has filled up says so to every command, and lives o
   const elsewhere = join(folder, 'elsewhere.db')
   for (const args of [['serve'], ['keys', 'rotate'], ['user', 'link'], ['check'], ['backup', elsewhere]])
     await withDisk('2m', async dir => {
-      await stop(await serveExecutable({}, dir))
+      await instanceOn(dir)
       const ballast = join(dir, 'ballast')
       expect(() => {
         for (;;) writeFileSync(ballast, Buffer.alloc(512), { flag: 'a' })
@@ -60,7 +64,7 @@ test('an instance whose disk has filled up says so to every command, and lives o
 
 test('a disk that became read-only is no damage, and is named as what it is', async () => {
   await withDisk('2m', async dir => {
-    await stop(await serveExecutable({}, dir))
+    await instanceOn(dir)
     await Bun.$`mount -o remount,ro ${dir}`
     for (const args of [['serve'], ['check'], ['keys', 'list'], ['backup', join(folder, 'elsewhere.db')]])
       expect([args, await gatehouse(args, env(dir))]).toEqual([
