@@ -87,7 +87,10 @@ export const openInstance = async (
   const file = join(config.data_dir, MASTER_KEY_FILE)
   const had = existsSync(file)
   try {
-    const masters = ofFile ?? candidates(config, await isNewInstance(store))
+    const isNew = await isNewInstance(store)
+    // Whoever looks must not make what later keeps another instance from being moved there.
+    if (isNew && options.migrate === false) throw await noInstance(config)
+    const masters = ofFile ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
       // Any other error may hide that this key is in use.
       if (had || !existsSync(file) || !(error instanceof StorageError)) throw error
@@ -112,8 +115,10 @@ export const openInstance = async (
   }
 }
 
-/** Throws StorageError unless the store can be opened with a master key of the settings. */
+/** Throws StorageError unless the store has an instance that can be opened with a master key of the settings. */
 export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
+  if (await isNewInstance(store))
+    throw new StorageError('No instance had been made in this database when it was backed up.')
   await openInstanceKey(store, candidates(config), Date.now())
 }
 
@@ -127,6 +132,14 @@ export const finishChange = ({ data_dir }: Config): void => {
 export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
   if (!config.database_url) requireDatabase(config)
   return openInstance(config, log, { migrate: false })
+}
+
+/** A database that has its tables, from a start or a move that was cut short. */
+const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
+  const where = database_url
+    ? (await import('#src/storage/postgres-connect.ts')).parseUrl(database_url).where
+    : join(data_dir, DATABASE_FILE)
+  return new StorageError(`${where}: there is no instance in it yet. Make one with \`gatehouse serve\`.`)
 }
 
 /** The path of the database file; throws StorageError when there is none. */

@@ -75,6 +75,27 @@ testOnPostgres(
 )
 
 testOnPostgres(
+  'what looks at a database with tables alone makes no instance there, and one can be moved there',
+  async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const run = (env: Record<string, string>, ...args: string[]) =>
+      gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, ...env })
+    await stop(await serveExecutable({}, data_dir))
+    // As a move that was cut short leaves it.
+    const { url, drop } = await temporaryPostgres()
+    for (const command of ['check', 'export'])
+      expect(await run({ GATEHOUSE_DATABASE_URL: url }, command)).toMatchObject({
+        code: 78,
+        stderr: expect.stringContaining('there is no instance in it yet'),
+      })
+    expect(await run({}, 'migrate-to', url)).toMatchObject({ code: 0, stderr: '' })
+    expect((await run({ GATEHOUSE_DATABASE_URL: url }, 'check')).code).toBe(0)
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
   'what cannot be moved says why in one line, and leaves no file',
   async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))

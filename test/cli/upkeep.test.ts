@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { openStore } from '#src/storage/open.ts'
 import {
   addRole,
   gatehouse,
@@ -158,6 +159,23 @@ describe('backup and restore', () => {
     expect((await run(data_dir, 'backup', good)).code).toBe(1)
     expect((await run(data_dir, 'backup', join(folder, 'no/such/folder.db'))).code).toBe(1)
     expect((await run(path('nothing'), 'backup', path('b.db'))).code).toBe(78)
+  }, 30_000)
+
+  test('a database in which a start was cut short is no instance, and its backup none', async () => {
+    const [data_dir, begun] = [await stopped(), mkdtempSync(join(folder, 'data-'))]
+    await (await openStore({ data_dir: begun })).close()
+    copyFileSync(join(data_dir, 'master.key'), join(begun, 'master.key'))
+    const refused = (reason: string) => ({ code: 78, stderr: expect.stringContaining(reason) })
+    for (const args of [['check'], ['keys', 'list']])
+      expect(await run(begun, ...args)).toMatchObject(refused('there is no instance in it yet'))
+    const file = path('backup.db')
+    expect((await run(begun, 'backup', file)).code).toBe(0)
+    expect(await run(data_dir, 'restore', file, '--force')).toMatchObject(
+      refused('No instance had been made'),
+    )
+    expect((await run(data_dir, 'check')).code).toBe(0)
+    await stop(await serveExecutable({}, begun))
+    expect((await run(begun, 'check')).code).toBe(0)
   }, 30_000)
 
   test('a backup without its master key, or with another, is not restored', async () => {
