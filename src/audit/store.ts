@@ -129,6 +129,7 @@ const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefine
   )
 }
 
+/** Where a page that ends in this event goes on. */
 export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.seq]
 
 /** By time, and among those of one millisecond in the order of writing. */
@@ -189,6 +190,7 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
 const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
+/** An event of this organization, or of any where none is named. */
 export const findEvent = async (
   q: Queries,
   organization_id: OrganizationId | undefined,

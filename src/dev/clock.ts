@@ -12,6 +12,7 @@ export interface DevClock extends Clock {
   isFrozen(): boolean
 }
 
+/** Runs with the machine until it is set or frozen. */
 export const devClock = (): DevClock => {
   let offset = 0
   let frozen: number | undefined

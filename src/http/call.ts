@@ -22,6 +22,7 @@ const calls = new WeakMap<Request, Call>()
 
 const MAX_USER_AGENT = 512
 
+/** Opens the call of a request; whoever has the request finds it again (`callOf`). */
 export const openCall = (config: Config, request: Request, server: RequestIP | undefined): Call => {
   let ip_address: string | undefined
   const call: Call = {

@@ -10,6 +10,7 @@ export interface MasterKey {
   open(sealed: Uint8Array, label: string): Buffer
 }
 
+/** The master key of these 32 bytes. */
 export const masterKey = (bytes: Uint8Array): MasterKey => {
   const derived = new Map<string, Buffer>()
   const derive = (purpose: string): Buffer => {

@@ -20,6 +20,7 @@ export interface KeyState {
   published_until: string | null
 }
 
+/** The keys that are published, or will be. */
 export const keyStates = async ({ store, clock }: Base): Promise<KeyState[]> => {
   const now = clock.now()
   const rows = (await store.read(listKeys)).filter(

@@ -30,6 +30,7 @@ import {
   saveSecret,
 } from './store.ts'
 
+/** 404 when it is unknown or foreign. */
 export const getClient = async (q: Queries, caller: Caller, client_id: string): Promise<Client> => {
   const client = await readClient(q, client_id, within(caller))
   if (!client) throw notFound('The client')
@@ -124,6 +125,7 @@ const publishKeys = async (context: Context, client: Client): Promise<void> => {
     if (alg) await ensureKey(context, alg)
 }
 
+/** Changes what `change` names. 403 for what the caller may not grant or act on, 404 when it is unknown or foreign, 422. */
 export const updateClient = async (
   context: Context,
   client_id: string,

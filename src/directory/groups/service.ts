@@ -30,6 +30,7 @@ import {
   saveGroup,
 } from './store.ts'
 
+/** 404 when it is unknown or foreign. */
 export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<GroupWithRoles> => {
   const group = await findGroup(q, id, within(caller))
   if (!group) throw notFound('The group')
@@ -68,6 +69,7 @@ export const createGroup = (
     return group
   })
 
+/** Changes what `change` names. 403 for more rights than the caller has, 404 when it is unknown or foreign, 409, 422. */
 export const updateGroup = (
   context: Context,
   id: string,
@@ -116,6 +118,7 @@ export const putMember = (context: Context, group_id: string, user_id: string, b
     if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
   })
 
+/** 404 also for a user who is no member. */
 export const deleteMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
   context.store.write(async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)

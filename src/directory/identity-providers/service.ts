@@ -149,6 +149,7 @@ const secretProblems = (provider: IdentityProvider, fields: string[], given: Giv
 
 const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
+/** With a new id, unless one is chosen. 403 for roles that the caller may not give, 409 for an alias that is taken, 422. */
 export const createProvider = async (
   context: Context,
   input: CreateIdentityProvider & { id?: IdentityProviderId },
@@ -198,6 +199,7 @@ const asSent = (context: Context, provider: ProviderWithRoles): Given => ({
   client_secret: openSecret(context, provider),
 })
 
+/** Changes what `change` names, as the rest allows it. 403, 404, 409, 422 as above. */
 export const updateProvider = async (
   context: Context,
   ref: string,

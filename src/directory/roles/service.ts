@@ -17,6 +17,7 @@ import type { Queries } from '#src/storage/store.ts'
 import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema.ts'
 import { findRole, insertRole, type Role, removeRole, saveRole } from './store.ts'
 
+/** 404 when it is unknown or foreign. */
 export const getRole = async (q: Queries, caller: Caller, id: string): Promise<Role> => {
   const role = await findRole(q, id, within(caller))
   if (!role) throw notFound('The role')
@@ -59,6 +60,7 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
       ]
     : []
 
+/** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
 export const updateRole = (context: Context, id: string, change: UpdateRole, by: By): Promise<Role> =>
   context.store.write(async tx => {
     const role = await getRole(tx, by.caller, id)

@@ -159,6 +159,7 @@ export const fetchUsers = (q: Queries, page: Page, lists: Numbers[]): Promise<Us
     .limit(page.limit)
 }
 
+/** How many of these there are, or `most` if there are more. */
 export const countUpTo = (
   q: Queries,
   numbers: { limit(most: number): Numbers },

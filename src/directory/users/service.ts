@@ -64,6 +64,7 @@ export const getUserToChange = async (q: Queries, { caller }: By, id: string): P
   return user
 }
 
+/** 404 when it is unknown or foreign; nothing is foreign where there is no caller. */
 export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
   const user = await findUser(q, caller && within(caller), id)
   if (!user) throw notFound('The user')
@@ -271,6 +272,7 @@ export const deleteUser = (context: Context, id: string, by: By): Promise<void> 
     })
   })
 
+/** Says how many there were. 404 when the user is unknown or foreign. */
 export const revokeUserSessions = async (context: Context, id: string, by: By): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))
   return revokeAllSessions(context, { user_id: user.id }, { ...by, reason: 'admin' })

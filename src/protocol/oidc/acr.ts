@@ -10,6 +10,7 @@ export type FactorType = 'totp' | 'passkey'
 /** How strong a class is: 1 to 3; 0 for one that is not ours. */
 export const levelOf = (acr: string): number => (acrValues as readonly string[]).indexOf(acr) + 1
 
+/** The class of a level, 1 to 3. */
 export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 
 /** How strong a login is once this factor was proven in it. */
