@@ -5,8 +5,10 @@ import { PageError } from '#src/http/page-boundary.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { settleBudgets } from './budgets.ts'
 import { type Elsewhere, linkOwnAccount } from './external-accounts.ts'
 import { replaceOwnPassword } from './new-password.ts'
+import { accountName } from './password.ts'
 import { consumeUserLink } from './store.ts'
 import { checkMaker } from './user-links.ts'
 
@@ -55,6 +57,19 @@ export const doDeed = async (
     const link = await consumeUserLink(tx, link_hash, context.clock.now())
     if (!link) throw new PageError('link', 410)
     await checkMaker(tx, link, user.id)
+    await welcomeOwner(context, tx, user, origin)
   }
   return replaceOwnPassword(context, tx, { user, password_hash, origin })
+}
+
+/** Whoever came by a link is the owner: where they are now, what strangers guess does not keep them from the new password. */
+const welcomeOwner = async (
+  context: Context,
+  tx: Transaction,
+  user: UserRow,
+  origin: Origin,
+): Promise<void> => {
+  const { organization_id } = user
+  for (const identifier of [user.username, user.email])
+    await settleBudgets(context, tx, { name: accountName({ organization_id, identifier }), user }, origin)
 }

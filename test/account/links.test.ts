@@ -40,6 +40,28 @@ describe('a sign-in link', () => {
     expect((await signIn(later, await later.get('/account'), 'lost', NEW)).heading).toBe('Your account')
   })
 
+  test('O-35 makes its network one where strangers’ guesses do not keep the owner out', async () => {
+    const user = await addUser(app, 'besieged')
+    const guess = async () => {
+      for (let i = 0; i < 6; i++)
+        for (const name of [user.username, user.email]) {
+          const stranger = openBrowser(app, { ip: `198.51.100.${i}` })
+          await signIn(stranger, await stranger.get('/account'), name, 'Wrong-horse-7')
+        }
+    }
+    await guess()
+    const home = { ip: '192.0.2.77' }
+    const browser = openBrowser(app, home)
+    await browser.submit(await browser.get(await signInLink(app, user)), choose)
+    await guess()
+    const far = openBrowser(app, { ip: '203.0.113.9' })
+    expect((await signIn(far, await far.get('/account'), user.username, NEW)).status).toBe(429)
+    for (const name of [user.username, user.email]) {
+      const phone = openBrowser(app, home)
+      expect((await signIn(phone, await phone.get('/account'), name, NEW)).heading).toBe('Your account')
+    }
+  })
+
   test('is not used up by being opened: scanners and previews open links too', async () => {
     const user = await addUser(app, 'scanned')
     const url = await signInLink(app, user)
