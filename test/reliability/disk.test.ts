@@ -11,6 +11,7 @@ import { mountTmpfs } from '#test/support/tmpfs.ts'
 import { bearer, claimsOf } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 import { faultyDisk, figure, LONG, testWithFaults } from './faults.ts'
+import { percentile } from './percentile.ts'
 
 const folders: string[] = []
 afterAll(() => {
@@ -187,16 +188,15 @@ testWithFaults(
       const read = async () => expect((await remote(server).call('/.well-known/jwks.json')).status).toBe(200)
       await Promise.all([...Array.from({ length: 32 }, () => timed(writes, write)), timed(reads, read)])
       disk.set('none')
-      const p = (times: number[], share: number) =>
-        Math.ceil(times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? 0)
+      const longest = Math.max(...writes)
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
-      expect(p(writes, 1 - 1e-9)).toBeLessThan(5_000)
+      expect(longest).toBeLessThan(5_000)
       // Alone each would wait for a sync of its own: this is more than there were syncs.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',
-        `syncs of ${ms} ms: ${Math.round(writes.length / seconds)} writes a second, p99 ${p(writes, 0.99)} ms, longest ${p(writes, 1 - 1e-9)} ms; key set p99 ${p(reads, 0.99)} ms`,
+        `syncs of ${ms} ms: ${Math.round(writes.length / seconds)} writes a second, p99 ${percentile(writes, 0.99).toFixed(0)} ms, longest ${longest.toFixed(0)} ms; key set p99 ${percentile(reads, 0.99).toFixed(0)} ms`,
       )
       expect(await stop(server)).toBe(0)
     }
