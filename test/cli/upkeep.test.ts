@@ -28,6 +28,7 @@ import {
   serveExecutable,
   stop,
 } from '#test/support/executable.ts'
+import { until } from '#test/support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -238,11 +239,11 @@ describe('keys', () => {
     const list = await run(data_dir, 'keys', 'list')
     expect(list.stdout.match(/signing/g)).toHaveLength(2)
     expect((await run(data_dir, 'keys', 'rotate')).stdout.match(/ next /g)).toHaveLength(2)
-    while ((await published(server)).length !== 4) await Bun.sleep(20)
+    await until(async () => (await published(server)).length === 4)
 
     const [revoked = ''] = first
     expect((await run(data_dir, 'keys', 'revoke', revoked)).stdout).not.toContain(revoked)
-    while ((await published(server)).includes(revoked)) await Bun.sleep(20)
+    await until(async () => !(await published(server)).includes(revoked))
     expect((await server.admin('GET', '/roles')).status).toBeOneOf([200, 401])
     expect(await run(data_dir, 'keys', 'revoke', revoked)).toMatchObject({ code: 1, stdout: '' })
 
@@ -250,7 +251,7 @@ describe('keys', () => {
     const file = path('key.pem')
     writeFileSync(file, privateKey.export({ format: 'pem', type: 'pkcs8' }))
     const imported = (await run(data_dir, 'keys', 'import', file)).stdout.trim()
-    while (!(await published(server)).includes(imported)) await Bun.sleep(20)
+    await until(async () => (await published(server)).includes(imported))
     expect((await run(data_dir, 'keys', 'export', imported)).stdout).toBe(readFileSync(file, 'utf8'))
     expect(await run(data_dir, 'keys', 'import', file)).toMatchObject({
       code: 1,

@@ -14,6 +14,7 @@ import { openPostgres } from '#src/storage/postgres.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
 import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
+import { until } from '#test/support/until.ts'
 import { organizationRow, userRow } from './rows.ts'
 
 const put = async (tx: Transaction, name: string, value: unknown = name) => {
@@ -77,7 +78,7 @@ const writes = () => {
       // Refused by the unique index, which is certain only once it was alone.
       const waits = store.write(tx => put(tx, 'taken')).catch((error: unknown) => error)
       const isQueued = "SELECT 1 FROM pg_locks WHERE relation = 'turns'::regclass AND NOT granted"
-      while ((await sql.unsafe(isQueued)).length === 0) await Bun.sleep(5)
+      await until(async () => (await sql.unsafe(isQueued)).length > 0)
       await store.write(tx => put(tx, 'passes'))
       return { waits }
     })
