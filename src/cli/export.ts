@@ -13,7 +13,7 @@ export const exportInstance = async (
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
     const text = renderSeed(await exportSeed(instance, { secrets: options.secrets ?? false }))
-    if (file === undefined) process.stdout.write(text)
+    if (file === undefined) await Bun.write(Bun.stdout, text)
     else writeFileSync(file, text, { mode: options.secrets ? 0o600 : 0o644 })
   } finally {
     await instance.store.close()

@@ -68,7 +68,7 @@ export const keysImport = (file: string, options: Options & { alg?: string }): P
 
 /** To standard output: whoever asks decides where a private key goes. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
-  withInstance(options, async instance => void process.stdout.write(await exportKey(instance, id)))
+  withInstance(options, async instance => void (await Bun.write(Bun.stdout, await exportKey(instance, id))))
 
 const read = (file: string): string => {
   try {

@@ -1,0 +1,44 @@
+/** What commands print for other programs arrives whole, or they say that it does not. */
+import { afterAll, expect, test } from 'bun:test'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fill } from '#test/bench/fill.ts'
+import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const instance = async (): Promise<string> => {
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  await stop(await serveExecutable({}, data_dir))
+  return data_dir
+}
+
+test('a large export is the same in a pipe as in a file', async () => {
+  const data_dir = await instance()
+  fill(join(data_dir, 'gatehouse.db'), 10_000, 10)
+  const env = { GATEHOUSE_DATA_DIR: data_dir }
+  const file = join(folder, 'export.yaml')
+  expect(await gatehouse(['export', file], env)).toEqual({ code: 0, stdout: '', stderr: '' })
+  const piped = await gatehouse(['export'], env)
+  expect(piped.code).toBe(0)
+  expect(piped.stdout.length).toBeGreaterThan(1_000_000)
+  expect(piped.stdout === readFileSync(file, 'utf8')).toBe(true)
+}, 30_000)
+
+test('what finds no room is no success', async () => {
+  const env = { GATEHOUSE_DATA_DIR: await instance() }
+  const [id = ''] = (await gatehouse(['keys', 'list'], env)).stdout.split(' ')
+  for (const args of [['export'], ['keys', 'export', id]]) {
+    const stdout = openSync('/dev/full', 'w')
+    const child = Bun.spawn([join(import.meta.dir, '../../dist/gatehouse'), ...args], {
+      env,
+      stdout,
+      stderr: 'pipe',
+    })
+    const said = await new Response(child.stderr).text()
+    expect([args, await child.exited, said]).toEqual([args, 1, expect.stringContaining('ENOSPC')])
+    closeSync(stdout)
+  }
+})
