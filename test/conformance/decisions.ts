@@ -239,7 +239,7 @@ export const decisions: Tables = {
     ),
     ...by('federation/social/bad-answers: the page is the same', 'provider'),
     ...by(`${events}deletions leave one event each`, 'organization deleted'),
-    ...by('storage/group-commit: a body that throws undoes itself alone', 'same transaction'),
+    ...by('storage/contract: a body that throws undoes itself alone', 'same transaction'),
   ],
   '7 Running it': [
     ...by(
