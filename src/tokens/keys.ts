@@ -72,11 +72,13 @@ const openKeyRing = (base: Base) => {
   let keys: Key[] | undefined
   let ring: Ring | undefined
   let generation = 0
-  store.onChange(topics => {
-    if (topics && !topics.has('keys')) return
+  const forget = (): void => {
     generation++
     keys = undefined
     ring = undefined
+  }
+  store.onChange(topics => {
+    if (!topics || topics.has('keys')) forget()
   })
   let opened = new Map<string, Key>()
 
@@ -98,7 +100,7 @@ const openKeyRing = (base: Base) => {
       if (begun === generation) keys = loaded
     }
   }
-  return { present, load }
+  return { present, load, forget }
 }
 
 /**
@@ -109,8 +111,10 @@ export const openKeys = async (base: Base): Promise<Ports['keys'] & { ready: Pro
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
+  /** Makes the first key of an algorithm. Another copy may have made it just now, and its notice be on the way. */
+  const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   const ready = Promise.all(
-    [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(alg => ensureKey(base, alg)),
+    [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
   ).then(
     () => {},
     // The first token that needs it tries again.
@@ -141,7 +145,7 @@ export const openKeys = async (base: Base): Promise<Ports['keys'] & { ready: Pro
     const key = (await ring.load()).signing.get(alg)
     if (key) return key
     await ready
-    await ensureKey(base, alg)
+    await ensure(alg)
     const made = (await ring.load()).signing.get(alg)
     if (!made) throw new Error(`no key signs ${alg}`)
     return made

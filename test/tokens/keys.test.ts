@@ -85,6 +85,15 @@ describe('the key set', () => {
     expect(new Set(signers).size).toBe(1)
     expect((await rows(base)).filter(({ alg }) => alg === 'ES512')).toHaveLength(1)
   })
+
+  test('a key that another copy has made counts here before the notice of it has come', async () => {
+    const base = await keyBase()
+    const copy = await openKeys({ ...base, store: { ...base.store, onChange: () => {} } })
+    expect((await keySet(copy)).keys.map(({ alg }) => alg)).toEqual(['RS256', 'ES256'])
+    await ensureKey(base, 'ES384')
+    const [made] = (await rows(base)).filter(({ alg }) => alg === 'ES384')
+    expect(await signer(copy, 'ES384')).toBe(made?.id)
+  })
 })
 
 describe('at rest', () => {
