@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { exportSeed, renderSeed } from '#src/operations/seed/export.ts'
@@ -14,8 +14,33 @@ export const exportInstance = async (
   try {
     const text = renderSeed(await exportSeed(instance, { secrets: options.secrets ?? false }))
     if (file === undefined) await Bun.write(Bun.stdout, text)
-    else writeFileSync(file, text, { mode: options.secrets ? 0o600 : 0o644 })
+    else save(file, text, options.secrets ? 0o600 : 0o644)
   } finally {
     await instance.store.close()
+  }
+}
+
+/**
+ * Whole or not at all: what an earlier export wrote there stays until then, and whoever could read it may not read this one.
+ */
+const save = (file: string, text: string, mode: number): void => {
+  let partial: string | undefined
+  try {
+    const found = statSync(file, { throwIfNoEntry: false })
+    if (found && !found.isFile()) {
+      // A pipe, a terminal.
+      writeFileSync(file, text)
+      return
+    }
+    const target = found ? realpathSync(file) : file
+    const name = `${target}.partial-${process.pid}`
+    rmSync(name, { force: true })
+    writeFileSync(name, '', { mode, flag: 'wx' })
+    partial = name
+    writeFileSync(name, text, { flush: true })
+    renameSync(name, target)
+  } catch (error) {
+    if (partial) rmSync(partial, { force: true })
+    throw new Error(`${file} cannot be written: ${(error as Error).message}.`)
   }
 }

@@ -1,10 +1,20 @@
 /** What commands print for other programs arrives whole, or they say that it does not. */
 import { afterAll, expect, test } from 'bun:test'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fill } from '#test/bench/fill.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -40,5 +50,28 @@ test('what finds no room is no success', async () => {
     const said = await new Response(child.stderr).text()
     expect([args, await child.exited, said]).toEqual([args, 1, expect.stringContaining('ENOSPC')])
     closeSync(stdout)
+  }
+})
+
+test('an export takes the place of an earlier one whole, and for its owner alone when it has secrets', async () => {
+  const env = { GATEHOUSE_DATA_DIR: await instance() }
+  const file = join(folder, 'earlier.yaml')
+  writeFileSync(file, 'earlier', { mode: 0o644 })
+  expect((await gatehouse(['export', file, '--secrets'], env)).code).toBe(0)
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
+  expect(readFileSync(file, 'utf8')).toStartWith('organizations:')
+  const disk = mkdtempSync(join(folder, 'disk-'))
+  const unmount = await mountTmpfs(disk, '8k')
+  if (!unmount) return console.log('left out: may not mount a small disk')
+  try {
+    const small = join(disk, 'earlier.yaml')
+    writeFileSync(small, 'earlier')
+    expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(1 << 20))).toThrow('ENOSPC')
+    const { code, stderr } = await gatehouse(['export', small], env)
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${small} cannot be written: ENOSPC`)])
+    expect(readdirSync(disk).sort()).toEqual(['ballast', 'earlier.yaml'])
+    expect(readFileSync(small, 'utf8')).toBe('earlier')
+  } finally {
+    await unmount()
   }
 })
