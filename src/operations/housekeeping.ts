@@ -13,13 +13,16 @@ const rotate = async (context: Context): Promise<void> => {
   await rotateDueKeys(context, parseDuration(key_rotation_interval))
 }
 
-const jobs = { sweep, purge, rotate, events: sweepEvents, backup: scheduledBackup }
+type Jobs = Record<string, (context: Context) => Promise<unknown>>
 
-/**
- * What nobody asks for but time: expired rows, remains of what was deleted, keys that are due; and the post. Never two
- * rounds at once, of all copies of the server.
- */
-export const startHousekeeping = (context: Context): (() => void) => {
+/** A backup has a turn of its own: it may take minutes, and each copy that keeps backups makes one. */
+const turns: Record<string, Jobs> = {
+  housekeeping: { sweep, purge, rotate, events: sweepEvents },
+  backup: { backup: scheduledBackup },
+}
+
+/** Has the jobs done one after the other, once a minute: of all copies of the server by one at a time, which is whose turn it is. */
+const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
   let running = false
   const round = async (): Promise<void> => {
     if (running) return
@@ -27,17 +30,21 @@ export const startHousekeeping = (context: Context): (() => void) => {
     const failed = (job: string) => (error: unknown) =>
       context.log.error({ event: 'housekeeping', job, err: error }, 'a round failed and will be tried again')
     await context.store
-      .exclusively('housekeeping', async () => {
+      .exclusively(turn, async () => {
         for (const [name, job] of Object.entries(jobs)) await job(context).catch(failed(name))
       })
       .catch(failed('all'))
     running = false
   }
-  const timer = setInterval(round, MINUTE)
-  timer.unref()
+  return setInterval(round, MINUTE).unref()
+}
+
+/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due, backups; and the post. */
+export const startHousekeeping = (context: Context): (() => void) => {
+  const timers = Object.entries(turns).map(([turn, jobs]) => everyMinute(context, turn, jobs))
   const stopPost = startPost(context)
   return () => {
     stopPost()
-    clearInterval(timer)
+    for (const timer of timers) clearInterval(timer)
   }
 }
