@@ -77,6 +77,7 @@ export const sweepEvents = async ({
     const events = await store.read(q => eventsBefore(q, before, BATCH))
     if (events.length === 0) return moved
     keep(join(config.data_dir, 'events'), events)
+    await store.calm()
     moved += await store.write(tx => removeEvents(tx, events))
   }
 }

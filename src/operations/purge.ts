@@ -30,6 +30,7 @@ export const purge = async (context: Context): Promise<number> => {
       continue
     }
     for (let removed = -1; removed !== 0; ) {
+      await context.store.calm()
       removed = await context.store.write(async tx => {
         const count = await removals[kind](tx, id)
         if (count === 0) await endPurge(tx, id)

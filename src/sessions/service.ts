@@ -97,6 +97,7 @@ export const revokeSession = async (
 /** `revokeSessions` for filters that may fit any number, in writes of a bounded size. */
 export const revokeAllSessions = async (context: Context, filter: SessionFilter, by: By): Promise<number> => {
   for (let revoked = 0; ; ) {
+    await context.store.calm()
     const count = await context.store.write(tx => revokeSessions(context, tx, filter, by, BATCH))
     revoked += count
     if (count < BATCH) return revoked

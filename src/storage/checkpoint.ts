@@ -65,15 +65,23 @@ export const checkpointer = (db: Database) => {
     return thread
   }
 
+  const copyIfLong = (): void => {
+    if (running || look()[0] < limit) return
+    running = Promise.withResolvers()
+    worker ??= start()
+    worker.postMessage(db.filename)
+  }
+
   return {
     /** To be awaited before a transaction begins. */
     pause: (): Promise<void> | undefined => (paused ? running?.promise : undefined),
     committed: (): void => {
-      commits++
-      if (running || commits % LOOK !== 0 || look()[0] < limit) return
-      running = Promise.withResolvers()
-      worker ??= start()
-      worker.postMessage(db.filename)
+      if (++commits % LOOK === 0) copyIfLong()
+    },
+    /** Copies the log if it is long; settles when it is not being copied. */
+    calm: async (): Promise<void> => {
+      copyIfLong()
+      await running?.promise
     },
     close: async (): Promise<void> => {
       await running?.promise

@@ -147,6 +147,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     engine: 'sqlite',
     read: body => body(reads),
     write,
+    calm: checkpoints.calm,
     rehearse: body => rehearsed(write, body),
     // Nobody but this process serves a file (lock.ts).
     exclusively: (_, body) => body(),

@@ -47,6 +47,11 @@ export interface Store {
    * body and thrown after the commit. Rejects with AppError `temporarily_unavailable` when the store cannot write.
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
+  /**
+   * To be awaited before each of many large writes: settles once what the earlier ones left behind is put away, which all
+   * others would have to wait for.
+   */
+  calm(): Promise<void>
   /** As `write`, and nothing of it is kept. Other writes may come between the statements of a rehearsal on PostgreSQL. */
   rehearse<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**

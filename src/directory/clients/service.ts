@@ -186,7 +186,8 @@ export const deleteClient = async (context: Context, client_id: string, by: By):
 /** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
 export const purgeClient = async (context: Context, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
-  while (await context.store.write(tx => purgeSome(context, tx, client_id)));
+  do await context.store.calm()
+  while (await context.store.write(tx => purgeSome(context, tx, client_id)))
 }
 
 /** Whether there is more. Another purge may have come first and a new client may have taken the name. */
