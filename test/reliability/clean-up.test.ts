@@ -15,7 +15,7 @@ import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
 
 /** Codes; of sessions that ran out, and of sessions of an organization that was deleted, there are a tenth as many each. */
-const ROWS = Number(process.env.ROWS ?? (LONG ? 10_000_000 : 20_000))
+const ROWS = Number(process.env.ROWS ?? (LONG ? 3_000_000 : 20_000))
 
 const numbers = `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT ?1)`
 
