@@ -190,6 +190,9 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
 const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
+/** How far an id may be ahead of its event, ms: the runtime counts to 4096 within each, and then on into the next. */
+const AHEAD = 50
+
 /** An event of this organization, or of any where none is named. */
 export const findEvent = async (
   q: Queries,
@@ -202,7 +205,8 @@ export const findEvent = async (
     .from(events)
     .where(
       and(
-        eq(events.timestamp, timeOf(id)),
+        gte(events.timestamp, timeOf(id) - AHEAD),
+        lte(events.timestamp, timeOf(id)),
         sql`${events.id} = ${id}`,
         organization_id && eq(events.organization_id, organization_id),
         await visible(q),

@@ -79,6 +79,13 @@ describe('GET /events', () => {
     for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
   })
 
+  test('more events of one millisecond than its ids count are found by their ids', async () => {
+    for (let n = 0; n < 3 * 4_096; n++) Bun.randomUUIDv7('hex', app.clock.now())
+    const user = await addUser(app, 'late')
+    const { data } = await list(`?target_id=${user.id}`)
+    for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
+  })
+
   test('every filter, newest first unless told otherwise', async () => {
     const alice = await addUser(app, 'alice')
     app.clock.advance(1000)
