@@ -1,6 +1,7 @@
 import type { Caller, Context } from '#src/context.ts'
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
 import { findClient } from '#src/directory/clients/store.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import { authenticateBearer, type LiveToken } from '#src/oauth/bearer.ts'
@@ -32,10 +33,14 @@ const userCaller = async (context: Context, { scopes }: LiveToken, user: Holder)
   }
 }
 
-/** The permissions among the granted scopes that the client still has; all of them once it is deleted. */
+/**
+ * The permissions among the granted scopes that the client still has: none once it is deleted, or when a client of this name
+ * was made after the token.
+ */
 const clientCaller = async (context: Context, token: LiveToken): Promise<Caller> => {
-  const { client_id, organization_id, scopes } = token
+  const { client_id, organization_id, scopes, issued_at } = token
   const client = await findClient(context.store, client_id)
+  const isSame = client && Math.floor(client.created_at / SECOND) <= issued_at
   return {
     kind: 'client',
     id: client_id,
@@ -43,6 +48,6 @@ const clientCaller = async (context: Context, token: LiveToken): Promise<Caller>
     organization_id,
     instance: organization_id === DEFAULT_ORGANIZATION,
     scopes,
-    ...rights(expand(client?.scopes ?? scopes), scopes),
+    ...rights(expand(isSame ? client.scopes : []), scopes),
   }
 }

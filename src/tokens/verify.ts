@@ -13,6 +13,8 @@ export interface AccessToken {
   client_id: string
   organization_id: OrganizationId
   scopes: readonly string[]
+  /** Seconds since the epoch. */
+  issued_at: number
   /** Absent from a client's own token (client credentials). */
   user: { user_id: UserId; session_id: SessionId } | undefined
   claims: Readonly<Record<string, unknown>>
@@ -28,19 +30,21 @@ export const verifyAccessToken = async (
 ): Promise<AccessToken | undefined> => {
   const opened = await ports.keys.open(token)
   if (!opened) return undefined
-  const { iss, sub, sid, client_id, org_id, scope, exp, nbf } = opened.claims
+  const { iss, sub, sid, client_id, org_id, scope, iat, exp, nbf } = opened.claims
   const now = clock.now() / SECOND
   const isCurrent = typeof exp === 'number' && exp > now && typeof nbf === 'number' && nbf <= now + TOLERANCE
   const isAccessToken =
     typeof sub === 'string' &&
     typeof client_id === 'string' &&
     typeof org_id === 'string' &&
+    typeof iat === 'number' &&
     typeof scope === 'string'
   if (iss !== config.url || !isCurrent || !isAccessToken) return undefined
   return {
     client_id,
     organization_id: `org_${org_id}`,
     scopes: scope.split(' ').filter(Boolean),
+    issued_at: iat,
     user: typeof sid === 'string' ? { user_id: `usr_${sub}`, session_id: `sess_${sid}` } : undefined,
     claims: opened.claims,
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Caller } from '#src/context.ts'
-import { MINUTE } from '#src/lib/duration.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
@@ -123,13 +123,45 @@ describe('a client', () => {
     expect(await rights(token)).toEqual({ permissions: ['users:read'], withheld: ['roles:read'] })
   })
 
-  test('what it has lost since is lost at once; after its deletion the token keeps what it had, until it expires', async () => {
+  test('what it has lost since is lost at once', async () => {
     const losing = await service('losing', { scopes: ['users:read', 'roles:read'] })
     const token = await app.tokenOf('losing', losing.client_secret)
     await app.admin('PUT', '/clients/losing', { scopes: ['roles:read'] })
     expect((await rights(token)).permissions).toEqual(['roles:read'])
-    await app.admin('DELETE', '/clients/losing')
-    expect((await rights(token)).permissions).toEqual(['roles:read', 'users:read'])
+  })
+
+  test('H-10 its token has no permission once the client is deleted, by itself or by others', async () => {
+    const gone = await service('gone-client', { scopes: ['admin'] })
+    const token = await app.tokenOf('gone-client', gone.client_secret)
+    await app.admin('PUT', '/clients/gone-client', { scopes: ['clients:delete'] })
+    expect(await app.admin('DELETE', '/clients/gone-client', undefined, token)).toMatchObject({ status: 204 })
+    await app.events()
+    expect(await rights(token)).toEqual({ permissions: [], withheld: [] })
+    const role = { name: 'mine', permissions: ['*'] }
+    expect(await app.admin('POST', '/roles', role, token)).toMatchObject({
+      status: 403,
+      body: { error: 'forbidden' },
+    })
+    expect(await app.events()).toEqual([])
+  })
+
+  test('H-10 its token has no permission when a client of that name was made after it', async () => {
+    const first = await service('renewed', { scopes: ['users:read'] })
+    const token = await app.tokenOf('renewed', first.client_secret)
+    await app.admin('DELETE', '/clients/renewed')
+    app.clock.advance(SECOND)
+    const second = await service('renewed', { scopes: ['users:read'] })
+    expect((await app.admin('GET', '/users', undefined, token)).status).toBe(403)
+    const fresh = await app.tokenOf('renewed', second.client_secret)
+    expect((await app.admin('GET', '/users', undefined, fresh)).status).toBe(200)
+  })
+
+  test('H-10 a user’s token of a deleted client keeps the user’s rights until it expires', async () => {
+    const console = await addClient(app, 'short-console', { scopes })
+    const user = await addUser(app, 'stays', { roles: ['admin'] })
+    const token = await tokenOf(user, 'users:read', console)
+    await app.admin('DELETE', '/clients/short-console')
+    expect((await rights(token)).permissions).toEqual(['users:read'])
   })
 
   test('M-10 its token ends with its organization', async () => {
