@@ -1,8 +1,10 @@
 import { describe, expect, spyOn, test } from 'bun:test'
 import { createSetUpLink } from '#src/account/links.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { needsAdmin } from '#src/operations/first-start.ts'
 import { startApp } from '#test/support/app.ts'
 import { formOf, openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
 import { addUser, PASSWORD, signIn, signInLink } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -194,6 +196,21 @@ describe('the set-up link', () => {
     // Another link that was printed before ends with it.
     expect(await spare.browser.submit(spare.page, second)).toMatchObject(done)
     expect((await links()).filter(({ kind }) => kind === 'set_up')).toEqual([])
+  })
+
+  test('H-13 is of no use, and not needed, while a user holds the role admin by a group', async () => {
+    const anew = await startApp()
+    const { browser, page } = await open(anew)
+    const { store } = anew.context
+    expect(await needsAdmin({ store })).toBe(true)
+    const user = await addUser(anew, 'member')
+    const group = await create(anew, '/groups', { name: 'operators', roles: ['admin'] })
+    expect(await needsAdmin({ store })).toBe(true)
+    await anew.admin('PUT', `/groups/${group.id}/members/${user.id}`)
+    expect(await needsAdmin({ store })).toBe(false)
+    await anew.events()
+    expect(await browser.submit(page, first)).toMatchObject(done)
+    expect(await anew.events()).toEqual([])
   })
 
   test('is of no use once there is an administrator, however that one was made', async () => {

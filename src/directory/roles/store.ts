@@ -20,9 +20,22 @@ const select = prepared((q, { roles }) =>
 export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
   (await select(q, { id, within: within ?? null }))[0]
 
-/** How many hold the role `admin` of the default organization. */
-export const countAdmins = async (q: Queries): Promise<number> =>
-  (await findRole(q, 'role_admin'))?.user_count ?? 0
+const ADMIN: RoleId = 'role_admin'
+
+/** How many users hold the role `admin` of the default organization, directly or by a group: 0, 1, or 2 for more. */
+export const countAdmins = async (q: Queries): Promise<number> => {
+  const { group_members, group_roles, user_roles } = q.tables
+  const [direct, inherited] = await Promise.all([
+    q.select({ id: user_roles.user_id }).from(user_roles).where(eq(user_roles.role_id, ADMIN)).limit(2),
+    q
+      .selectDistinct({ id: group_members.user_id })
+      .from(group_roles)
+      .innerJoin(group_members, eq(group_members.group_id, group_roles.group_id))
+      .where(eq(group_roles.role_id, ADMIN))
+      .limit(2),
+  ])
+  return Math.min(new Set([...direct, ...inherited].map(({ id }) => id)).size, 2)
+}
 
 /** Rejects with a unique violation when the organization has a role of this name. */
 export const insertRole = async (tx: Transaction, role: Omit<Role, 'user_count'>): Promise<void> => {
