@@ -278,6 +278,30 @@ test('O-70 the secret is not had by turning the provider to another server', asy
   expect([again.status, again.body.issuer]).toEqual([200, elsewhere.issuer])
 })
 
+describe('H-14 the secret is given again when tokens go to another server', () => {
+  const github = { type: 'oauth2', alias: 'gh', name: 'GitHub', preset: 'github', client_id: 'x' }
+
+  test.each([
+    ['token_endpoint', 'https://elsewhere.example/token'],
+    ['userinfo_endpoint', 'https://elsewhere.example/user'],
+    ['emails_endpoint', 'https://elsewhere.example/emails'],
+    ['preset', 'gitlab'],
+  ])('by %s', async (name, value) => {
+    const body = await create(app, PATH, { ...github, client_secret: SECRET })
+    await app.events()
+    expect(refused(await app.admin('PUT', `${PATH}/gh`, { [name]: value }))).toEqual(['client_secret'])
+    expect((await app.admin('GET', `${PATH}/gh`)).body).toEqual(body)
+    expect(await app.events()).toEqual([])
+    const again = await app.admin('PUT', `${PATH}/gh`, { [name]: value, client_secret: SECRET })
+    expect([again.status, again.body[name]]).toEqual([200, value])
+  })
+
+  test('an endpoint that is taken away is no other server', async () => {
+    await create(app, PATH, { ...github, client_secret: SECRET })
+    expect((await app.admin('PUT', `${PATH}/gh`, { emails_endpoint: '' })).status).toBe(200)
+  })
+})
+
 test('a taken alias is 409, also of another organization and in a change', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, { ...oidc, organization_id: id })

@@ -133,19 +133,23 @@ const mayGive = async (by: By, q: Queries, organization_id: OrganizationId, give
   return { ids, problems: problems.map(problem => ({ ...problem, field: 'default_roles' })) }
 }
 
-/** Nobody can read the secret; nobody gets it either by turning the provider to a server of their own. */
-const secretProblems = (provider: IdentityProvider, fields: string[], given: Given): Detail[] =>
-  provider.client_secret &&
-  given.client_secret === undefined &&
-  ['issuer', 'token_endpoint'].some(name => fields.includes(name))
+/** Where the secret goes, or tokens that it was exchanged for: what a provider of each type has of these. */
+const CALLED = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
+
+/** Nobody can read the secret; nobody gets it, or tokens, either by turning the provider to a server of their own. */
+const secretProblems = (provider: IdentityProvider, given: Given, after: Given = {}): Detail[] => {
+  const before: Given = { ...provider.settings }
+  const isMoved = CALLED.some(name => after[name] && after[name] !== before[name])
+  return provider.client_secret && given.client_secret === undefined && isMoved
     ? [
         {
           field: 'client_secret',
           code: 'required',
-          message: 'The secret goes to another server from now on: it must be given again.',
+          message: 'The provider is called at another address from now on: the secret must be given again.',
         },
       ]
     : []
+}
 
 const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
@@ -222,7 +226,7 @@ export const updateProvider = async (
     const { settings, problems: unfit } = settle(provider.type, sent, { ...provider.settings })
     refuse([...readOnlyProblems(fields, writable), ...roles.problems, ...problems, ...unfit])
     refuse(addressProblems(context, settings ?? {}))
-    refuse(secretProblems(provider, fields, given))
+    refuse(secretProblems(provider, given, settings))
     if (fields.length === 0) return provider
     const own = [
       'alias',
