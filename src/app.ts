@@ -12,6 +12,7 @@ import { accentAsset } from './http/accent.ts'
 import { errorAnswer, json } from './http/answer.ts'
 import { asset } from './http/assets.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
+import { openCharges } from './http/charge.ts'
 import { type AdminRoute, serve } from './http/guard.ts'
 import { errorPage, wantsPage } from './http/page-boundary.ts'
 import { logRequest } from './http/request-log.ts'
@@ -37,6 +38,7 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
   const context: Context = { ...base, ports: {} as Ports }
   Object.assign(context.ports, {
     keys: await openKeys(base),
+    charges: openCharges(),
     authenticate: request => authenticate(context, request),
     origins: {
       any: origin => anyOrigin(context.store, origin),

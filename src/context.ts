@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
 import type { Permission } from './lib/permission.ts'
+import type { TokenBuckets } from './lib/token-buckets.ts'
 import type { Store } from './storage/store.ts'
 
 /** Milliseconds since the epoch. Tests and dev mode move it; nothing else reads the time. */
@@ -82,6 +83,8 @@ export interface Ports {
     any(origin: string): Promise<boolean>
     of(client_id: string, origin: string): Promise<boolean>
   }
+  /** What is left of the work that clients may cause before they have proven anything (http/charge). */
+  charges: { readonly networks: TokenBuckets; readonly organizations: TokenBuckets }
   /** What development mode shows in the place of the login form, if anything. */
   login_page?(step: LoginStep): Promise<Response | undefined>
 }

@@ -1,12 +1,13 @@
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { networkOf } from '#src/http/network.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
-import { checkThrottle, networkOf, type ThrottleKey } from '#src/sign-in/throttle.ts'
+import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
 interface ArrivalErrorOptions extends ErrorOptions {
   user_id?: UserId | undefined

@@ -4,6 +4,7 @@ import { findOrganization } from '#src/directory/organizations/store.ts'
 import { asAppError } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -19,7 +20,6 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { type ParameterMap, parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance, answerError, seeOther } from './advance.ts'
-import { takeAllowance } from './allowance.ts'
 import { type Flow, flowOf, visitorOf } from './flow.ts'
 import { consumeParked, type FlowRequest, insertParked } from './store.ts'
 
@@ -41,8 +41,8 @@ export const postAuthorize =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const parameters = parseParameters(queryOf(call), await readForm(call.request))
-    return authorize(context, call, parameters, async ({ request }) => {
-      takeAllowance(context, call)
+    return authorize(context, call, parameters, async ({ request, organization }) => {
+      charge(context, { ip_address: call.ip_address, organization_id: organization.id, kind: 'commit' })
       const handle = newSecret()
       const expires_at = context.clock.now() + PARKED_FOR
       await context.store.write(tx =>

@@ -3,6 +3,7 @@ import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { browserHash, cookieNames, loginHash, setCookie } from '#src/http/cookies.ts'
 import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { PageError } from '#src/http/page-boundary.ts'
@@ -12,7 +13,6 @@ import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
-import { takeAllowance } from './allowance.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 const PENDING_FOR = 30 * MINUTE
@@ -94,7 +94,7 @@ export const storeFlow = async (
   { call }: Visitor,
   flow: Flow,
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
-  takeAllowance(context, call)
+  charge(context, { ip_address: call.ip_address, organization_id: flow.organization.id, kind: 'commit' })
   const handle = flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
   const known = browserHash(context.config, call.request)
   const fresh = newSecret()

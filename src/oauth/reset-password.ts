@@ -1,10 +1,11 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
+import { networkOf } from '#src/http/network.ts'
 import { PageError } from '#src/http/page-boundary.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
-import { checkThrottle, countFailure, type Limit, networkOf } from '#src/sign-in/throttle.ts'
+import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 import { findFlow, openStep, type StoredFlow, stepToken, type Visitor, visitorOf } from './flow.ts'
 import { type Again, show } from './step-pages.ts'
 

@@ -1,10 +1,11 @@
 import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { networkOf } from '#src/http/network.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findThrottle, removeThrottle, removeThrottles, upsertThrottle } from './store.ts'
-import { type Limit, networkOf, ROW, type ThrottleKey } from './throttle.ts'
+import { type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /** How long a network is remembered from which somebody has signed in, and failures there. */
 export const KNOWN_FOR = 30 * DAY

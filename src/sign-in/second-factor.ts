@@ -6,6 +6,7 @@ import {
   usePasskey,
 } from '#src/directory/users/factor-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { networkOf } from '#src/http/network.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { Origin } from '#src/lib/origin.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -17,7 +18,7 @@ import type { ProvenPasskey } from './passkeys.ts'
 import { type Refusal, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'
 import { removeThrottle } from './store.ts'
-import { checkThrottle, type Limit, networkOf, passwordsFrom, type ThrottleKey } from './throttle.ts'
+import { checkThrottle, type Limit, passwordsFrom, type ThrottleKey } from './throttle.ts'
 import { redeemTotp } from './totp.ts'
 
 /** What was typed or signed. */

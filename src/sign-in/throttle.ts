@@ -1,5 +1,5 @@
-import { isIPv6 } from 'node:net'
 import type { Context } from '#src/context.ts'
+import { networkOf } from '#src/http/network.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -46,27 +46,6 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
   key: `secrets:${networkOf(ip_address)}`,
   limit: SECRETS,
 })
-
-/** The network that one party can be held to own: an IPv4 address in whatever spelling, the first 64 bits of an IPv6 one. */
-export const networkOf = (ip_address: string): string => {
-  if (!isIPv6(ip_address)) return ip_address
-  const groups = expand(new URL(`http://[${ip_address}]`).hostname.slice(1, -1))
-  const isMapped = groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff
-  if (!isMapped) return `${groups.slice(0, 4).map(hex).join(':')}::/64`
-  const [high = 0, low = 0] = groups.slice(6)
-  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
-}
-
-const hex = (group: number): string => group.toString(16)
-
-/** The eight groups of an address as a URL parser prints it: `::` once at most, no dots. */
-const expand = (address: string): number[] => {
-  const [head = '', tail] = address.split('::')
-  const groupsOf = (text: string) =>
-    text === '' ? [] : text.split(':').map(group => Number.parseInt(group, 16))
-  const [before, after] = [groupsOf(head), groupsOf(tail ?? '')]
-  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after]
-}
 
 /** Milliseconds until the next attempt is looked at; 0: now. */
 export const checkThrottle = async (

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
+import { networkOf } from '#src/http/network.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import {
   afterFailure,
   checkThrottle,
   countFailure,
-  networkOf,
   passwordsFrom,
   ROW,
   secretsFrom,

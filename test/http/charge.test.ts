@@ -1,0 +1,89 @@
+import { expect, test } from 'bun:test'
+import type { Context } from '#src/context.ts'
+import { type ChargeKind, charge, openCharges } from '#src/http/charge.ts'
+import type { AppError } from '#src/lib/app-error.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { startApp } from '#test/support/app.ts'
+import { addClient, authorizeUrl } from '#test/support/people.ts'
+
+/** The function alone, with a clock that stands still until it is moved. */
+const server = () => {
+  let now = 0
+  const context = { clock: { now: () => now }, ports: { charges: openCharges() } } as unknown as Context
+  /** How many of `count` charges are taken. */
+  const taken = (count: number, ip_address: string, tenant: 'a' | 'b', device?: string) => {
+    let served = 0
+    for (let i = 0; i < count; i++) served += refusalOf(ip_address, tenant, device) === undefined ? 1 : 0
+    return served
+  }
+  const refusalOf = (ip_address: string, tenant: string, device?: string, kind: ChargeKind = 'mail') => {
+    try {
+      const organization_id = `org_${tenant}` as const
+      charge(context, { ip_address, organization_id, kind, device: device ? hashSecret(device) : undefined })
+      return undefined
+    } catch (error) {
+      return (error as AppError).headers['retry-after']
+    }
+  }
+  return { taken, refusalOf, advance: (ms: number) => (now += ms) }
+}
+
+test('one network spends its own bucket alone, whatever the organization, and gains by the second', () => {
+  const { taken, refusalOf, advance } = server()
+  expect([taken(30, '192.0.2.1', 'a'), taken(30, '192.0.2.1', 'b'), taken(30, '192.0.2.2', 'a')]).toEqual([
+    20, 0, 20,
+  ])
+  expect(refusalOf('::ffff:192.0.2.1', 'a')).toBe('180')
+  expect(refusalOf('192.0.2.1', 'a', undefined, 'commit')).toBeUndefined()
+  advance(180_000)
+  expect([taken(5, '192.0.2.1', 'a'), taken(30, '2001:db8::1', 'a'), taken(30, '2001:db8::2', 'a')]).toEqual([
+    1, 20, 0,
+  ])
+})
+
+test('many networks spend the bucket of one organization; a new network has its reserve, another organization everything', () => {
+  const { taken, advance } = server()
+  let spent = 0
+  for (let i = 0; i < 50; i++) spent += taken(30, `198.51.100.${i}`, 'a')
+  // 50 times the reserve of 3, and the organization's 200.
+  expect(spent).toBe(350)
+  expect([taken(30, '192.0.2.1', 'a'), taken(30, '192.0.2.2', 'b')]).toEqual([3, 20])
+  advance(18_000)
+  expect(taken(30, '192.0.2.1', 'a')).toBe(1)
+})
+
+test('a known device pays from a bucket of its own', () => {
+  const { taken } = server()
+  for (let i = 0; i < 50; i++) taken(30, `198.51.100.${i}`, 'a')
+  expect([taken(30, '198.51.100.1', 'a', 'laptop'), taken(30, '198.51.100.1', 'a', 'phone')]).toEqual([
+    20, 20,
+  ])
+  expect(taken(30, '198.51.100.1', 'a', 'laptop')).toBe(0)
+})
+
+test('O-57 one network fills the store with begun logins to a bound; others, another server, and it a little later, go on', async () => {
+  const app = await startApp()
+  const other = await startApp()
+  for (const each of [app, other]) await addClient(each, 'shop')
+  await app.events()
+  const begin = (ip: string, server = app) =>
+    server.call(authorizeUrl('shop'), { ip, headers: { accept: 'text/html' } })
+  const pending = async () =>
+    (await app.context.store.read(async q => q.select().from(q.tables.authorization_requests))).length
+
+  let refused = 0
+  for (let i = 0; i < 1_010; i++) refused += (await begin('2001:db8::1')).status === 429 ? 1 : 0
+  expect([refused, await pending()]).toEqual([10, 1_000])
+
+  const answer = await begin('2001:db8::2')
+  expect([answer.status, answer.headers.get('retry-after'), answer.headers.get('location')]).toEqual([
+    429,
+    '1',
+    null,
+  ])
+  expect((await begin('2001:db8:0:1::1')).status).toBe(200)
+  expect((await begin('2001:db8::1', other)).status).toBe(200)
+  app.clock.advance(1_000)
+  expect((await begin('2001:db8::1')).status).toBe(200)
+  expect(await app.events()).toEqual([])
+}, 20_000)
