@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { addSamlProvider } from './saml.ts'
 import { freePort, freshDirectory, type ServerProcess, start } from './server-process.ts'
 import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target, USER } from './target.ts'
 
@@ -22,10 +23,11 @@ const admin: BenchClient = {
 export const startGatehouse = async (
   directory: string,
   more: Record<string, string> = {},
+  executable = EXECUTABLE,
 ): Promise<ServerProcess> => {
   const port = await freePort()
   return start({
-    command: [EXECUTABLE, 'serve'],
+    command: [executable, 'serve'],
     env: {
       GATEHOUSE_PORT: String(port),
       GATEHOUSE_DATA_DIR: directory,
@@ -101,10 +103,11 @@ export const prepareGatehouse = async (process: ServerProcess): Promise<Target> 
     introspector: es256,
     admin_token,
     proves_passwords: true,
+    saml: await addSamlProvider(create),
   }
   const clients = [es256, rs256].map(({ client_id }) => authorizePath(target, client_id))
   return { ...target, cookie: await logIn(origin, clients) }
 }
 
-export const gatehouseTarget = async (): Promise<Target> =>
-  prepareGatehouse(await startGatehouse(await freshDirectory()))
+export const gatehouseTarget = async (executable?: string): Promise<Target> =>
+  prepareGatehouse(await startGatehouse(await freshDirectory(), {}, executable))

@@ -1,5 +1,6 @@
 import { type Answer, type Connection, connect, get, header, post } from './connection.ts'
 import { type Duration, type Measured, measure } from './load.ts'
+import { samlLogin } from './saml.ts'
 import {
   authorizePath,
   type BenchClient,
@@ -159,6 +160,11 @@ export const operations: Operation[] = [
           throw new Error(`No login but ${head}\n\n${body.slice(0, 1000)}`)
       }
     },
+  },
+  {
+    name: 'SAML login',
+    connections: [1, 8],
+    prepare: async (target, connection) => target.saml && samlLogin(target, target.saml, connection),
   },
 ]
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { compareWith, executableAt } from './against.ts'
 import { printDevelopment } from './dev.ts'
 import { measureFlood } from './flood.ts'
 import { FLOOR, measureFloor } from './floor.ts'
@@ -26,17 +27,20 @@ import { against, number } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres]
+bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
 bun run bench --large [--users 1000000] [--events 10000000]
 
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
-behind a balancer. --large compares a database with so many users and events with one of 1,000 and 10,000.`
+behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
+more than 5 % more CPU time here (median of the three ratios). --large compares a database with so many users and events with one of 1,000 and 10,000.`
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
+    against: { type: 'string' },
     'no-peer': { type: 'boolean', default: false },
     'no-postgres': { type: 'boolean', default: false },
     large: { type: 'boolean', default: false },
@@ -49,10 +53,12 @@ if (options.help) {
   console.log(USAGE)
   process.exit(0)
 }
-if (!existsSync(EXECUTABLE)) {
-  console.error('dist/gatehouse is missing: `bun run build` makes it.')
-  process.exit(1)
-}
+const other = options.against === undefined ? undefined : executableAt(options.against)
+for (const executable of [EXECUTABLE, other ?? EXECUTABLE])
+  if (!existsSync(executable)) {
+    console.error(`${executable} is missing: \`bun run build\` makes it.`)
+    process.exit(1)
+  }
 
 const CONNECTIONS = [1, 8, 64]
 const slices: Duration = options.quick
@@ -61,6 +67,8 @@ const slices: Duration = options.quick
 /** The compiler of the runtime is done with an operation after some ten thousand runs. */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
+
+const chosen = operations.filter(({ name }) => name.includes(options.only ?? ''))
 
 const progress = (text: string): void => void process.stderr.write(`${text} …\n`)
 
@@ -116,7 +124,7 @@ const runAll = async (): Promise<void> => {
       targets.two = await postgres.two()
     }
     const rows: OperationRow[] = []
-    for (const operation of operations.filter(({ name }) => name.includes(options.only ?? ''))) {
+    for (const operation of chosen) {
       progress(operation.name)
       rows.push(await measureRow(targets, operation))
     }
@@ -158,5 +166,12 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // What was started ends with us: a database would live on.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-if (options.large) await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
+if (other) {
+  const dearer = await compareWith(other, chosen, WARM_UP, { ...slices, warm_up: 100 }, progress)
+  if (dearer.length > 0) {
+    console.error(`More than 5 % dearer: ${dearer.join(', ')}`)
+    process.exitCode = 1
+  }
+} else if (options.large)
+  await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
 else await runAll()

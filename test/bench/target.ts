@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { IdentityProvider } from '#test/fixtures/saml/identity-provider.ts'
 import type { Processes } from './load.ts'
 import { removeDirectory, type ServerProcess } from './server-process.ts'
 
@@ -35,6 +36,8 @@ export interface Target {
   /** A token for the admin API, and whether a login proves a password: ours alone has them. */
   admin_token?: string
   proves_passwords?: boolean
+  /** The identity provider that it trusts. */
+  saml?: IdentityProvider
 }
 
 export const processesOf = ({ process, copies = [process], database = () => [] }: Target): Processes => ({
@@ -93,6 +96,16 @@ export const fillForm = (html: string): Form => {
   return { action: attribute(form, 'action') ?? '', fields }
 }
 
+/** An absolute URL, and the fields to post there. */
+type Step = [url: string, form?: Form['fields']]
+
+/** The redirect, or the form of the page, that an answer from `url` leads to. */
+export const nextStep = (location: string | null | undefined, page: string, url: string): Step => {
+  if (location) return [new URL(location, url).href]
+  const { action, fields } = fillForm(page)
+  return [new URL(action, url).href, fields]
+}
+
 /**
  * Goes through login, and consent where it is asked for, in one browser for each address; gives the cookies that it then
  * holds.
@@ -113,16 +126,12 @@ export const logIn = async (origin: string, authorize: string[]): Promise<string
     }
     return response
   }
-  /** From one answer to the next address and, for a page, its form; undefined once the client would be called. */
-  const next = async (response: Response, url: string): Promise<[string, Form['fields']?] | undefined> => {
+  const next = async (response: Response, url: string): Promise<Step | undefined> => {
     const location = response.headers.get('location')
-    if (location?.startsWith(REDIRECT_URI)) return undefined
-    if (location) return [new URL(location, url).href]
-    const form = fillForm(await response.text())
-    return [new URL(form.action, url).href, form.fields]
+    return location?.startsWith(REDIRECT_URI) ? undefined : nextStep(location, await response.text(), url)
   }
   for (const path of authorize) {
-    let step: [string, Form['fields']?] | undefined = [origin + path]
+    let step: Step | undefined = [origin + path]
     for (let steps = 0; step; steps++) {
       if (steps > MOST_STEPS) throw new Error(`The login does not end: it is at ${step[0]}`)
       step = await next(await ask(...step), step[0])

@@ -1,0 +1,72 @@
+import { inflateRawSync } from 'node:zlib'
+import { certify } from '#test/fixtures/saml/certificate.ts'
+import {
+  encode,
+  type IdentityProvider,
+  makeIdentityProvider,
+  newPair,
+  ordinary,
+} from '#test/fixtures/saml/identity-provider.ts'
+import { type Connection, get, header, post } from './connection.ts'
+import { authorizePath, nextStep, REDIRECT_URI, type Target } from './target.ts'
+
+const ALIAS = 'bench-idp'
+const ISSUER = 'https://idp.example/metadata'
+
+type Create = (path: string, body: Record<string, unknown>) => Promise<unknown>
+
+/** Registers an identity provider whose key the benchmark holds. */
+export const addSamlProvider = async (create: Create): Promise<IdentityProvider> => {
+  const pair = newPair()
+  const provider = makeIdentityProvider(await certify(pair), pair)
+  await create('/identity-providers', {
+    type: 'saml',
+    alias: ALIAS,
+    name: 'Bench',
+    entity_id: ISSUER,
+    sso_url: 'https://idp.example/sso',
+    certificates: [provider.certificate],
+  })
+  return provider
+}
+
+/** A browser without cookies: to the provider, back with its signed assertion, to the code. */
+export const samlLogin = (
+  target: Target,
+  provider: IdentityProvider,
+  connection: Connection,
+): (() => Promise<void>) => {
+  const acs_path = `/saml/${ALIAS}/acs`
+  const origin = `http://localhost:${target.process.port}`
+  const query = new URL(authorizePath(target, target.es256.client_id), origin).search
+  return async () => {
+    const away = await connection.send(get(`/saml/${ALIAS}/login${query}`))
+    const cookie = header(away.head, 'set-cookie')?.split(';', 1)[0] ?? ''
+    const { searchParams } = new URL(header(away.head, 'location') ?? '', origin)
+    const request = inflateRawSync(Buffer.from(searchParams.get('SAMLRequest') ?? '', 'base64'))
+    const said = ordinary({
+      issuer: ISSUER,
+      audience: `${origin}/saml/${ALIAS}/metadata`,
+      acs_url: origin + acs_path,
+      request_id: /\bID="([^"]+)"/.exec(request.toString())?.[1],
+      now: Date.now(),
+    })
+    let answer = await connection.send(
+      post(acs_path, {
+        SAMLResponse: encode(provider.respond(said)),
+        RelayState: searchParams.get('RelayState') ?? '',
+      }),
+    )
+    for (let url = origin + acs_path; ; ) {
+      const { status, head, body } = answer
+      const location = header(head, 'location')
+      if (location?.startsWith(REDIRECT_URI)) return
+      if (status >= 400) throw new Error(`No login but ${head}\n\n${body.slice(0, 1000)}`)
+      const [next, form] = nextStep(location, body, url)
+      const { pathname, search } = new URL(next)
+      const path = pathname + search
+      answer = await connection.send(form ? post(path, form, { cookie }) : get(path, { cookie }))
+      url = next
+    }
+  }
+}
