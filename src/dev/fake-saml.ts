@@ -2,9 +2,10 @@ import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
 import { SignedXml } from 'xml-crypto'
 import type { Context } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { escapeXml } from '#src/protocol/saml/escape.ts'
 import { BEARER, namespaces, REDIRECT_BINDING, RSA_SHA256, SUCCESS } from '#src/protocol/saml/names.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { attributeOf, escapeXml, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
+import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { escapeHtml, hidden, html, postingPage } from './fake-openid.ts'
 
 /**
@@ -207,7 +208,7 @@ const LARGEST_REQUEST = 8 * 1024
 const readRequest = (encoded: string): Asked | undefined => {
   if (encoded.length > LARGEST_REQUEST) return undefined
   try {
-    const { root } = parseXml(Buffer.from(Bun.inflateSync(Buffer.from(encoded, 'base64'))).toString())
+    const root = parseXml(Buffer.from(Bun.inflateSync(Buffer.from(encoded, 'base64'))).toString())
     const acs_url = attributeOf(root, 'AssertionConsumerServiceURL') ?? ''
     if (nameOf(root) !== 'samlp:AuthnRequest' || !/^https?:/.test(acs_url)) return undefined
     return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }

@@ -1,7 +1,7 @@
 import { type KeyObject, sign } from 'node:crypto'
+import { escapeXml } from './escape.ts'
 import { namespaces, POST_BINDING, RSA_SHA256 } from './names.ts'
 import { formatTime } from './time.ts'
-import { escapeXml } from './xml.ts'
 
 export interface AuthnRequest {
   /** Random; begins with a letter or `_`, as every xs:ID. */

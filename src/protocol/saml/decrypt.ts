@@ -1,38 +1,7 @@
 import { constants, createDecipheriv, type KeyObject, privateDecrypt } from 'node:crypto'
+import { type Cipher, cbc, gcm, MGF1_SHA1, oaepHashes, SHA1 } from './encryption.ts'
 import { SamlError } from './error.ts'
-import { namespaces } from './names.ts'
 import { attributeOf, find, textOf } from './xml.ts'
-
-interface Cipher {
-  readonly name: 'aes-128-gcm' | 'aes-256-gcm' | 'aes-128-cbc' | 'aes-256-cbc'
-  readonly key_bytes: 16 | 32
-}
-
-// https://www.w3.org/TR/xmlenc-core1/#sec-AES-GCM
-const gcm = new Map<string, Cipher>([
-  [`${namespaces.xenc11}aes128-gcm`, { name: 'aes-128-gcm', key_bytes: 16 }],
-  [`${namespaces.xenc11}aes256-gcm`, { name: 'aes-256-gcm', key_bytes: 32 }],
-])
-/** Without integrity: only for a provider that opts in (`allow_cbc`). */
-const cbc = new Map<string, Cipher>([
-  [`${namespaces.xenc}aes128-cbc`, { name: 'aes-128-cbc', key_bytes: 16 }],
-  [`${namespaces.xenc}aes256-cbc`, { name: 'aes-256-cbc', key_bytes: 32 }],
-])
-
-/** OAEP takes one hash for the label and for the mask: `RSA-OAEP-MGF1P` with SHA-1, `RSA-OAEP` with a mask of the same hash. */
-const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
-const OAEP = `${namespaces.xenc11}rsa-oaep`
-const SHA1 = `${namespaces.ds}sha1`
-const MGF1_SHA1 = `${namespaces.xenc11}mgf1sha1`
-const oaepHashes = new Map([
-  [`${OAEP_MGF1P} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
-  [`${OAEP} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
-  [`${OAEP} ${namespaces.xenc}sha256 ${namespaces.xenc11}mgf1sha256`, 'sha256'],
-  [`${OAEP} ${namespaces.xenc}sha512 ${namespaces.xenc11}mgf1sha512`, 'sha512'],
-])
-
-/** What our metadata offers: https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html */
-export const offered = [...gcm.keys(), OAEP_MGF1P]
 
 /**
  * The text of an encrypted assertion, of known shape. It is as trustworthy as whoever encrypted it: anybody can.

@@ -30,26 +30,26 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * @throws SamlError
  */
 export const openResponse = (encoded: string, gate: Gate): Opened => {
-  const { root, xml } = openDocument(decode(encoded))
+  const root = openDocument(decode(encoded))
   if (nameOf(root) !== 'samlp:Response') throw new SamlError('bad_shape', 'no response')
   const isVouched = isSigned(root)
-  const response = isVouched ? verifySignature(xml, root, gate) : root
+  const response = isVouched ? verifySignature(root, gate) : root
   checkStatus(response)
   const encrypted = find(response, 'saml:EncryptedAssertion')
   const plain = find(root, 'saml:Assertion')
   if (encrypted) {
     const inner = openDocument(decrypt(encrypted, gate.decryption_key, gate.allow_cbc))
-    if (nameOf(inner.root) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
-    return { response, assertion: vouched(inner.xml, inner.root, isVouched ? inner.root : undefined, gate) }
+    if (nameOf(inner) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
+    return { response, assertion: vouched(inner, isVouched ? inner : undefined, gate) }
   }
   if (!plain) throw new SamlError('no_assertion')
   const covered = isVouched ? find(response, 'saml:Assertion') : undefined
-  return { response, assertion: vouched(xml, plain, covered, gate) }
+  return { response, assertion: vouched(plain, covered, gate) }
 }
 
 /** The assertion under its own signature, which must hold if there is one; else as the response's signature covers it. */
-const vouched = (xml: string, assertion: Element, covered: Element | undefined, gate: Gate): Element => {
-  if (isSigned(assertion)) return verifySignature(xml, assertion, gate)
+const vouched = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
+  if (isSigned(assertion)) return verifySignature(assertion, gate)
   if (!covered) throw new SamlError('unsigned')
   return covered
 }

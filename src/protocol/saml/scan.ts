@@ -1,14 +1,24 @@
 import { SamlError } from './error.ts'
 
-/** Far above what any identity provider sends, far below what makes a parser or a canonicaliser slow. */
-const MAX_DEPTH = 40
-/** Elements and attributes. */
-const MAX_NODES = 6_000
-const MAX_ATTRIBUTES = 40
-const MAX_PREFIXES = 50
+/** How many a document may have. Providers send less than a tenth; within the bounds a parser and a canonicaliser are fast. */
+export interface Bounds {
+  readonly elements: number
+  /** Of all elements, namespace declarations among them. */
+  readonly attributes: number
+  /** Distinct names of elements and attributes: xmldom searches the whole document for each. */
+  readonly names: number
+}
+
+export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 }
+export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
+
+const MAX_DEPTH = 20
+/** Of one element. */
+const MAX_ATTRIBUTES = 30
+const MAX_PREFIXES = 30
 
 const S = '[ \\t\\r\\n]'
-const NC_NAME = '[A-Za-z_][A-Za-z0-9_.-]*'
+const NC_NAME = '[A-Za-z_][A-Za-z0-9_.-]{0,127}'
 const NAME = `${NC_NAME}(?::${NC_NAME})?`
 const declaration =
   /^<\?xml version=(?:"1\.0"|'1\.0')(?: encoding=(?:"utf-8"|'utf-8'))?(?: standalone=(?:"(?:yes|no)"|'(?:yes|no)'))? ?\?>/i
@@ -17,10 +27,13 @@ const attribute = new RegExp(`${S}+(${NAME})${S}*=${S}*(?:"([^"<]*)"|'([^'<]*)')
 const startTagEnd = new RegExp(`${S}*(/?)>`, 'y')
 const endTag = new RegExp(`</(${NAME})${S}*>`, 'y')
 const blank = new RegExp(`^${S}*$`)
-// https://www.w3.org/TR/xml/#charsets
-const illegal = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
+// https://www.w3.org/TR/xml/#charsets, without U+0085, U+2028 and U+2029, which xmldom reads as line ends.
+const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/
+
+/** xmldom reads HTML there: another tree than this scanner. */
+const XHTML = 'http://www.w3.org/1999/xhtml'
 
 /** Prefix -> namespace. */
 type Scope = ReadonlyMap<string, string>
@@ -28,19 +41,21 @@ const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace'
 
 /**
  * Reads through a document once, in linear time, and refuses all that is not the plain part of XML: DOCTYPE, processing
- * instructions, comments, CDATA, references to anything but characters, names beyond ASCII, what is not well-formed, a prefix that
- * is unbound or bound twice to different names, a relative namespace, and more of anything than a message can need. What
- * passes reads the same in every parser.
+ * instructions, comments, CDATA, references to anything but characters, names beyond ASCII, text that is not well-formed, an unbound
+ * prefix, a relative namespace, the namespace of XHTML, and more of anything than `bounds` allows. A document that passes
+ * reads the same in every parser.
  *
- * @returns the document element's text, without what stands around it
+ * @returns the document element's text, without what stands around it, and its elements in document order
  * @throws SamlError `bad_xml`
  */
-export const scan = (document: string): string => {
+export const scan = (document: string, bounds: Bounds): { xml: string; elements: string[] } => {
   const xml = document.replace(declaration, '')
   if (illegal.test(xml)) throw bad('a character that XML does not have')
-  const bindings = new Map(outermost)
   const open: { name: string; scope: Scope }[] = []
-  let nodes = 0
+  const elements: string[] = []
+  const names = new Set<string>()
+  const prefixes = new Set<string>()
+  let given = 0
   let at = 0
   const take = (token: RegExp): RegExpExecArray | undefined => {
     token.lastIndex = at
@@ -56,7 +71,7 @@ export const scan = (document: string): string => {
     const isOutside = open.length === 0
     if (isOutside && !isBlank(text)) throw bad('text outside the root element')
     if (next < 0) break
-    if (isOutside && nodes > 0) throw bad('markup after the root element')
+    if (isOutside && elements.length > 0) throw bad('markup after the root element')
     if (xml[at + 1] === '/') {
       const ended = take(endTag)?.[1]
       if (ended === undefined || ended !== open.pop()?.name) throw bad('an end tag that ends nothing')
@@ -70,20 +85,25 @@ export const scan = (document: string): string => {
       attributes.push([found[1] ?? '', checkText(found[2] ?? found[3] ?? '')])
       if (attributes.length > MAX_ATTRIBUTES) throw bad('too many attributes')
     }
-    nodes += 1 + attributes.length
-    if (nodes > MAX_NODES) throw bad('too many elements')
+    given += attributes.length
+    for (const each of [name, ...attributes.map(([name]) => name)]) names.add(each)
+    if (elements.length >= bounds.elements || given > bounds.attributes || names.size > bounds.names)
+      throw bad('too many elements, attributes or names')
     const end = take(startTagEnd)
     if (!end) throw bad('a start tag that does not end')
-    const scope = scopeOf(attributes, open.at(-1)?.scope ?? outermost, bindings)
-    checkNames(name, attributes, scope)
+    const scope = scopeOf(attributes, open.at(-1)?.scope ?? outermost, prefixes)
+    elements.push(describe(checkNames(name, attributes, scope), attributes.length))
     if (end[1] === '') open.push({ name, scope })
   }
-  if (open.length > 0 || nodes === 0) throw bad('no complete root element')
-  return xml.slice(xml.indexOf('<'), xml.lastIndexOf('>') + 1)
+  if (open.length > 0 || elements.length === 0) throw bad('no complete root element')
+  return { xml: xml.slice(xml.indexOf('<'), xml.lastIndexOf('>') + 1), elements }
 }
 
-/** The declarations of one element on top of those around it. A prefix has one meaning in the whole document. */
-const scopeOf = (attributes: [string, string][], outer: Scope, bindings: Map<string, string>): Scope => {
+/** An element as `scan` lists it. `name`: namespace, blank, local name. */
+export const describe = (name: string, attributes: number): string => `${name} ${attributes}`
+
+/** The declarations of one element on top of those around it. */
+const scopeOf = (attributes: [string, string][], outer: Scope, prefixes: Set<string>): Scope => {
   let scope: Map<string, string> | undefined
   for (const [name, value] of attributes) {
     if (!name.startsWith('xmlns')) continue
@@ -91,25 +111,27 @@ const scopeOf = (attributes: [string, string][], outer: Scope, bindings: Map<str
     if (name !== 'xmlns' && (!name.startsWith('xmlns:') || /^xml/i.test(prefix)))
       throw bad('an odd namespace prefix')
     if (!absolute.test(value) && !(value === '' && prefix === '')) throw bad('a relative namespace')
-    if (prefix !== '' && (bindings.get(prefix) ?? value) !== value) throw bad('a prefix with two meanings')
-    bindings.set(prefix, value)
-    if (bindings.size > MAX_PREFIXES) throw bad('too many namespaces')
+    if (value === XHTML) throw bad('the namespace of XHTML')
+    prefixes.add(prefix)
+    if (prefixes.size > MAX_PREFIXES) throw bad('too many namespaces')
     scope ??= new Map(outer)
     scope.set(prefix, value)
   }
   return scope ?? outer
 }
 
-const checkNames = (name: string, attributes: [string, string][], scope: Scope): void => {
-  const resolve = (qualified: string): string => {
+/** The element's namespace and local name. */
+const checkNames = (name: string, attributes: [string, string][], scope: Scope): string => {
+  // The default namespace is that of elements, never of attributes: https://www.w3.org/TR/xml-names/#defaulting
+  const resolve = (qualified: string, unprefixed = ''): string => {
     const colon = qualified.indexOf(':')
-    const namespace = colon < 0 ? '' : scope.get(qualified.slice(0, colon))
+    const namespace = colon < 0 ? unprefixed : scope.get(qualified.slice(0, colon))
     if (namespace === undefined) throw bad('a prefix without a namespace')
     return `${namespace} ${qualified.slice(colon + 1)}`
   }
-  resolve(name)
   const names = attributes.map(([name]) => (name.startsWith('xmlns') ? name : resolve(name)))
   if (new Set(names).size < names.length) throw bad('an attribute given twice')
+  return resolve(name, scope.get(''))
 }
 
 const checkText = (text: string): string => {

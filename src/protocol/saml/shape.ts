@@ -1,7 +1,9 @@
 import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
-import { childrenOf, nameOf } from './xml.ts'
+import { attributeOf, childrenOf, nameOf } from './xml.ts'
 
+/** Characters; providers list up to five prefixes. */
+const MAX_PREFIX_LIST = 256
 /** Holds elements from anywhere, but none that has a place of its own. */
 const OPEN = 'open'
 const TEXT = 'text'
@@ -96,6 +98,7 @@ export const checkShape = (root: Element): void => {
   const ids = new Set<string>()
   const check = (element: Element): void => {
     checkId(element, ids)
+    if ((attributeOf(element, 'PrefixList') ?? '').length > MAX_PREFIX_LIST) throw bad('a long PrefixList')
     const name = nameOf(element)
     const model = models.get(name)
     if (!model) throw bad(`<${element.localName}> has no place here`)

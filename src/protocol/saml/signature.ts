@@ -1,10 +1,10 @@
 import type { KeyObject } from 'node:crypto'
-import { SignedXml } from 'xml-crypto'
+import { ExclusiveCanonicalization } from 'xml-crypto'
 import { findDigestMethod, findSignatureMethod } from './algorithms.ts'
 import { SamlError } from './error.ts'
 import { namespaces } from './names.ts'
 import { checkShape } from './shape.ts'
-import { attributeOf, find, findAll, nameOf, parseXml } from './xml.ts'
+import { attributeOf, find, findAll, nameOf, parseXml, textOf } from './xml.ts'
 
 /** What a provider's signatures are judged by. */
 export interface Trust {
@@ -16,89 +16,97 @@ export interface Trust {
 const ENVELOPED = `${namespaces.ds}enveloped-signature`
 const EXCLUSIVE = namespaces.ec
 
-/** A well-formed document of known shape. @throws SamlError `bad_xml`, `bad_shape` */
-export const openDocument = (document: string): { root: Element; xml: string } => {
-  const opened = parseXml(document)
-  checkShape(opened.root)
-  return opened
+/** The root of a well-formed document of known shape. @throws SamlError `bad_xml`, `bad_shape` */
+export const openDocument = (document: string): Element => {
+  const root = parseXml(document)
+  checkShape(root)
+  return root
 }
 
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**
- * What the signature in `element` covers, read again from the very octets that were digested: nothing else of the document may be
- * believed. `xml` is the whole document, of known shape.
+ * The element that the signature in `element` covers, read again from the very octets that were digested: nothing else of the
+ * document may be believed. The document is of known shape. In this order, so that a stranger's message costs least: the
+ * algorithms, the signature over SignedInfo, the digest. https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `bad_algorithm`, `bad_signature`
  */
-export const verifySignature = (xml: string, element: Element, { keys, allow_sha1 }: Trust): Element => {
-  const [key] = keys
-  if (!key) throw new SamlError('no_certificate')
+export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): Element => {
+  if (keys.length === 0) throw new SamlError('no_certificate')
   const signature = find(element, 'ds:Signature')
-  if (!signature) throw new SamlError('unsigned')
-  const { method, digest, methodName, digestName } = algorithmsOf(signature, element, allow_sha1)
+  const info = find(signature, 'ds:SignedInfo')
+  if (!signature || !info) throw new SamlError('unsigned')
+  const { method, inclusive } = algorithmsOf(info, element, allow_sha1)
+  const signedInfo = canonicalize(info, copyOf(info), inclusive)
+  if (!method(signedInfo, keys, textOf(find(signature, 'ds:SignatureValue'))))
+    throw bad('the value does not fit')
 
-  const signed = new SignedXml({ publicCert: key, getCertFromKeyInfo: () => null })
-  const { CanonicalizationAlgorithms: all } = signed
-  signed.CanonicalizationAlgorithms = {
-    [ENVELOPED]: all[ENVELOPED],
-    [EXCLUSIVE]: all[EXCLUSIVE],
-  } as typeof all
-  signed.HashAlgorithms = { [digestName]: made({ getAlgorithmName: () => digestName, getHash: digest }) }
-  signed.SignatureAlgorithms = {
-    [methodName]: made({
-      getAlgorithmName: () => methodName,
-      getSignature: () => {
-        throw new Error('only verifies')
-      },
-      verifySignature: (material: string, _key: unknown, value: string) => method(material, keys, value),
-    }),
-  }
-  const octets = check(signed, signature, xml)
-  const { root } = openDocument(octets)
+  const { digest, digestValue, transform } = algorithmsOf(openDocument(signedInfo), element, allow_sha1)
+  const enveloped = copyOf(element)
+  for (const own of findAll(enveloped, 'ds:Signature')) enveloped.removeChild(own)
+  const octets = canonicalize(element, enveloped, transform)
+  if (digest(octets) !== digestValue) throw bad('the digest does not fit')
+  const root = openDocument(octets)
   if (nameOf(root) !== nameOf(element) || attributeOf(root, 'ID') !== attributeOf(element, 'ID'))
     throw bad('another element was signed')
   return root
 }
 
-/** xml-crypto makes its algorithms with `new`. */
-const made = <T extends object>(algorithm: T): (new () => T) => {
-  function Made() {
-    return algorithm
+const copyOf = (element: Element): Element => element.cloneNode(true) as Element
+
+/** The octets of `copy`, which stands for `element` in its document. `prefixes`: rendered even where they are not used. */
+const canonicalize = (element: Element, copy: Element, prefixes: string[]): string => {
+  const options = { inclusiveNamespacesPrefixList: prefixes, ancestorNamespaces: namespacesAround(element) }
+  try {
+    return new ExclusiveCanonicalization().process(copy, options)
+  } catch (cause) {
+    throw bad('not canonicalised', cause)
   }
-  return Made as unknown as new () => T
 }
 
-/** The allowed algorithms that the signature names. Its one reference is to the element that holds it. */
-const algorithmsOf = (signature: Element, element: Element, allow_sha1: boolean) => {
-  const info = find(signature, 'ds:SignedInfo')
+/** The prefixes that are bound around an element and not by itself. */
+const namespacesAround = (element: Element): { prefix: string; namespaceURI: string }[] => {
+  const bound = new Map<string, string>()
+  for (let at: Node | null = element; at?.nodeType === 1; at = at.parentNode)
+    for (const { prefix, localName, value } of Array.from((at as Element).attributes))
+      if (prefix === 'xmlns' && !bound.has(localName)) bound.set(localName, value)
+  return [...bound]
+    .filter(([prefix]) => !element.hasAttribute(`xmlns:${prefix}`))
+    .map(([prefix, namespaceURI]) => ({ prefix, namespaceURI }))
+}
+
+/** The allowed algorithms that a SignedInfo names. Its one reference is to the element that holds it. */
+const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')
   const id = attributeOf(element, 'ID')
   if (!id || attributeOf(reference, 'URI') !== `#${id}`) throw bad('the reference is not to its parent')
-  const transforms = findAll(find(reference, 'ds:Transforms'), 'ds:Transform').map(algorithmOf)
-  const canonicalization = algorithmOf(find(info, 'ds:CanonicalizationMethod'))
-  if (canonicalization !== EXCLUSIVE || transforms.join(' ') !== `${ENVELOPED} ${EXCLUSIVE}`)
+  const transforms = findAll(find(reference, 'ds:Transforms'), 'ds:Transform')
+  const canonicalization = find(info, 'ds:CanonicalizationMethod')
+  if (
+    algorithmOf(canonicalization) !== EXCLUSIVE ||
+    transforms.map(algorithmOf).join(' ') !== `${ENVELOPED} ${EXCLUSIVE}`
+  )
     throw new SamlError('bad_algorithm', 'transforms')
   const methodName = algorithmOf(find(info, 'ds:SignatureMethod'))
   const digestName = algorithmOf(find(reference, 'ds:DigestMethod'))
   const method = findSignatureMethod(methodName, allow_sha1)
   const digest = findDigestMethod(digestName, allow_sha1)
   if (!method || !digest) throw new SamlError('bad_algorithm', `${methodName} ${digestName}`)
-  return { method, digest, methodName, digestName }
+  const digestValue = textOf(find(reference, 'ds:DigestValue')).replace(/\s/g, '')
+  return {
+    method,
+    digest,
+    digestValue,
+    inclusive: prefixList(canonicalization),
+    transform: prefixList(transforms[1]),
+  }
 }
+
+/** https://www.w3.org/TR/xml-exc-c14n/#def-InclusiveNamespaces-PrefixList */
+const prefixList = (method: Element | undefined): string[] =>
+  (attributeOf(find(method, 'ec:InclusiveNamespaces'), 'PrefixList') ?? '').split(/\s+/).filter(Boolean)
 
 const algorithmOf = (element: Element | undefined): string => attributeOf(element, 'Algorithm') ?? ''
-
-const check = (signed: SignedXml, signature: Element, xml: string): string => {
-  try {
-    signed.loadSignature(signature)
-    if (!signed.checkSignature(xml)) throw bad('the value does not fit')
-  } catch (error) {
-    throw error instanceof SamlError ? error : bad(String(error), error)
-  }
-  const [octets, ...more] = signed.getSignedReferences()
-  if (!octets || more.length > 0) throw bad('not exactly one reference')
-  return octets
-}
 
 const bad = (detail: string, cause?: unknown): SamlError => new SamlError('bad_signature', detail, { cause })

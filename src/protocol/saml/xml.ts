@@ -1,23 +1,29 @@
 import { DOMParser } from '@xmldom/xmldom'
 import { SamlError } from './error.ts'
 import { namespaces, type Prefix } from './names.ts'
-import { scan } from './scan.ts'
+import { type Bounds, describe, MESSAGE, scan } from './scan.ts'
 
 const refuse = (_level: string, detail: unknown): never => {
   throw new SamlError('bad_xml', String(detail))
 }
 
 /**
- * A document that passed `scan`, by the very parser that xml-crypto reads with (package.json pins the version that both
- * share): the tree that is checked is the tree that is verified.
+ * A document that passed `scan`. The parser has to find the elements that the scanner found: what was checked is what is read.
  *
- * @returns the document element, and the text that was parsed
+ * @returns the document element
  * @throws SamlError `bad_xml`
  */
-export const parseXml = (document: string): { root: Element; xml: string } => {
-  const xml = scan(document)
-  return { root: new DOMParser({ errorHandler: refuse }).parseFromString(xml).documentElement, xml }
+export const parseXml = (document: string, bounds: Bounds = MESSAGE): Element => {
+  const { xml, elements } = scan(document, bounds)
+  const root = new DOMParser({ errorHandler: refuse }).parseFromString(xml, 'text/xml').documentElement
+  if (!Bun.deepEquals(listElements(root), elements)) throw new SamlError('bad_xml', 'read in two ways')
+  return root
 }
+
+const listElements = (element: Element): string[] => [
+  describe(`${element.namespaceURI ?? ''} ${element.localName}`, element.attributes.length),
+  ...childrenOf(element).flatMap(listElements),
+]
 
 export const childrenOf = (parent: Element): Element[] =>
   Array.from(parent.childNodes).filter((node): node is Element => node.nodeType === 1)
@@ -42,14 +48,3 @@ export const attributeOf = (element: Element | undefined, name: string): string 
   element?.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined
 
 export const textOf = (element: Element | undefined): string => element?.textContent ?? ''
-
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-}
-
-/** A text for element content or an attribute value. */
-export const escapeXml = (text: string): string => text.replace(/[&<>"']/g, c => entities[c] ?? c)

@@ -43,7 +43,7 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
       trust_email: true,
     })
     const metadata = await (await app.call(`/saml/${alias}/metadata`)).text()
-    const { root } = parseXml(metadata)
+    const root = parseXml(metadata)
     const descriptor = find(root, 'md:SPSSODescriptor')
     known.push({
       ...each,

@@ -68,7 +68,7 @@ export const setOut = async (
     throw new Error(`not away: ${away.status} ${away.location ?? away.heading}`)
   const { searchParams } = new URL(away.location)
   const message = inflateRawSync(Buffer.from(searchParams.get('SAMLRequest') ?? '', 'base64')).toString()
-  const request_id = attributeOf(parseXml(message).root, 'ID')
+  const request_id = attributeOf(parseXml(message), 'ID')
   const relay_state = searchParams.get('RelayState') ?? ''
   return { alias, browser, relay_state, party: partyOf(app, alias, request_id) }
 }

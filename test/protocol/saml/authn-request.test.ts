@@ -17,7 +17,7 @@ const request: AuthnRequest = {
 const read = (url: string) => {
   const parameters = new URL(url).searchParams
   const deflated = Buffer.from(parameters.get('SAMLRequest') ?? '', 'base64')
-  return { parameters, root: parseXml(inflateRawSync(deflated).toString()).root }
+  return { parameters, root: parseXml(inflateRawSync(deflated).toString()) }
 }
 
 describe('an authentication request by the redirect binding', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { SamlError } from '#src/protocol/saml/error.ts'
-import { readMetadata, renderMetadata } from '#src/protocol/saml/metadata.ts'
+import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import { namespaces as ns, POST_BINDING, REDIRECT_BINDING } from '#src/protocol/saml/names.ts'
+import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
 import { attributeOf, find, findAll, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { readGenuine } from '#test/fixtures/saml/genuine.ts'
 
@@ -15,7 +16,7 @@ describe('our own metadata', () => {
     certificate: base64,
     sign_requests: true,
   }
-  const { root } = parseXml(renderMetadata(sp))
+  const root = parseXml(renderMetadata(sp))
   const descriptor = find(root, 'md:SPSSODescriptor')
 
   test('names the entity, one POST endpoint and what is signed', () => {
@@ -26,7 +27,7 @@ describe('our own metadata', () => {
     expect(
       services.map(service => [attributeOf(service, 'Binding'), attributeOf(service, 'Location')]),
     ).toEqual([[POST_BINDING, sp.acs_url]])
-    const unsigned = parseXml(renderMetadata({ ...sp, sign_requests: false })).root
+    const unsigned = parseXml(renderMetadata({ ...sp, sign_requests: false }))
     expect(attributeOf(find(unsigned, 'md:SPSSODescriptor'), 'AuthnRequestsSigned')).toBe('false')
   })
 
@@ -83,6 +84,10 @@ describe("an identity provider's metadata", () => {
     'no XML': 'entity_id: x',
     'S-25 a DTD': `<!DOCTYPE x [<!ENTITY y "z">]>${entity(key('') + services)}`,
     'a comment without end': `${entity(key('') + services)}<!-- `,
+    'H-03 many names in a long document': entity(
+      `${Array.from({ length: 3_000 }, (_, i) => `<n${i}/>`).join('')}${' '.repeat(900_000)}`,
+    ),
+    'H-03 more elements than any provider has': entity('<a/>'.repeat(3_000)),
     'comments without end': '<!--'.repeat(200_000),
   }
   for (const [what, xml] of Object.entries(bad))

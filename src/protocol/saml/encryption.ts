@@ -1,0 +1,32 @@
+import { namespaces } from './names.ts'
+
+export interface Cipher {
+  readonly name: 'aes-128-gcm' | 'aes-256-gcm' | 'aes-128-cbc' | 'aes-256-cbc'
+  readonly key_bytes: 16 | 32
+}
+
+// https://www.w3.org/TR/xmlenc-core1/#sec-AES-GCM
+export const gcm = new Map<string, Cipher>([
+  [`${namespaces.xenc11}aes128-gcm`, { name: 'aes-128-gcm', key_bytes: 16 }],
+  [`${namespaces.xenc11}aes256-gcm`, { name: 'aes-256-gcm', key_bytes: 32 }],
+])
+/** Without integrity: only for a provider that opts in (`allow_cbc`). */
+export const cbc = new Map<string, Cipher>([
+  [`${namespaces.xenc}aes128-cbc`, { name: 'aes-128-cbc', key_bytes: 16 }],
+  [`${namespaces.xenc}aes256-cbc`, { name: 'aes-256-cbc', key_bytes: 32 }],
+])
+
+/** OAEP takes one hash for the label and for the mask: `RSA-OAEP-MGF1P` with SHA-1, `RSA-OAEP` with a mask of the same hash. */
+const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
+const OAEP = `${namespaces.xenc11}rsa-oaep`
+export const SHA1 = `${namespaces.ds}sha1`
+export const MGF1_SHA1 = `${namespaces.xenc11}mgf1sha1`
+export const oaepHashes = new Map([
+  [`${OAEP_MGF1P} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
+  [`${OAEP} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
+  [`${OAEP} ${namespaces.xenc}sha256 ${namespaces.xenc11}mgf1sha256`, 'sha256'],
+  [`${OAEP} ${namespaces.xenc}sha512 ${namespaces.xenc11}mgf1sha512`, 'sha512'],
+])
+
+/** What our metadata offers: https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html */
+export const offered = [...gcm.keys(), OAEP_MGF1P]
