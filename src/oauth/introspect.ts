@@ -12,7 +12,7 @@ import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
 import { findRefreshGrant } from '#src/tokens/refresh-tokens.ts'
 import { findLiveToken } from './bearer.ts'
 import { endpoint, oauthJson } from './boundary.ts'
-import { authenticateClient, guarded } from './client-authentication.ts'
+import { asClient } from './client-authentication.ts'
 
 /** A token that is active, whoever may learn of it. */
 interface Found {
@@ -29,14 +29,15 @@ export const postIntrospect = (context: Context) =>
     const form = parseForm(await readForm(call.request))
     const presented = parseClientAuth(call.request.headers.get('authorization'), form)
     if (!presented || presented.method === 'none') throw new OAuthError('invalid_client')
-    const client = await guarded(context, call, () => authenticateClient(context, presented))
-    if (!client.capabilities.includes('token_introspection'))
-      throw forbidden('The client lacks the capability token_introspection.')
-    const token = requireParameter(form, 'token')
-    const found = (await findAccess(context, token)) ?? (await findRefresh(context, token))
-    const isVisible = found?.organization_id === client.organization_id
-    await recordIntrospection(context, client, call, isVisible ? found : undefined)
-    return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
+    return asClient(context, call, presented, async client => {
+      if (!client.capabilities.includes('token_introspection'))
+        throw forbidden('The client lacks the capability token_introspection.')
+      const token = requireParameter(form, 'token')
+      const found = (await findAccess(context, token)) ?? (await findRefresh(context, token))
+      const isVisible = found?.organization_id === client.organization_id
+      await recordIntrospection(context, client, call, isVisible ? found : undefined)
+      return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
+    })
   })
 
 const findAccess = async (context: Context, text: string): Promise<Found | undefined> => {

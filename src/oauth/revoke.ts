@@ -9,7 +9,7 @@ import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { findRefreshGrant, type RefreshGrant } from '#src/tokens/refresh-tokens.ts'
 import { type Exchange, endpoint } from './boundary.ts'
-import { authenticateClient, guarded, WrongGuess } from './client-authentication.ts'
+import { asClient, guarded, WrongGuess } from './client-authentication.ts'
 
 /**
  * Always 200 with an empty body, whatever came; only a store that cannot write is a 503 (decisions.md section 3).
@@ -37,9 +37,7 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
   const presented = parseClientAuth(call.request.headers.get('authorization'), form)
   exchange.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
-  await guarded(context, call, async () => {
-    // Anonymous calls are honoured, and a name alone is no credential; but whoever shows a secret must have the right one.
-    if (presented && presented.method !== 'none') await authenticateClient(context, presented)
+  const attempt = async () => {
     // An access token cannot be revoked, and sending one is no guess at a refresh token, which has no dot.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
@@ -47,7 +45,11 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
     if (presented && presented.client_id !== grant.client_id) return
     exchange.client_id = grant.client_id
     await release(context, grant, call)
-  })
+  }
+  // Anonymous calls are honoured, and a name alone is no credential; but a secret that is shown must be the right one.
+  await (presented && presented.method !== 'none'
+    ? asClient(context, call, presented, attempt)
+    : guarded(context, call, undefined, attempt))
 }
 
 /** The session ends; its access tokens stay valid until they run out, and the login lives on. */

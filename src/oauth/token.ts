@@ -5,7 +5,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { checkGrantType, parseTokenRequest, type TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { endpoint, oauthJson } from './boundary.ts'
-import { authenticateClient, guarded } from './client-authentication.ts'
+import { asClient } from './client-authentication.ts'
 import { authorizationCode } from './grants/authorization-code.ts'
 import { clientCredentials } from './grants/client-credentials.ts'
 import type { Grant, GrantCall, TokenAnswer } from './grants/grant.ts'
@@ -35,8 +35,7 @@ export const postToken = (context: Context) =>
     if (!presented) throw new OAuthError('invalid_request', 'The parameter client_id is missing.')
     exchange.client_id = presented.client_id
     const request = parseTokenRequest(form)
-    return guarded(context, call, async () => {
-      const client = await authenticateClient(context, presented)
+    return asClient(context, call, presented, async client => {
       checkGrantType(client, request.grant_type)
       return oauthJson(await run(context, { client, request, origin: call }))
     })

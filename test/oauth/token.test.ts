@@ -495,15 +495,16 @@ describe('O-36 guessing', () => {
     test(`O-36 thirty wrong ${what} from one address within a minute: 429, for a minute, for that address`, async () => {
       ip = `198.51.100.${index}`
       for (let i = 0; i < 30; i++) expect((await guess()).status).not.toBe(429)
-      const refused = await good()
+      const refused = await guesses['client secrets']()
       expect(refused).toMatchObject(refusal('rate_limited', 429))
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect((await good()).status).toBe(200)
       const address = ip
       ip = '203.0.113.9'
-      expect((await good()).status).toBe(200)
+      expect((await guesses.codes()).status).toBe(400)
       ip = address
       app.clock.advance(MINUTE)
-      expect((await good()).status).toBe(200)
+      expect((await guesses.codes()).status).toBe(400)
     })
 
   test('O-36 who is throttled gets the plain 200 at /oauth/revoke, and nothing is revoked', async () => {
@@ -522,7 +523,37 @@ describe('O-36 guessing', () => {
     await refresh(app, spa, tokens.refresh_token)
     for (let i = 0; i < 40; i++)
       expect((await refresh(app, spa, tokens.refresh_token, {}, { ip })).status).toBe(400)
-    expect((await good()).status).toBe(200)
+    expect((await guesses.codes()).status).toBe(400)
     await app.events()
+  })
+
+  test('H-22 codes and tokens that others made up close nothing to a client with the right secret', async () => {
+    ip = '198.51.100.79'
+    await app.events()
+    const failures = async () =>
+      (await app.context.store.read(async q => q.select().from(q.tables.throttles))).find(
+        ({ key }) => key === `secrets:${ip}`,
+      )?.failures
+    for (let i = 0; i < 20; i++) {
+      expect((await redeem(app, client, 'forged', {}, { ip })).status).toBe(400)
+      expect((await refresh(app, client, 'forged', {}, { ip })).status).toBe(400)
+      expect(
+        (await post(app, '/oauth/revoke', { token: 'forged', ...secretOf(client) }, { ip })).status,
+      ).toBe(200)
+    }
+    expect([(await good()).status, await failures()]).toEqual([200, undefined])
+    // Strangers behind the same address close it for those who show no secret, or a wrong one.
+    for (let i = 0; i < 35; i++) await guesses['client secrets']()
+    const tokens = await grantTokens(app, client, alice)
+    expect((await refresh(app, client, tokens.refresh_token, {}, { ip })).status).toBe(200)
+    expect([(await good()).status, (await guesses.codes()).status, await failures()]).toEqual([200, 429, 30])
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'token.issued',
+      'user.login',
+      'session.created',
+      'token.issued',
+      'token.refreshed',
+      'token.issued',
+    ])
   })
 })
