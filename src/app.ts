@@ -28,6 +28,8 @@ export interface App {
   context: Context
   /** Every admin route there is: the tests of permissions and tenancy walk it. */
   routes: AdminRoute[]
+  /** Every path, as it is written in its route. */
+  paths: string[]
   /** The path of a route as it is written, such as `/oauth/token` or `/api/v1/admin/users/:id`. */
   routeOf(path: string): string | undefined
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
@@ -70,6 +72,7 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
   return {
     context,
     routes,
+    paths: methods.map(({ path }) => path),
     routeOf: path => methods.find(({ pattern }) => pattern.test(path))?.path,
     fetch: (request, server) => answer(context, dispatch, request, server),
   }

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
 import { VERSION } from '#src/lib/version.ts'
@@ -13,7 +14,7 @@ export interface DevOptions {
   url?: string
   internalUrl?: string
   publicIssuer?: boolean
-  devHost?: string
+  devHost?: string[]
   seed?: string
   tls?: boolean
   autoLogin?: boolean
@@ -40,13 +41,15 @@ export const dev = async (options: DevOptions): Promise<void> => {
 /** What the command line says, over the settings of the environment. */
 export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
+  const address = options.devHost?.find(host => isIP(host) > 0)
   const seed_file = options.seed ?? config.seed_file
   return start({
     config,
     seed: seed_file === undefined ? defaultSeed : readSeedFile(seed_file),
     port: portOf(options.port ?? '8080'),
-    host: options.devHost ?? options.host,
-    remote_controls: options.devHost !== undefined,
+    host: address ?? options.host,
+    dev_hosts: options.devHost,
+    remote_controls: address !== undefined,
     url: options.url ?? process.env.GATEHOUSE_URL,
     internal_url: options.internalUrl,
     public_issuer: options.publicIssuer,

@@ -1,13 +1,11 @@
 import type { Server } from 'bun'
 import type { Logger } from 'pino'
 import { type Config, ConfigError } from '#src/config.ts'
+import { socketOptions } from '#src/http/socket.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
 
-/** Above the limits of every family of routes: those answer with their own 413, the socket's answer is a bare one. */
-const SOCKET_BODY = 2 * 1024 * 1024
-const IDLE_SECONDS = 30
 /** How often the files of the certificate are looked at. */
 const LOOK = 2 * SECOND
 
@@ -34,13 +32,13 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
   if (certificate && certificate.runs_out < Date.now())
     log.warn({ event: 'certificate' }, `the certificate ran out at ${iso(certificate.runs_out)}`)
   if (certificate) requireFree(config)
-  let server = orSay(config, () => open(config, config.port, certificate, handler))
+  let server = orSay(config, () => open(config, log, config.port, certificate, handler))
   const port = server.port ?? config.port
   const closing = new Set<Promise<void>>()
 
   const use = (next: Certificate): void => {
     const old = server
-    server = open(config, port, next, handler)
+    server = open(config, log, port, next, handler)
     certificate = next
     const closed = old.stop().then(() => void closing.delete(closed))
     closing.add(closed)
@@ -81,6 +79,7 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
 
 const open = (
   { host }: Config,
+  log: Logger,
   port: number,
   certificate: Certificate | undefined,
   fetch: Handler,
@@ -88,8 +87,7 @@ const open = (
   Bun.serve({
     ...hostnameOf(host),
     port,
-    maxRequestBodySize: SOCKET_BODY,
-    idleTimeout: IDLE_SECONDS,
+    ...socketOptions(log),
     ...(certificate && { tls: { cert: certificate.cert, key: certificate.key }, reusePort: true }),
     fetch,
   })

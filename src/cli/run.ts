@@ -75,7 +75,10 @@ const program = (): Command => {
       )
       .option('--public-issuer', 'accept an issuer that is not this machine')
       .option('--host <address>', 'address to listen on; default 127.0.0.1')
-      .option('--dev-host <address>', 'the same, and open the controls to other machines (containers)')
+      .option(
+        '--dev-host <host...>',
+        'answer to this host name too (421 for hosts that are not its own, loopback or named here); an address: listen on it and open the controls to other machines (containers)',
+      )
       .option('--tls', 'https with a certificate of its own')
       .option('--auto-login', 'a login_hint logs in at once')
       .option('--key <file>', 'private JWK to sign with')

@@ -12,6 +12,7 @@ import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
 import { openFaults } from './faults.ts'
+import { gateOf } from './gate.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
@@ -27,6 +28,8 @@ export interface DevelopmentOptions {
   mail: CapturedMail
   /** Whether the controls answer to other machines. */
   remote: boolean
+  /** Hosts that the server answers to, beside its own and those of loopback. */
+  dev_hosts?: readonly string[] | undefined
 }
 
 /**
@@ -36,7 +39,7 @@ export interface DevelopmentOptions {
 export const development = (
   context: Context,
   next: Fetch,
-  { clock, mail, token, client_id, remote }: DevelopmentOptions,
+  { clock, mail, token, client_id, remote, dev_hosts = [] }: DevelopmentOptions,
 ): Fetch => {
   // 8 ms that nobody waits for: taken a moment after the start, or before the first request that could change anything.
   let taken: Promise<Snapshot> | undefined
@@ -60,19 +63,33 @@ export const development = (
   const upstream = fakeOpenIdOf(context.config.url)
   const samlUpstream = fakeSamlOf(context)
   const guard = controlGuard(token, remote)
+  const gate = gateOf(context.config, dev_hosts)
+
+  const below = async (call: Call, url: URL): Promise<Response> => {
+    gate.requireOwnOrigin(call.request, url)
+    if (url.pathname === PICK) return picked(call)
+    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
+    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(call.request)
+    return control(state, call, guard)
+  }
 
   return async (request, server) => {
-    const { pathname } = new URL(request.url)
-    if (!pathname.startsWith('/.well-known/')) await snapshot()
-    if (pathname === PICK) {
-      openCall(context.config, request, server)
-      return picked({ request })
+    const call = openCall(context.config, request, server)
+    try {
+      const url = gate.admit(request)
+      if (!url.pathname.startsWith('/.well-known/')) await snapshot()
+      if (url.pathname.startsWith('/dev/')) return gate.harden(await below(call, url))
+      warnOfHost(request)
+      return await observed(state, request, server, next)
+    } catch (error) {
+      const refusal = asAppError(error)
+      if (refusal.status >= 500)
+        context.log.error(
+          { request_id: call.request_id, err: refusal.cause ?? refusal },
+          'development failed',
+        )
+      return gate.harden(errorAnswer(call, refusal))
     }
-    if (pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(request)
-    if (pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(request)
-    if (pathname.startsWith('/dev/')) return control(state, openCall(context.config, request, server), guard)
-    warnOfHost(request)
-    return observed(state, request, server, next)
   }
 }
 
@@ -95,17 +112,11 @@ const controlGuard = (token: string, remote: boolean): Guard => {
   }
 }
 
-const control = async (state: DevState, call: Call, guard: Guard): Promise<Response> => {
-  try {
-    guard(call)
-    const found = controls[`${call.request.method} ${call.path}`]
-    if (!found) throw notFound('The control')
-    return await found(state, call)
-  } catch (error) {
-    const refusal = asAppError(error)
-    if (refusal.status >= 500) state.context.log.error({ err: refusal.cause ?? refusal }, 'control failed')
-    return errorAnswer(call, refusal)
-  }
+const control = (state: DevState, call: Call, guard: Guard): Response | Promise<Response> => {
+  guard(call)
+  const found = controls[`${call.request.method} ${call.path}`]
+  if (!found) throw notFound('The control')
+  return found(state, call)
 }
 
 const FORM = 'application/x-www-form-urlencoded'
@@ -149,7 +160,8 @@ const observed = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  if (!fault && path === '/oauth/token' && answer.ok)
+  // A preflight of the token endpoint has no body.
+  if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer
 }

@@ -31,13 +31,25 @@ const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toStr
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
+const STYLE = `body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
+input:not([type=checkbox]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}
+button{font:inherit;padding:.4rem 1rem}`
+const SUBMIT = 'document.forms[0].submit()'
+
+const source = (text: string): string => `'sha256-${hash('sha256', text, 'base64')}'`
+
 export const html = (body: string): Response =>
   new Response(
     `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Fake provider</title><style>body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
-input:not([type=checkbox]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}
-button{font:inherit;padding:.4rem 1rem}</style>${body}`,
-    { headers: { 'content-type': 'text/html; charset=utf-8' } },
+<title>Fake provider</title><style>${STYLE}</style>${body}`,
+    {
+      headers: {
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-store',
+        // No form-action: Chromium applies it to each redirect that follows a POST, the client's own included.
+        'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
+      },
+    },
   )
 
 export const hidden = (fields: Iterable<[string, string]>): string =>
@@ -59,11 +71,14 @@ const signInPage = (action: string, request: URLSearchParams): Response => {
 /** A form that posts itself; without JavaScript its button does. */
 export const postingPage = (action: string, fields: Iterable<[string, string]>): Response =>
   html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
-<script>document.forms[0].submit()</script>`)
+<script>${SUBMIT}</script>`)
+
+/** A URL of any other scheme could run script in the origin of the server. */
+export const isWebUrl = (url: string | null | undefined): url is string =>
+  /^https?:$/.test(URL.parse(url ?? '')?.protocol ?? '')
 
 /** Back to the client: in the query, or as a form that posts itself. */
-const answer = (request: URLSearchParams, result: Record<string, string>): Response => {
-  const redirect_uri = request.get('redirect_uri') ?? ''
+const answer = (request: URLSearchParams, redirect_uri: string, result: Record<string, string>): Response => {
   const fields = new URLSearchParams({ ...result, state: request.get('state') ?? '' })
   if (request.get('response_mode') !== 'form_post') {
     const location = new URL(redirect_uri)
@@ -145,14 +160,19 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
       }),
     '/jwks': () => Response.json({ keys: publish([jwk]) }),
     '/authorize': async request => {
-      if (request.method === 'GET')
-        return signInPage(`${issuer}/authorize`, new URL(request.url).searchParams)
-      const form = new URLSearchParams(await request.text())
-      const asked = new URLSearchParams(form.get('request') ?? '')
-      if (form.get('decision') === 'deny') return answer(asked, { error: 'access_denied', iss: issuer })
+      const isForm = request.method === 'POST'
+      const form = new URLSearchParams(isForm ? await request.text() : undefined)
+      const asked = isForm
+        ? new URLSearchParams(form.get('request') ?? '')
+        : new URL(request.url).searchParams
+      const redirect_uri = asked.get('redirect_uri')
+      if (!isWebUrl(redirect_uri)) return new Response('redirect_uri: an http or https URL', { status: 400 })
+      if (!isForm) return signInPage(`${issuer}/authorize`, asked)
+      if (form.get('decision') === 'deny')
+        return answer(asked, redirect_uri, { error: 'access_denied', iss: issuer })
       const code = randomUUID()
       codes.set(code, { user: userOf(form), request: asked })
-      return answer(asked, { code, iss: issuer })
+      return answer(asked, redirect_uri, { code, iss: issuer })
     },
     '/token': async request => {
       const form = new URLSearchParams(await request.text())

@@ -6,7 +6,7 @@ import { escapeXml } from '#src/protocol/saml/escape.ts'
 import { BEARER, namespaces, REDIRECT_BINDING, RSA_SHA256, SUCCESS } from '#src/protocol/saml/names.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
-import { escapeHtml, hidden, html, postingPage } from './fake-openid.ts'
+import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
 /**
  * Everything that a response says: tests spoil it. Undefined leaves an attribute out; times are text, so that odd ones can
@@ -210,7 +210,7 @@ const readRequest = (encoded: string): Asked | undefined => {
   try {
     const root = parseXml(Buffer.from(Bun.inflateSync(Buffer.from(encoded, 'base64'))).toString())
     const acs_url = attributeOf(root, 'AssertionConsumerServiceURL') ?? ''
-    if (nameOf(root) !== 'samlp:AuthnRequest' || !/^https?:/.test(acs_url)) return undefined
+    if (nameOf(root) !== 'samlp:AuthnRequest' || !isWebUrl(acs_url)) return undefined
     return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }
   } catch {
     return undefined

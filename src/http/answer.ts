@@ -20,7 +20,7 @@ export const json = (body: unknown, status = 200, headers: Record<string, string
 
 export const empty = (status: number): Response => new Response(null, { status })
 
-export const errorBody = (call: Call, error: AppError): ErrorBody => ({
+export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): ErrorBody => ({
   error: error.code,
   error_description: error.message,
   status: error.status,
@@ -29,7 +29,7 @@ export const errorBody = (call: Call, error: AppError): ErrorBody => ({
 })
 
 /** Every refusal of a JSON endpoint as HTTP. */
-export const errorAnswer = (call: Call, error: AppError): Response =>
+export const errorAnswer = (call: Pick<Call, 'request_id'>, error: AppError): Response =>
   json(errorBody(call, error), error.status, error.headers)
 
 /** Anything thrown that is no refusal is a 500 that says nothing of its cause. */

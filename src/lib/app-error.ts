@@ -15,6 +15,7 @@ const statuses = {
   conflict: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  misdirected_request: 421,
   validation_failed: 422,
   rate_limited: 429,
   server_error: 500,

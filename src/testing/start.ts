@@ -13,6 +13,7 @@ import { loginPicker } from '#src/dev/picker.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
+import { socketOptions } from '#src/http/socket.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { newSecret } from '#src/lib/secrets.ts'
@@ -44,6 +45,8 @@ export interface StartOptions {
   internal_url?: string | undefined
   /** An issuer that is not this machine: known passwords and an open door then wait for whoever can reach it. */
   public_issuer?: boolean | undefined
+  /** Hosts that the server answers to, beside its own and those of loopback. */
+  dev_hosts?: readonly string[] | undefined
   /** Whether the controls answer to other machines. */
   remote_controls?: boolean | undefined
   /** https with a certificate made for this run. */
@@ -67,9 +70,6 @@ export interface Started extends DevFile {
 
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
-/** Above the limits of every family of routes, as `serve` has it. */
-const SOCKET_BODY = 2 * 1024 * 1024
-
 /** Only what makes a password slow to guess is left out: everybody knows the passwords of development. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
@@ -81,6 +81,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const data_dir = config.data_dir
   if (!options.data_dir) removeLeftovers()
   const unlock = lockInstance(data_dir)
+  const log = options.log ?? pino({ level: 'silent' })
   const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
 
   // The issuer of port 0 is known only once the socket is: requests that come before wait for the app.
@@ -88,8 +89,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const listener = listen(config, {
     hostname: config.host,
     port: config.port,
-    maxRequestBodySize: SOCKET_BODY,
-    idleTimeout: 30,
+    ...socketOptions(log),
     ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
     fetch: async (request, server) => (await answer.promise)(request, server),
   })
@@ -98,7 +98,6 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const clock = devClock()
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
-  const log = options.log ?? pino({ level: 'silent' })
   const mail = captureMail()
   const base = { config, store, clock, log, fetch: outboundFetch(config), master, mail }
   await seedInstance(base)
@@ -117,6 +116,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
     token: control_token,
     client_id,
     remote: options.remote_controls ?? false,
+    dev_hosts: options.dev_hosts,
   })
   answer.resolve(fetch)
   listener.reload({ fetch })

@@ -321,6 +321,19 @@ test('dev 6: --dev-host opens the controls to other machines, --host does not', 
   expect(await status('--host')).toEqual(address ? [200, 404] : [200, 200])
 })
 
+test('H-50 --dev-host with a name adds a host and opens nothing to other machines', async () => {
+  await using server = await startDev(['--dev-host', 'app.test', '--dev-host', 'api.test'])
+  const { port, local_url, url } = server.ready
+  expect([local_url, url]).toEqual([`http://127.0.0.1:${port}`, `http://localhost:${port}`])
+  const statuses = await Promise.all(
+    ['app.test', `api.test:${port}`, 'evil.test'].map(
+      async host => (await fetch(`${local_url}/healthz`, { headers: { host } })).status,
+    ),
+  )
+  expect(statuses).toEqual([200, 200, 421])
+  expect((await gatehouse(['dev', '--help'])).stdout).toContain('--dev-host <host...>')
+})
+
 test('dev 11: --key signs with a key from a file', async () => {
   const { privateKey } = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
     'sign',

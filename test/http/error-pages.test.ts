@@ -1,0 +1,154 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { pino } from 'pino'
+import { listen } from '#src/cli/listen.ts'
+import { devClock } from '#src/dev/clock.ts'
+import { controls } from '#src/dev/controls.ts'
+import { development } from '#src/dev/development.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import type { SeedInput } from '#src/operations/seed/schema.ts'
+import { start } from '#src/testing/start.ts'
+import type { SeedClient } from '#src/testing/types.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+
+const lines: Json[] = []
+const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(line)) })
+const app = await startApp({ port: 0 }, { log })
+const served = listen(app.context.config, log, app.fetch)
+const web = {
+  client_id: 'web',
+  type: 'public',
+  grant_types: ['authorization_code'],
+  scopes: ['openid'],
+  redirect_uris: ['http://127.0.0.1:4711/callback'],
+  web_origins: ['http://127.0.0.1:4711'],
+} as const satisfies SeedClient
+const dev = await start({ seed: { clients: [{ ...web }] } as SeedInput })
+afterAll(async () => {
+  await Promise.all([served.stop(), dev.stop()])
+})
+
+/** The page of the runtime, or what it shows: directories, source lines, stacks. */
+const LEAK =
+  /bunfs|__bunfallback|bun-error|fallback.*script|\bat .*\.ts:\d+|Something went wrong!|Welcome to Bun/i
+
+const ask = async (port: number, method: string, path: string, init: RequestInit = {}) => {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, redirect: 'manual', ...init })
+  const body = await answer.text()
+  return { status: answer.status, headers: answer.headers, body }
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const paths = app.paths.map(path => path.replace(/:\w+/g, 'x').replace('*', 'x'))
+const below = [
+  ...new Set(Object.keys(controls).map(line => line.split(' ')[1] ?? '')),
+  '/dev/pick',
+  '/dev/nowhere',
+  ...['authorize', 'token', 'userinfo', 'jwks', '.well-known/openid-configuration', 'nowhere'].map(
+    name => `/dev/openid/${name}`,
+  ),
+  ...['metadata', 'sso', 'nowhere'].map(name => `/dev/saml/${name}`),
+]
+/** With nothing, and as a browser's client or a program sends it, well or badly made. */
+const kinds = (method: string): RequestInit[] => {
+  const origin = 'http://127.0.0.1:4711'
+  const preflight = { origin, 'access-control-request-method': 'POST' }
+  if (['GET', 'HEAD', 'OPTIONS'].includes(method)) return [{}, { headers: preflight }]
+  const of = (type: string, body: string): RequestInit => ({
+    headers: { 'content-type': type, authorization: 'Basic %%%' },
+    body,
+  })
+  return [
+    {},
+    of('application/x-www-form-urlencoded', 'request=%E0%A4%A&redirect_uri=x&grant_type=%'),
+    of('application/json', '{"broken":'),
+    of('multipart/form-data; boundary=x', '--x'),
+  ]
+}
+
+describe('H-57 every method at every path has an answer of the server, never the page of the runtime', () => {
+  test.each([
+    ['serve', served.port, paths],
+    ['dev', dev.port, [...paths, ...below]],
+  ])('H-57 %s', async (_, port, all) => {
+    expect(all.length).toBeGreaterThan(80)
+    const token = { authorization: `Bearer ${dev.control_token}` }
+    const bad: unknown[] = []
+    for (const path of all)
+      for (const method of methods)
+        for (const init of kinds(method)) {
+          const headers = { ...(path.startsWith('/dev/') && token), ...init.headers }
+          const { status, body } = await ask(port, method, path, { ...init, headers })
+          if (status >= 500 || LEAK.test(body) || body.includes(process.cwd()))
+            bad.push([method, path, init, status, body.slice(0, 200)])
+        }
+    expect(bad).toEqual([])
+  })
+})
+
+test('H-57 the preflight of a browser’s client is answered alike with and without development mode', async () => {
+  await create(app, '/clients', { ...web, name: 'Web' })
+  const headers = { origin: 'http://127.0.0.1:4711', 'access-control-request-method': 'POST' }
+  const preflight = async (port: number) => {
+    const { status, body, headers: said } = await ask(port, 'OPTIONS', '/oauth/token', { headers })
+    return [status, body, said.get('access-control-allow-origin'), said.get('access-control-allow-methods')]
+  }
+  const expected = [204, '', 'http://127.0.0.1:4711', 'POST']
+  expect(await preflight(served.port)).toEqual(expected)
+  expect(await preflight(dev.port)).toEqual(expected)
+})
+
+describe('H-57 a handler that throws', () => {
+  const fails = () => {
+    throw new Error('a secret cause')
+  }
+  const rejects = async () => fails()
+
+  const isOwn = ({ status, body, headers }: Awaited<ReturnType<typeof ask>>) => {
+    const { error, request_id } = JSON.parse(body)
+    expect([status, error, headers.get('content-type')]).toEqual([
+      500,
+      'server_error',
+      'application/json; charset=utf-8',
+    ])
+    expect(body).not.toContain('secret')
+    const causes = lines.filter(line => line.request_id === request_id && line.level === 50)
+    expect(causes.map(({ err }) => err.message)).toEqual(['a secret cause'])
+  }
+
+  test.each([
+    ['throws', fails],
+    ['rejects', rejects],
+  ])('H-57 serve: %s at once and after the handler was changed', async (_, handler) => {
+    const { config } = app.context
+    const listener = listen({ ...config, port: 0 }, log, handler)
+    isOwn(await ask(listener.port, 'GET', '/'))
+    listener.answer(() => new Response('well'))
+    expect((await ask(listener.port, 'GET', '/')).body).toBe('well')
+    listener.answer(handler)
+    isOwn(await ask(listener.port, 'GET', '/'))
+    await listener.stop()
+  })
+
+  test('H-57 dev: behind and below /dev/', async () => {
+    const answer = development(app.context, fails, {
+      clock: devClock(),
+      mail: captureMail(),
+      token: 'control-token',
+      client_id: 'web',
+      remote: false,
+    })
+    const listener = listen({ ...app.context.config, port: 0 }, log, answer)
+    isOwn(await ask(listener.port, 'GET', '/oauth/token'))
+    const { read } = app.context.store
+    Object.assign(app.context.store, { read: rejects })
+    try {
+      isOwn(
+        await ask(listener.port, 'GET', '/dev/users', { headers: { authorization: 'Bearer control-token' } }),
+      )
+    } finally {
+      Object.assign(app.context.store, { read })
+      await listener.stop()
+    }
+  })
+})
