@@ -4,8 +4,8 @@ import {
   generateSQLiteDrizzleJson,
   generateSQLiteMigration,
 } from 'drizzle-kit/api'
-import { postgresTables } from './src/storage/postgres-tables.ts'
-import { sqliteTables } from './src/storage/sqlite-tables.ts'
+import { postgresTables } from './src/storage/postgres/tables.ts'
+import { sqliteTables } from './src/storage/sqlite/tables.ts'
 
 /**
  * tables.ts as SQL: what drizzle-kit makes of it, and STRICT, which it does not know. Tables that only pair two keys keep

@@ -8,7 +8,9 @@ const rooms = [
   'config',
   'storage',
   'context',
+  'observability',
   'http',
+  'pages',
   'audit',
   'mail',
   'tokens',
@@ -16,8 +18,11 @@ const rooms = [
   'directory',
   'sign-in',
   'oauth',
+  'authorize',
   'federation',
+  'links',
   'account',
+  'seed',
   'operations',
   'admin',
   'dev',
@@ -116,7 +121,7 @@ test('SQL lives in storage/, in files called store.ts, in audit/record.ts and in
 
 test('Elysia lives at the edge', () => {
   const edge =
-    /(^|\/)(routes|[a-z-]+-routes|elysia)\.ts$|^(http|oauth|federation|account|operations|admin|dev)\/|^app\.ts$/
+    /(^|\/)(routes|[a-z-]+-routes|elysia)\.ts$|^(http|oauth|authorize|federation|account|operations|admin|dev)\/|^app\.ts$/
   expect(breaches((file, imported) => /^(elysia|@elysiajs)/.test(imported) && !edge.test(file))).toEqual([])
 })
 

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { Call } from '#src/http/call.ts'
-import type { AccountFrame } from '#src/http/page-data.ts'
+import type { AccountFrame } from '#src/pages/data.ts'
 import { accountToken, type Person } from './person.ts'
 
 /** What stands around every page of a person's own. */

@@ -1,3 +1,4 @@
+import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import {
   type ExternalAccount,
@@ -10,13 +11,12 @@ import {
   findProvider,
   type IdentityProvider,
 } from '#src/directory/identity-providers/store.ts'
-import { linkToken } from '#src/federation/departure.ts'
+import { linkToken } from '#src/federation/start-login.ts'
+import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
-import { PageError } from '#src/http/page-boundary.ts'
-import type { Account } from '#src/http/page-data.ts'
-import { seeOther } from '#src/oauth/advance.ts'
-import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/oauth/flow.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import type { Account } from '#src/pages/data.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
 import { openForm, type Person, PROVE, permit } from './person.ts'
 

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { pageBoundary } from '#src/http/page-boundary.ts'
+import { pageBoundary } from '#src/pages/boundary.ts'
 import { getApplications, postDisconnect } from './applications.ts'
 import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MasterKey } from '#src/lib/master-key.ts'
 import { counter } from '#src/lib/metrics.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 import type { EventType, TargetType } from './types.ts'
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { loadConfig } from '#src/config.ts'
-import { backUp } from '#src/storage/backup.ts'
-import { toFile } from '#src/storage/transfer.ts'
+import { backUp } from '#src/storage/sqlite/backup.ts'
+import { toFile } from '#src/storage/transfer/migrate-to.ts'
 import { requireDatabase } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 

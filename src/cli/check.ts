@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
-import { reading } from '#src/storage/backup.ts'
-import { inspect } from '#src/storage/inspect.ts'
-import { inspectPostgres } from '#src/storage/inspect-postgres.ts'
+import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
+import { reading } from '#src/storage/sqlite/backup.ts'
+import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 

@@ -1,5 +1,5 @@
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
-import { checkThemes } from '#src/http/themes.ts'
+import { checkThemes } from '#src/pages/themes.ts'
 import { readCertificate, readSettingFile } from './certificate.ts'
 
 /** Throws a ConfigError for the first file of the settings that cannot be read or is not what it should be. */

@@ -1,7 +1,7 @@
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { exportSeed, renderSeed } from '#src/operations/seed/export.ts'
+import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
 
 /** Writes the file that `apply` takes. With secrets it is for its owner's eyes. */

@@ -137,7 +137,7 @@ export const openExisting = async (config: Config, log: Logger): Promise<Omit<Co
 /** A database that has its tables, from a start or a move that was cut short. */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url
-    ? (await import('#src/storage/postgres-connect.ts')).parseUrl(database_url).where
+    ? (await import('#src/storage/postgres/connect.ts')).parseUrl(database_url).where
     : join(data_dir, DATABASE_FILE)
   return new StorageError(`${where}: there is no instance in it yet. Make one with \`gatehouse serve\`.`)
 }

@@ -5,7 +5,7 @@ import { ConfigError, loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
-import { exportKey, importKey } from '#src/tokens/exchange.ts'
+import { exportKey, importKey } from '#src/tokens/key-import.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { revokeKey, rotateKeys } from '#src/tokens/rotation.ts'
 import {

@@ -16,7 +16,7 @@ export const located = async (error: unknown, options: { config?: string }): Pro
   }
   const { data_dir, database_url } = loadConfig(process.env, options.config).config
   if (database_url) {
-    const { parseUrl, refusal } = await import('#src/storage/postgres-connect.ts')
+    const { parseUrl, refusal } = await import('#src/storage/postgres/connect.ts')
     return refusal(error.cause, parseUrl(database_url).where)
   }
   const { message } = error.cause as Error

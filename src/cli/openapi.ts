@@ -3,7 +3,7 @@ import { adminRoutes } from '#src/admin/routes.ts'
 import { loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { seedJsonSchema } from '#src/operations/seed/schema.ts'
+import { seedJsonSchema } from '#src/seed/schema.ts'
 
 /** The document needs the routes alone: no store is opened, so it works anywhere. */
 export const openapi = (options: { config?: string; seedSchema?: boolean }): void => {

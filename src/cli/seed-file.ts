@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
-import { applySeed, type Change, type SeedOptions } from '#src/operations/seed/apply.ts'
-import { parseSeed, type ReadSeed } from '#src/operations/seed/read.ts'
+import { applySeed, type Change, type SeedOptions } from '#src/seed/apply.ts'
+import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 
 /** `-` is standard input. */
 export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)

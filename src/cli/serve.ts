@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
-import { createSetUpLink } from '#src/account/links.ts'
 import { createApp } from '#src/app.ts'
 import { loadConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { createSetUpLink } from '#src/links/links.ts'
 import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { forgetPlaces } from '#src/sessions/location.ts'
-import { lockInstance } from '#src/storage/lock.ts'
+import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
@@ -41,7 +41,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   const opened = await openInstance(config, log)
   const tracing = config.otel_exporter_otlp_endpoint
-    ? (await import('#src/operations/tracing.ts')).openTracing(config, log)
+    ? (await import('#src/observability/tracing.ts')).openTracing(config, log)
     : undefined
   const instance = tracing
     ? { ...opened, store: tracing.store(opened.store), fetch: tracing.outbound(opened.fetch) }

@@ -1,6 +1,6 @@
-import { createSignInLink } from '#src/account/links.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
+import { createSignInLink } from '#src/links/links.ts'
 import { operator, organizationOf, readPassword, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {

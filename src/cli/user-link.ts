@@ -1,4 +1,4 @@
-import { createSetUpLink, createSignInLink } from '#src/account/links.ts'
+import { createSetUpLink, createSignInLink } from '#src/links/links.ts'
 import { needsAdmin } from '#src/operations/first-start.ts'
 import { operator, type UserOptions, userNamed, withInstance } from './user.ts'
 

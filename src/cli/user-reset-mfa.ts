@@ -1,4 +1,4 @@
-import { removeFactors } from '#src/directory/users/factors.ts'
+import { removeFactors } from '#src/directory/users/factors/service.ts'
 import { operator, type UserOptions, userNamed, withInstance } from './user.ts'
 
 /** Removes all second factors and recovery codes of a user who has lost them. */

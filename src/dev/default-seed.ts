@@ -1,4 +1,4 @@
-import type { SeedInput } from '#src/operations/seed/schema.ts'
+import type { SeedInput } from '#src/seed/schema.ts'
 
 /** Of alice and admin, and of the confidential client: everybody knows them, so they exist in development alone. */
 export const DEV_PASSWORD = 'Gatehouse-dev-1'

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
-import { pageBoundary } from '#src/http/page-boundary.ts'
-import { getArrival, postArrival } from './questions.ts'
+import { pageBoundary } from '#src/pages/boundary.ts'
+import { getArrival, postArrival } from './linking-pages.ts'
 import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 

@@ -43,3 +43,14 @@ export const asAppError = (error: unknown): AppError =>
           cause: error,
         },
       )
+
+/** Headers of every redirect: its Location may carry a code or a handle. */
+export const redirectHeaders = {
+  'cache-control': 'no-store',
+  pragma: 'no-cache',
+  'referrer-policy': 'no-referrer',
+}
+
+/** RFC 9110 section 15.4.4: the browser goes on with GET, also after a POST that carried credentials. */
+export const seeOther = (location: string): Response =>
+  new Response(null, { status: 303, headers: { ...redirectHeaders, location } })

@@ -1,6 +1,6 @@
 import type { Server } from 'bun'
 import type { Config } from '#src/config.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
 import { chooseLocale } from './locale.ts'
 

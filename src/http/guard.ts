@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Caller, Context } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, removeMail } from './store.ts'

@@ -1,8 +1,9 @@
 import { Eta } from 'eta/core'
 import type { Mail } from '#src/context.ts'
-import { accentMailStyle } from '#src/http/accent.ts'
-import { direction, translator } from '#src/http/locale.ts'
+import { direction } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { accentMailStyle } from '#src/pages/accent.ts'
+import { translator } from '#src/pages/translate.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 
 const files = embed('templates/mail', ['.eta', '.css'])

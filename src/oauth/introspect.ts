@@ -3,16 +3,16 @@ import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { readForm } from '#src/http/body.ts'
 import { forbidden } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { bareId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
 import { findRefreshGrant } from '#src/tokens/refresh-tokens.ts'
 import { findLiveToken } from './bearer.ts'
-import { endpoint, oauthJson } from './boundary.ts'
 import { asClient } from './client-authentication.ts'
+import { endpoint, oauthJson } from './endpoint.ts'
 
 /** A token that is active, whoever may learn of it. */
 interface Found {

@@ -2,14 +2,14 @@ import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { readForm } from '#src/http/body.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { findRefreshGrant, type RefreshGrant } from '#src/tokens/refresh-tokens.ts'
-import { type Exchange, endpoint } from './boundary.ts'
 import { asClient, guarded, WrongGuess } from './client-authentication.ts'
+import { type Exchange, endpoint } from './endpoint.ts'
 
 /**
  * Always 200 with an empty body, whatever came; only a store that cannot write is a 503 (decisions.md section 3).

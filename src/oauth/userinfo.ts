@@ -5,7 +5,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { userinfoClaims } from '#src/protocol/oidc/claims.ts'
 import { authenticateBearer, claimedClient } from './bearer.ts'
-import { endpoint, oauthJson } from './boundary.ts'
+import { endpoint, oauthJson } from './endpoint.ts'
 
 /** https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>

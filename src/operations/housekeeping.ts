@@ -1,7 +1,7 @@
-import { startPost } from '#src/account/post.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
+import { startPost } from '#src/links/mail-delivery.ts'
 import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { purge } from './purge.ts'
 import { scheduledBackup } from './scheduled-backup.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { type LoginId, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'

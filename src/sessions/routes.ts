@@ -3,8 +3,8 @@ import { type AdminRoute, route } from '#src/http/guard.ts'
 import { COUNT_LIMIT, page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import { iso } from '#src/lib/text.ts'
 import {
   ListSessions,

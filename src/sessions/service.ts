@@ -1,7 +1,7 @@
 import { type Actor, record, theMachine } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { killCodes } from '#src/tokens/codes.ts'
 import { endBegun, endLogins, endUserLogins } from './login-store.ts'

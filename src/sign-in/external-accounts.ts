@@ -6,7 +6,7 @@ import {
 } from '#src/directory/identity-providers/account-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /** An account at a provider. */

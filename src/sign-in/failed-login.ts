@@ -1,7 +1,7 @@
 import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { countFailure, type ThrottleKey } from './throttle.ts'
 

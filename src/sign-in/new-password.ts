@@ -8,10 +8,10 @@ import {
   verifyPassword,
 } from '#src/directory/users/password.ts'
 import { setPassword, type UserRow } from '#src/directory/users/store.ts'
-import type { ChangePassword, PasswordRule } from '#src/http/page-data.ts'
 import type { Detail } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import type { ChangePassword, PasswordRule } from '#src/pages/data.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { confirmProof, provePassword } from './password.ts'

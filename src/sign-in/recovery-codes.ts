@@ -1,6 +1,6 @@
 import { createHmac, randomInt } from 'node:crypto'
 import type { Context } from '#src/context.ts'
-import { consumeRecoveryCode, replaceRecoveryCodes } from '#src/directory/users/factor-store.ts'
+import { consumeRecoveryCode, replaceRecoveryCodes } from '#src/directory/users/factors/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
 

@@ -4,16 +4,16 @@ import {
   type Factor,
   listFactors,
   usePasskey,
-} from '#src/directory/users/factor-store.ts'
+} from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { networkOf } from '#src/http/network.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { isKnown, KNOWN_FOR, remember } from './budgets.ts'
 import { failLogin } from './failed-login.ts'
+import { isKnown, KNOWN_FOR, remember } from './login-throttle.ts'
 import type { ProvenPasskey } from './passkeys.ts'
 import { type Refusal, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { generateSync, generateURI, ScureBase32Plugin, verifySync } from 'otplib'
 import { encode } from 'uqr'
 import type { Context } from '#src/context.ts'
-import { consumeStep, type Factor } from '#src/directory/users/factor-store.ts'
+import { consumeStep, type Factor } from '#src/directory/users/factors/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
 

@@ -1,6 +1,6 @@
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { clearBudgets } from './budgets.ts'
+import { clearBudgets } from './login-throttle.ts'
 import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 

@@ -1,7 +1,7 @@
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
-import { PageError } from '#src/http/page-boundary.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
+import { PageError } from '#src/pages/boundary.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

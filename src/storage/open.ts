@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { makeDataDir, requireNoLog, touch } from './data-dir.ts'
-import { openSqlite } from './sqlite.ts'
 import type { Store } from './store.ts'
 
 export const DATABASE_FILE = 'gatehouse.db'
@@ -13,7 +13,7 @@ export const openStore = async (
 ): Promise<Store> => {
   if (config.database_url) {
     // Only an instance that has one pays for its driver.
-    const { openPostgres } = await import('./postgres.ts')
+    const { openPostgres } = await import('#src/storage/postgres/store.ts')
     return openPostgres({ url: config.database_url, ...options })
   }
   makeDataDir(config.data_dir)

@@ -1,4 +1,4 @@
-import type { SeedInput } from '#src/operations/seed/schema.ts'
+import type { SeedInput } from '#src/seed/schema.ts'
 import { controlsOf } from './controls.ts'
 import { type StartOptions, start } from './start.ts'
 import type { Gatehouse, GatehouseOptions } from './types.ts'

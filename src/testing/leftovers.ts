@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MINUTE } from '#src/lib/duration.ts'
-import { isLocked, LOCK_FILE } from '#src/storage/lock.ts'
+import { isLocked, LOCK_FILE } from '#src/storage/sqlite/lock.ts'
 
 /** What the throw-away directory of a development server is called, before six random letters. */
 export const THROW_AWAY = 'gatehouse-dev-'

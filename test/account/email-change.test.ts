@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { postMails } from '#src/account/post.ts'
 import { HOUR } from '#src/lib/duration.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, formOf, openBrowser } from '#test/support/browser.ts'

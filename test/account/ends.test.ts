@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { postMails } from '#src/account/post.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { postMails } from '#src/account/post.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'

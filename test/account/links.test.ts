@@ -1,6 +1,6 @@
 import { describe, expect, spyOn, test } from 'bun:test'
-import { createSetUpLink } from '#src/account/links.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { createSetUpLink } from '#src/links/links.ts'
 import { needsAdmin } from '#src/operations/first-start.ts'
 import { startApp } from '#test/support/app.ts'
 import { formOf, openBrowser } from '#test/support/browser.ts'

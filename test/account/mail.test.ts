@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { postMails } from '#src/account/post.ts'
 import { createApp } from '#src/app.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { startApp } from '#test/support/app.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { ADMIN_PREFIX } from '#src/admin/routes.ts'
-import { insertFactor } from '#src/directory/users/factor-store.ts'
+import { insertFactor } from '#src/directory/users/factors/store.ts'
 import { newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, spyOn, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
 import { setPassword } from '#src/directory/users/store.ts'
-import { baseName } from '#src/federation/newcomer.ts'
+import { baseName } from '#src/federation/provisioning.ts'
 import { removals } from '#src/operations/sweep-store.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { accentAsset, accentMailStyle, accentStyle, accentUrl } from '#src/http/accent.ts'
-import { contrast, mix, readableOn } from '#src/lib/color.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { accentAsset, accentMailStyle, accentStyle, accentUrl } from '#src/pages/accent.ts'
+import { contrast, mix, readableOn } from '#src/pages/color.ts'
 
 type Tokens = Record<string, string>
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { loadConfig } from '#src/config.ts'
-import { checkOrigin, issueCsrf, verifyCsrf } from '#src/http/csrf.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 
 const context = { master: masterKey(Buffer.alloc(32, 1)) }
 const [mine, other] = [hashSecret('mine'), hashSecret('other')]

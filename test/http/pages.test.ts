@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
-import { asset, assetUrl } from '#src/http/assets.ts'
-import { chooseLocale, direction, hasMessage, locales, translator } from '#src/http/locale.ts'
-import type { Code, Pages } from '#src/http/page-data.ts'
-import { host, initials, isPowerful, tone, viewTools } from '#src/http/page-view.ts'
-import { render } from '#src/http/pages.ts'
+import { chooseLocale, direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts'
+import { asset, assetUrl } from '#src/pages/assets.ts'
+import type { Code, Pages } from '#src/pages/data.ts'
+import { render } from '#src/pages/render.ts'
+import { hasMessage, translator } from '#src/pages/translate.ts'
+import { host, initials, isPowerful, tone, viewTools } from '#src/pages/view.ts'
 import { type Sample, samples } from '#test/support/page-samples.ts'
 import en from '../../templates/locales/en.json'
 
@@ -234,7 +235,8 @@ describe('forms', () => {
 
 describe('texts', () => {
   const templates = embed('templates', ['.eta'])
-  const sources = Object.values(embed('src/http', ['.ts'])).join('\n') + Object.values(templates).join('\n')
+  const code = ['src/http', 'src/pages'].flatMap(folder => Object.values(embed(folder, ['.ts'])))
+  const sources = [...code, ...Object.values(templates)].join('\n')
   const written = [...sources.matchAll(/\bt\(\s*(['`])([\w.${}?:' -]+?)\1/g)].map(([, , key = '']) => key)
   const patterns = [...sources.matchAll(/`([a-z-]+\.[^`]*\$\{[^`]*)`/g)].map(([, key = '']) => key)
   const matches = (pattern: string, key: string) =>

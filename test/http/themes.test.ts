@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { checkThemes, themeOf } from '#src/http/themes.ts'
+import { checkThemes, themeOf } from '#src/pages/themes.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'

@@ -1,7 +1,7 @@
 /** Every admin route there is × whose resource × which permission: a route without its row here fails. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { insertFactor } from '#src/directory/users/factor-store.ts'
+import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { PICTURE_LIMIT, PIXEL_LIMIT, pictureUri, readPicture } from '#src/lib/picture.ts'
+import { PICTURE_LIMIT, PIXEL_LIMIT, pictureUri, readPicture } from '#src/pages/picture.ts'
 
 const SIZE: [number, number] = [300, 200]
 const png = (width: number, height: number) => {

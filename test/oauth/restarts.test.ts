@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { postMails } from '#src/account/post.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'

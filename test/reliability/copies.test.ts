@@ -1,6 +1,6 @@
 /** Two copies of the server on one PostgreSQL database, behind nothing that keeps a client at one of them. */
 import { expect } from 'bun:test'
-import { openPostgres } from '#src/storage/postgres.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
 import { rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
 import { ADMIN_SECRET, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openSqlite } from '#src/storage/sqlite.ts'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { figure, LONG } from './faults.ts'
 

@@ -1,5 +1,5 @@
 import { dlopen } from 'bun:ffi'
-import { openSqlite } from '#src/storage/sqlite.ts'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 
 // Writes two rows at a time on eight tracks at once, and tells the log of faults.c what has been answered.
 const [path = '', library = '', writes = '', durable = 'true'] = process.argv.slice(2)

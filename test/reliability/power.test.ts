@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { openSqlite } from '#src/storage/sqlite.ts'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 

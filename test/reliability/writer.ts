@@ -1,5 +1,5 @@
 import { hashSecret } from '#src/lib/secrets.ts'
-import { openSqlite } from '#src/storage/sqlite.ts'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 
 // Rotates refresh-like chains of rows on eight tracks at once until it is killed; says on stdout what was acknowledged.
 const [path = '', round = ''] = process.argv.slice(2)

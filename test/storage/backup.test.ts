@@ -12,8 +12,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { backUp, makeFile, restore, verify } from '#src/storage/backup.ts'
 import { openStore } from '#src/storage/open.ts'
+import { backUp, makeFile, restore, verify } from '#src/storage/sqlite/backup.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))

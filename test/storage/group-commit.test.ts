@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { isUniqueViolation } from '#src/storage/errors.ts'
-import { openSqlite } from '#src/storage/sqlite.ts'
+import { openSqlite } from '#src/storage/sqlite/store.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import { freshStore, temporaryDatabase } from '#test/support/store.ts'
 

@@ -3,10 +3,10 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
-import { lockInstance } from '#src/storage/lock.ts'
+import { lockInstance } from '#src/storage/sqlite/lock.ts'
 
 const holder = `
-  const { lockInstance } = await import(${JSON.stringify(join(import.meta.dir, '../../src/storage/lock.ts'))})
+  const { lockInstance } = await import(${JSON.stringify(join(import.meta.dir, '../../src/storage/sqlite/lock.ts'))})
   lockInstance(process.argv[1])
   Bun.gc(true)
   console.log('locked')

@@ -1,5 +1,5 @@
-import type { Pages } from '#src/http/page-data.ts'
 import type { Letter } from '#src/mail/render.ts'
+import type { Pages } from '#src/pages/data.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 

@@ -1,7 +1,7 @@
-import { accentAsset, accentUrl } from '#src/http/accent.ts'
-import { asset } from '#src/http/assets.ts'
-import { render } from '#src/http/pages.ts'
 import { renderMail } from '#src/mail/render.ts'
+import { accentAsset, accentUrl } from '#src/pages/accent.ts'
+import { asset } from '#src/pages/assets.ts'
+import { render } from '#src/pages/render.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import { letterOf, logos, mailKinds, samples } from './page-samples.ts'
 

@@ -113,7 +113,7 @@ const server = async () => {
   const template = `${prefix}_template`
   await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`)
   await admin.unsafe(`CREATE DATABASE ${template}`)
-  const { openPostgres } = await import('#src/storage/postgres.ts')
+  const { openPostgres } = await import('#src/storage/postgres/store.ts')
   await (await openPostgres({ url: `${url}/${template}`, connections: 1 })).close()
   return { url, admin, template }
 }

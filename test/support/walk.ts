@@ -1,4 +1,4 @@
-import { createSetUpLink } from '#src/account/links.ts'
+import { createSetUpLink } from '#src/links/links.ts'
 import type { Json, TestApp } from './app.ts'
 import { answerOf, formOf, openBrowser } from './browser.ts'
 import { addUser, authorizeUrl, PASSWORD, REDIRECT, signIn, signInLink, VERIFIER } from './people.ts'

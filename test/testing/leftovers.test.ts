@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lockInstance } from '#src/storage/lock.ts'
+import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { removeLeftovers } from '#src/testing/leftovers.ts'
 
 const parent = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
@@ -18,7 +18,7 @@ const age = (path: string): void => utimesSync(path, new Date(0), new Date(0))
 
 /** A process that takes the directory and is killed. */
 const killHolder = async (path: string): Promise<void> => {
-  const lock = join(import.meta.dir, '../../src/storage/lock.ts')
+  const lock = join(import.meta.dir, '../../src/storage/sqlite/lock.ts')
   const script = `const { lockInstance } = await import(${JSON.stringify(lock)}); lockInstance(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000)`
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
   for await (const chunk of child.stdout) if (new TextDecoder().decode(chunk).includes('held')) break

@@ -5,8 +5,8 @@ import { endpoints, type Fault as ServersFault } from '#src/dev/faults.ts'
 import { badTokenNames, type MintInput } from '#src/dev/mint.ts'
 import type { IssuedRecord, ReceivedRequest as ServersRequest } from '#src/dev/recorder.ts'
 import type { User as ServersUser } from '#src/directory/users/schema.ts'
-import type { SeedInput } from '#src/operations/seed/schema.ts'
 import { BAD_TOKENS } from '#src/resource-server/bad-tokens.ts'
+import type { SeedInput } from '#src/seed/schema.ts'
 import type {
   AuditEvent,
   BadTokenName,
@@ -18,7 +18,7 @@ import type {
   Seed,
   User,
 } from '#src/testing/types.ts'
-import type { KeyState as ServersKey } from '#src/tokens/by-hand.ts'
+import type { KeyState as ServersKey } from '#src/tokens/manual-keys.ts'
 
 /** What callers may say is what the server takes, and what the server gives is what callers are told. The compiler checks it. */
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : never

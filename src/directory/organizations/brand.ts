@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
-import { accentUrl } from '#src/http/accent.ts'
-import type { Brand } from '#src/http/page-data.ts'
-import { themeOf } from '#src/http/themes.ts'
+import { accentUrl } from '#src/pages/accent.ts'
+import type { Brand } from '#src/pages/data.ts'
+import { themeOf } from '#src/pages/themes.ts'
 import { type Organization, settingsOf } from './store.ts'
 
 /** How the pages of an organization look: its theme, over that its colour, over that its own rules. */

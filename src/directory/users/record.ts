@@ -1,7 +1,7 @@
 import { type Actor, record } from '#src/audit/record.ts'
 import type { EventType } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/origin.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 

@@ -5,15 +5,15 @@ import {
   type IdentityProvider,
   type SamlProvider,
 } from '#src/directory/identity-providers/store.ts'
-import { receive } from '#src/federation/arrival.ts'
-import { depart, getProvider } from '#src/federation/departure.ts'
-import { isAway } from '#src/federation/journey.ts'
-import { park, unpark } from '#src/federation/parking.ts'
+import { receive } from '#src/federation/callback.ts'
+import { park, unpark } from '#src/federation/cross-site-post.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from '#src/federation/refusal.ts'
+import { depart, getProvider } from '#src/federation/start-login.ts'
+import { isAway } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { pageBoundary } from '#src/http/page-boundary.ts'
+import { pageBoundary } from '#src/pages/boundary.ts'
 import { judge, leave, metadataOf, prove, shown } from './service-provider.ts'
 
 /** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */

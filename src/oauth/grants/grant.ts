@@ -1,7 +1,7 @@
 import type { Context, SigningAlg } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
-import type { Origin } from '#src/lib/origin.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'

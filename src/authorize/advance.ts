@@ -1,0 +1,165 @@
+import type { Context } from '#src/context.ts'
+import { redirectHeaders, seeOther } from '#src/http/answer.ts'
+import { withCookies } from '#src/http/cookies.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
+import { type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
+import { usesPrivateScheme, withParameters } from '#src/protocol/oauth/redirect-uri.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { answeredAcr } from '#src/protocol/oidc/acr.ts'
+import { recordLogin } from '#src/sign-in/log-in.ts'
+import { issueCode } from '#src/tokens/codes.ts'
+import { type Candidate, listCandidates } from './eligible-logins.ts'
+import { enrolPage, secondFactorPage } from './factor-pages.ts'
+import { chosenOf, type Flow, findFlow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
+import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
+import { consumePending, grantConsent } from './store.ts'
+
+type Next = NextStep<Candidate>
+type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
+
+/**
+ * The only place that routes between the steps of an authorization: collects the stored facts, asks the rule, and does what
+ * it says. After a GET the page is shown at once; after a POST the browser is sent to the page's own address, so that a
+ * reload posts nothing again.
+ */
+export const advance = async (
+  context: Context,
+  visitor: Visitor,
+  flow: Flow | StoredFlow,
+  after: 'get' | 'post',
+): Promise<Response> => {
+  const next = await decide(context, visitor, flow)
+  if (next.step === 'refuse') return refuse(context, flow, next.error)
+  if (next.step === 'issue') return issue(context, visitor, flow, next.login)
+  const { stored, cookies } =
+    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
+  const answer =
+    after === 'get'
+      ? await stepPage(context, visitor, stored, next)
+      : seeOther(`/oauth/${next.step.replace('_', '-')}?request=${stored.handle}`)
+  return withCookies(answer, cookies)
+}
+
+const stepPage = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  next: PageStep,
+): Promise<Response> => {
+  if (next.step === 'login') return loginPage(context, visitor, flow, next.login)
+  if (next.step === 'select_account') return selectAccountPage(context, visitor, flow, next.logins)
+  return pages[next.step](context, visitor, flow, next.login)
+}
+
+const pages = {
+  second_factor: secondFactorPage,
+  enrol: enrolPage,
+  change_password: changePasswordPage,
+  consent: consentPage,
+}
+
+/** What is due, by the facts of this moment. */
+export const decide = async (
+  context: Context,
+  visitor: Visitor,
+  flow: Flow,
+  chosen_login_id = chosenOf(flow),
+): Promise<Next> => {
+  const { request, client, pending, approved } = flow
+  const logins = await listCandidates(context, visitor, flow)
+  const chosen = logins.find(({ id }) => id === chosen_login_id)
+  return nextStep({
+    prompts: request.prompts,
+    max_age: request.max_age,
+    now: context.clock.now(),
+    // Whoever wants to log in as somebody else is not offered the logins that are there.
+    logins: pending?.selected && !chosen_login_id ? [] : logins,
+    chosen_login_id,
+    is_authenticated: isProven(flow),
+    hinted_user_id: request.hinted_user_id,
+    consent_required: client?.consent_required ?? false,
+    always_ask: client?.type === 'public' && usesPrivateScheme(request.redirect_uri),
+    consent_given_by: approved ? chosen?.user_id : undefined,
+  })
+}
+
+/** Whether the page of that login has stood open for so long that its owner has to prove themselves anew. */
+export const isStale = (next: Next, login_id: string | undefined): boolean =>
+  next.step === 'login' && next.login !== undefined && next.login.id === login_id
+
+/** Goes on with a stored flow as it stands by now. */
+export const resume = async (context: Context, visitor: Visitor, { handle }: StoredFlow): Promise<Response> =>
+  advance(context, visitor, await findFlow(context, visitor, handle), 'post')
+
+/** The end of a flow: a code for the client, or the person's own page. One write, and for one caller only. */
+const issue = async (
+  context: Context,
+  { call }: Visitor,
+  flow: Flow,
+  login: Candidate,
+): Promise<Response> => {
+  const { request, client, pending, approved } = flow
+  const code = await context.store.write(async tx => {
+    if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
+    const { user_id, organization_id, auth_time, acr, amr } = login
+    if (!client) {
+      if (isProven(flow)) await recordLogin(context, tx, { ...login, id: user_id }, call)
+      return undefined
+    }
+    const { client_id } = client
+    if (approved)
+      await grantConsent(
+        tx,
+        { user_id, client_id, organization_id, scopes: request.scopes },
+        context.clock.now(),
+      )
+    return issueCode(context, tx, {
+      client_id,
+      user_id,
+      organization_id,
+      login_id: login.id,
+      redirect_uri: request.redirect_uri,
+      scope: formatScope(request.scopes),
+      nonce: request.nonce,
+      code_challenge: request.code_challenge,
+      auth_time,
+      acr: answeredAcr(request.acr_values, acr),
+      amr,
+      origin: call,
+    })
+  })
+  return code ? answerClient(context, request, { code }) : seeOther(request.back ?? '/account')
+}
+
+const notAllowed = ['not_allowed', 403] as const
+const expired = ['expired', 400] as const
+
+/** The end of a flow without a code. */
+export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
+  const { pending, request, client } = flow
+  const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
+  if (!client) {
+    const [page, status] = code === 'unmet_authentication_requirements' ? notAllowed : expired
+    throw new PageError(page, status, { retry_url: '/account' })
+  }
+  if (isLate) throw new PageError('expired', 400)
+  return answerError(context, request, new OAuthError(code))
+}
+
+/** 302 to the client with `state` as it was sent and `iss` (https://www.rfc-editor.org/rfc/rfc9207). */
+const answerClient = (
+  context: Context,
+  target: { redirect_uri: string; state?: string | undefined },
+  parameters: Record<string, string>,
+): Response => {
+  const { redirect_uri, state } = target
+  const location = withParameters(redirect_uri, { ...parameters, state, iss: context.config.url })
+  return new Response(null, { status: 302, headers: { ...redirectHeaders, location } })
+}
+
+export const answerError = (
+  context: Context,
+  target: { redirect_uri: string; state?: string | undefined },
+  { code, description }: OAuthError,
+): Response => answerClient(context, target, { error: code, error_description: description })

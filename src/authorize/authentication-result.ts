@@ -1,0 +1,146 @@
+import type { Context } from '#src/context.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import { withCookies } from '#src/http/cookies.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { errorPage, PageError } from '#src/pages/boundary.ts'
+import { recognizeDevice } from '#src/sign-in/devices.ts'
+import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
+import { type Deed, doDeed, openDeed, sealDeed } from '#src/sign-in/post-login-actions.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { advance } from './advance.ts'
+import { type Candidate, owedBy } from './eligible-logins.ts'
+import { PROOF, type StoredFlow, type Visitor } from './flow.ts'
+import { type Settled, updatePending } from './store.ts'
+
+/** How somebody proved who they are. */
+interface Means {
+  acr: string
+  amr: string[]
+}
+
+/** What a write made of a proof: the flow settles on it, and a login may have begun. */
+interface Outcome {
+  settled: Settled & { enrolled?: boolean }
+  login?: NewLogin
+  cookies?: string[]
+}
+
+/** Somebody has proven who they are within a flow, by whatever means. */
+interface Proven extends Means {
+  user: { id: UserId }
+  /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
+  confirm?: (tx: Transaction) => Promise<unknown>
+  deed?: Deed
+  /** When that was, in milliseconds, if not just now. */
+  auth_time?: number
+  /** When the login ends at the latest, in milliseconds. */
+  until?: number | undefined
+}
+
+/**
+ * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one
+ * (O-69), and the deed waits with them.
+ */
+export const proceedAs = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  { confirm, user, ...means }: Proven,
+): Promise<Response> =>
+  goOn(context, visitor, flow, async tx => {
+    await confirm?.(tx)
+    return settleAs(context, tx, visitor, flow, user.id, means)
+  })
+
+const settleAs = async (
+  context: Context,
+  tx: Transaction,
+  { call, login_hash }: Visitor,
+  flow: StoredFlow,
+  user_id: UserId,
+  {
+    acr,
+    amr,
+    deed,
+    auth_time,
+    until,
+  }: Means & Pick<Proven, 'auth_time' | 'until'> & { deed?: Deed | undefined },
+): Promise<Outcome> => {
+  const { organization } = flow
+  const { request_hash } = flow.pending
+  const user = await findUser(tx, organization.id, user_id)
+  if (!user) throw new PageError('expired', 400)
+  const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
+  const { factor_due, enrol_due } = owedBy(context, flow, { acr }, factors)
+  if (factor_due || enrol_due) {
+    const { password_changed_at } = user
+    const waiting = {
+      ...(deed && { deed: sealDeed(context, request_hash, user, deed) }),
+      ...(until !== undefined && { until }),
+    }
+    const at = auth_time ?? context.clock.now()
+    const proof = { user_id, acr, amr, password_changed_at, at, ...waiting }
+    return { settled: { login_id: null, selected: false, proof } }
+  }
+  if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
+  if (deed) await doDeed(context, tx, user, deed, call)
+  const means = { acr, amr, auth_time, until }
+  const login = await logIn(context, tx, { user, organization, ...means, origin: call, login_hash })
+  const cookies = await recognizeDevice(context, tx, user, call)
+  return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
+}
+
+/** A further factor of the person of this step: their login begins now, or is as strong as that from now on. */
+export const settleWith = async (
+  context: Context,
+  tx: Transaction,
+  visitor: Visitor,
+  flow: StoredFlow,
+  subject: Candidate,
+  further: Means,
+): Promise<Outcome> => {
+  const { acr } = further
+  const amr = [...new Set([...subject.amr, ...further.amr])]
+  if (subject.id === PROOF) {
+    const { proof, request_hash } = flow.pending
+    const deed = proof ? openDeed(context, request_hash, proof) : undefined
+    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed, until: proof?.until })
+  }
+  if (!visitor.login_hash) throw new PageError('expired', 400)
+  const login = await stepUp(context, tx, {
+    login_id: subject.id,
+    login_hash: visitor.login_hash,
+    acr,
+    amr,
+  })
+  if (!login) throw new PageError('expired', 400)
+  const { pending } = flow
+  const selected = pending.login_id === login.login_id ? pending.selected : true
+  return { settled: { login_id: login.login_id, selected, proof: null }, login }
+}
+
+/** What `begin` gives instead of an outcome is the answer: the same page once more, say. */
+export const goOn = async (
+  context: Context,
+  { call, login_hash }: Visitor,
+  flow: StoredFlow,
+  begin: (tx: Transaction) => Promise<Outcome | { answer(): Response | Promise<Response> }>,
+  show = (visitor: Visitor, settled: StoredFlow) => advance(context, visitor, settled, 'post'),
+): Promise<Response> => {
+  const { pending } = flow
+  const outcome = await context.store.write(async tx => {
+    const begun = await begin(tx)
+    if ('settled' in begun && !(await updatePending(tx, pending.request_hash, begun.settled)))
+      throw new PageError('expired', 400)
+    return begun
+  })
+  if ('answer' in outcome) return outcome.answer()
+  const { settled, login, cookies = [] } = outcome
+  const visitor = { call, login_hash: login?.login_hash ?? login_hash }
+  const answer = await show(visitor, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
+    errorPage(context, call, error),
+  )
+  // The new cookie is sent even if what follows fails: the old one is dead.
+  return withCookies(answer, login ? [login.cookie, ...cookies] : [])
+}

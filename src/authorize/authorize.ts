@@ -1,0 +1,139 @@
+import type { Context } from '#src/context.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { asAppError, seeOther } from '#src/http/answer.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import {
+  type AuthorizeRequest,
+  type AuthorizeTarget,
+  parseAuthorizeRequest,
+  parseClientId,
+  parseTarget,
+} from '#src/protocol/oauth/authorize-request.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { type ParameterMap, parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { verifyIdTokenHint } from '#src/tokens/verify.ts'
+import { advance, answerError } from './advance.ts'
+import { type Flow, flowOf, visitorOf } from './flow.ts'
+import { consumeParked, type FlowRequest, insertParked } from './store.ts'
+
+const PARKED_FOR = 5 * MINUTE
+
+/** https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1 */
+export const getAuthorize =
+  (context: Context) =>
+  (call: Call): Promise<Response> =>
+    authorize(context, call, parseParameters(queryOf(call)), flow =>
+      advance(context, visitorOf(context, call), flow, 'get'),
+    )
+
+/**
+ * The parameters as a form, from whatever site. A Lax cookie does not come along with such a post, so a good request is parked
+ * and taken up by our own GET (decisions.md section 3, "Cross-site POSTs").
+ */
+export const postAuthorize =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const parameters = parseParameters(queryOf(call), await readForm(call.request))
+    return authorize(context, call, parameters, async ({ request, organization }) => {
+      charge(context, { ip_address: call.ip_address, organization_id: organization.id, kind: 'commit' })
+      const handle = newSecret()
+      const expires_at = context.clock.now() + PARKED_FOR
+      await context.store.write(tx =>
+        insertParked(tx, {
+          handle_hash: hashSecret(handle),
+          kind: 'authorize',
+          body: JSON.stringify(request),
+          expires_at,
+        }),
+      )
+      return seeOther(`/oauth/authorize/parked?handle=${handle}`)
+    })
+  }
+
+export const getParked =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const handle_hash = hashSecret(new URLSearchParams(queryOf(call)).get('handle') ?? '')
+    const now = context.clock.now()
+    const body = await context.store.write(tx => consumeParked(tx, { handle_hash, kind: 'authorize', now }))
+    if (body === undefined) throw new PageError('expired', 400)
+    const request = JSON.parse(body) as FlowRequest
+    call.ui_locales = request.ui_locales
+    const flow = await flowOf(context, request)
+    // The handle works once: a page is shown at an address that can be reloaded.
+    return redirectingErrors(context, call, request, () =>
+      advance(context, visitorOf(context, call), flow, 'post'),
+    )
+  }
+
+/** Refusals are pages until the redirect URI is known to be the client's own, and redirects from then on. */
+export const authorize = async (
+  context: Context,
+  call: Call,
+  parameters: ParameterMap,
+  proceed: (flow: Flow) => Promise<Response>,
+): Promise<Response> => {
+  call.ui_locales = parameters.values.get('ui_locales')?.split(' ') ?? []
+  const client = await findClient(context.store, parseClientId(parameters))
+  if (!client) throw new PageError('bad_client', 400)
+  const target = targetOf(parameters, client)
+  return redirectingErrors(context, call, target, async () => {
+    const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target)
+    const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
+    if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
+    const hinted_user_id = await hintedUser(context, request.client_id, id_token_hint)
+    const flow = { request: { ...request, hinted_user_id }, client, organization }
+    return proceed({ ...flow, pending: undefined, approved: false })
+  })
+}
+
+const targetOf = (parameters: ParameterMap, client: Client): AuthorizeTarget => {
+  try {
+    return parseTarget(parameters, client)
+  } catch (cause) {
+    throw new PageError('bad_client', 400, { cause })
+  }
+}
+
+const hintedUser = async (
+  context: Context,
+  client_id: string,
+  hint: AuthorizeRequest['id_token_hint'],
+): Promise<UserId | undefined> => {
+  if (hint === undefined) return undefined
+  const known = await verifyIdTokenHint(context, hint, client_id)
+  if (!known) throw new OAuthError('invalid_request', 'The parameter id_token_hint is invalid.')
+  return `usr_${known.sub}`
+}
+
+/** The errors of https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1, of ours too, go to the client. */
+const redirectingErrors = async (
+  context: Context,
+  call: Call,
+  target: AuthorizeTarget,
+  body: () => Promise<Response>,
+): Promise<Response> => {
+  try {
+    return await body()
+  } catch (error) {
+    if (error instanceof PageError) throw error
+    if (error instanceof OAuthError) return answerError(context, target, error)
+    const refusal = asAppError(error)
+    if (refusal.code === 'rate_limited') throw refusal
+    context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'authorize failed')
+    const code = refusal.code === 'temporarily_unavailable' ? refusal.code : 'server_error'
+    return answerError(context, target, new OAuthError(code))
+  }
+}
+
+export const queryOf = ({ request }: Call): string => {
+  const start = request.url.indexOf('?')
+  return start < 0 ? '' : request.url.slice(start + 1)
+}

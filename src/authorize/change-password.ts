@@ -1,0 +1,40 @@
+import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { chooseNewPassword } from '#src/sign-in/new-password.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
+import { advance, decide, isStale } from './advance.ts'
+import { proceedAs } from './authentication-result.ts'
+import { isProven, openStep, settleOn } from './flow.ts'
+import { changePasswordPage } from './step-pages.ts'
+
+/** A temporary or expired password: a new one has to be set before anything is issued. */
+export const postChangePassword =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    if (isStale(next, login_id)) return advance(context, visitor, opened, 'post')
+    if (next.step !== 'change_password' || next.login.id !== login_id) throw new PageError('expired', 400)
+    const { organization_id, user_id } = next.login
+    const user = await context.store.read(q => findUser(q, organization_id, user_id))
+    if (!user) throw new PageError('expired', 400)
+    const { password_policy } = settingsOf(flow.organization)
+    // Whoever finds a browser logged in must not be able to choose its owner's password.
+    const person = { user, ask_current: !isProven(flow), origin: call }
+    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
+    if (again) return changePasswordPage(context, visitor, flow, next.login, again)
+    const { acr, amr, auth_time, expires_at: until } = next.login
+    return proceedAs(context, visitor, flow, {
+      user,
+      acr,
+      amr,
+      auth_time,
+      until,
+      confirm: tx => confirmProof(tx, user),
+      deed: { do: 'replace_password', password_hash },
+    })
+  }

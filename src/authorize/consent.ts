@@ -1,0 +1,36 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { advance, decide, refuse } from './advance.ts'
+import { openStep, settleOn } from './flow.ts'
+import type { FlowRequest } from './store.ts'
+
+/** The person's decision. What is granted is the stored request: the posted fields only have to agree with it (O-65). */
+export const postConsent =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'consent')
+    const decision = form.get('decision')
+    if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
+    if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    // Logged out since, or somebody else's turn: the page that was answered is no longer the one that is due.
+    if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
+    if (decision === 'deny') return refuse(context, flow, 'access_denied')
+    return advance(context, visitor, { ...flow, approved: true }, 'post')
+  }
+
+const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolean => {
+  const { client_id, redirect_uri, code_challenge, scopes, state = '', nonce } = request
+  const expected = { client_id, redirect_uri, code_challenge, scope: formatScope(scopes) }
+  return (
+    Object.entries(expected).every(([name, value]) => form.get(name) === value) &&
+    asPosted(form.get('state') ?? '') === asPosted(state) &&
+    (!form.has('nonce') || asPosted(form.get('nonce') ?? '') === asPosted(nonce ?? ''))
+  )
+}
+
+/** A browser posts every line break of a hidden field as CRLF, and a NUL as U+FFFD; state may hold both (O-25). */
+const asPosted = (text: string): string => text.replace(/\r\n?|\n/g, '\n').replaceAll('\0', '\ufffd')

@@ -1,0 +1,142 @@
+import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { MOST_FACTORS } from '#src/directory/users/factors/service.ts'
+import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
+import { findUser } from '#src/directory/users/store.ts'
+import { DAY } from '#src/lib/duration.ts'
+import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
+import { isSubset } from '#src/protocol/oauth/scope.ts'
+import { type FactorType, type Owed, owed, wantedLevel } from '#src/protocol/oidc/acr.ts'
+import { type Login, listLogins } from '#src/sessions/logins.ts'
+import { supportedAcrs } from '#src/sign-in/passkeys.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { type Flow, PROOF, type Visitor } from './flow.ts'
+import { listConsents, type Proof } from './store.ts'
+
+/** Of whom a step speaks: a login, or a first factor whose login has yet to begin. */
+export type Subject = Pick<
+  Login,
+  | 'id'
+  | 'user_id'
+  | 'organization_id'
+  | 'auth_time'
+  | 'acr'
+  | 'amr'
+  | 'username'
+  | 'email'
+  | 'first_name'
+  | 'last_name'
+  | 'enabled'
+  | 'password_temporary'
+  | 'password_changed_at'
+> & { /** When the login ends at the latest, in milliseconds. */ expires_at: number | undefined }
+
+/** With all that decides about it. `level`: what the next factor has to reach. */
+export type Candidate = Subject & EligibleLogin & { factors: readonly FactorType[]; level: number }
+
+/**
+ * The logins of this browser whose user belongs to the organization that the request names; no other is ever looked at
+ * (M-03). A first factor that was proven in this flow stands among them while it waits for the second (O-69).
+ */
+export const listCandidates = async (
+  context: Context,
+  { login_hash }: Visitor,
+  flow: Flow,
+): Promise<Candidate[]> => {
+  const { request, client, organization, pending } = flow
+  const [logins, consents, types, proven] = await context.store.read(q =>
+    Promise.all([
+      login_hash ? listLogins(context, q, login_hash) : [],
+      login_hash && client?.consent_required
+        ? listConsents(q, { browser_hash: login_hash, client_id: client.client_id })
+        : [],
+      login_hash ? listFactorTypes(q, login_hash) : [],
+      pending?.proof ? findProven(q, flow, pending.proof) : [],
+    ]),
+  )
+  const candidate = async (subject: Subject, factors: FactorType[]): Promise<Candidate> => {
+    const owes = owedBy(context, flow, subject, factors)
+    const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
+    return {
+      ...subject,
+      ...owes,
+      factors,
+      enrol_due,
+      may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
+      must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
+      has_consented: consents.some(
+        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(request.scopes, scopes),
+      ),
+    }
+  }
+  const waiting = await Promise.all(proven.map(({ subject, factors }) => candidate(subject, factors)))
+  const begun = logins
+    .filter(login => login.organization_id === organization.id)
+    .map(login =>
+      candidate(
+        login,
+        types.flatMap(({ user_id, type }) => (user_id === login.user_id ? type : [])),
+      ),
+    )
+  return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
+}
+
+/** A new password that was chosen in this flow takes effect when the login begins. */
+const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
+  id === PROOF && pending?.proof?.deed !== undefined
+
+/**
+ * Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there
+ * is an end to it.
+ */
+const mayEnrol = async (
+  { store }: Context,
+  organization: Organization,
+  { user_id }: Subject,
+  { length }: readonly FactorType[],
+): Promise<boolean> => {
+  if (length === 0 && settingsOf(organization).mfa_required) return true
+  const roles = await store.read(q => effectiveRoles(q, user_id))
+  return length < MOST_FACTORS && permissionsOf(roles).has('profile:update')
+}
+
+const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
+
+/** What somebody with this login and these factors still owes in this flow. */
+export const owedBy = (
+  { config }: Pick<Context, 'config'>,
+  { request, organization }: Flow,
+  { acr }: Pick<Subject, 'acr'>,
+  factors: readonly FactorType[],
+): Owed =>
+  owed({
+    acr,
+    factors,
+    wanted: wantedLevel(request.acr_values, supportedAcrs(config)),
+    required: settingsOf(organization).mfa_required,
+  })
+
+/** A password that was replaced since, or a user who was disabled, proves nothing any more. */
+const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
+  const user = await findUser(q, organization.id, proof.user_id)
+  if (!user?.enabled || user.password_changed_at !== proof.password_changed_at) return []
+  const subject = {
+    ...user,
+    ...proof,
+    id: PROOF,
+    auth_time: proof.at,
+    expires_at: proof.until,
+  }
+  return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
+}
+
+const mustChangePassword = (
+  { clock }: Context,
+  organization: Organization,
+  { password_temporary, password_changed_at, amr }: Subject,
+): boolean => {
+  const { max_age_days } = settingsOf(organization).password_policy
+  const max_age = (max_age_days ?? Number.POSITIVE_INFINITY) * DAY
+  return password_temporary || (amr.includes('pwd') && clock.now() - password_changed_at > max_age)
+}

@@ -1,0 +1,96 @@
+import type { Context } from '#src/context.ts'
+import { addFactor, MOST_FACTORS, type NewFactor } from '#src/directory/users/factors/service.ts'
+import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factors/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { isPlain } from '#src/lib/text.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { personOf } from '#src/pages/data.ts'
+import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
+import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
+import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
+import { advance, decide, isStale, resume } from './advance.ts'
+import { goOn, settleWith } from './authentication-result.ts'
+import type { Candidate } from './eligible-logins.ts'
+import { enrolPage, secretFor } from './factor-pages.ts'
+import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { show } from './step-pages.ts'
+import { consumeRound } from './store.ts'
+
+/**
+ * A new factor: `name`, and the first `code` of an app or the `credential` of a new passkey. It counts as proven in this
+ * login.
+ */
+export const postEnrol =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    if (next.step !== 'enrol' || next.login.id !== login_id) {
+      if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, visitor, opened, 'post')
+      throw new PageError('expired', 400)
+    }
+    const { login } = next
+    const using = form.has('credential') ? 'passkey' : 'totp'
+    const again = (code: 'code' | 'passkey' | 'name') => {
+      const data = { error: { code } }
+      return enrolPage(context, visitor, flow, login, { data, status: 400 }, using)
+    }
+    const name = (form.get('name') ?? '').trim()
+    if (name === '' || name.length > 64 || !isPlain(name)) return again('name')
+    if (levelWith(using) < login.level) throw new PageError('bad_request', 400)
+    const factor = await newFactor(context, flow, login, form)
+    if (!factor) return again(using === 'totp' ? 'code' : 'passkey')
+
+    let codes: string[] | undefined
+    return goOn(
+      context,
+      visitor,
+      flow,
+      async tx => {
+        const user = await confirmProof(tx, { ...login, id: login.user_id })
+        const { credential_id } = factor
+        if (credential_id && (await findPasskey(tx, credential_id))) return { answer: () => again('passkey') }
+        // The same form sent twice at once: the first of them has enrolled.
+        if (!(await consumeRound(tx, flow.pending))) return { answer: () => resume(context, visitor, flow) }
+        if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)
+        const by = { actor: { id: user.id, email: user.email }, origin: call }
+        await addFactor(context, tx, user, { ...factor, name }, by)
+        const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
+        codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
+        const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
+        const amr = factor.type === 'totp' ? ['otp', 'mfa'] : [factor.synced ? 'swk' : 'hwk', 'mfa']
+        const outcome = await settleWith(context, tx, visitor, flow, login, { acr, amr })
+        return { ...outcome, settled: { ...outcome.settled, enrolled: true } }
+      },
+      async (then, settled) => {
+        if (!codes) return advance(context, then, settled, 'post')
+        const continue_url = `/oauth/enrol?request=${flow.handle}`
+        return show(
+          context,
+          'recovery-codes',
+          then,
+          settled,
+          { user: personOf(login), codes, continue_url },
+          undefined,
+        )
+      },
+    )
+  }
+
+const newFactor = async (
+  context: Context,
+  flow: StoredFlow,
+  login: Candidate,
+  form: ReadonlyMap<string, string>,
+): Promise<Omit<NewFactor, 'name'> | undefined> => {
+  const credential = form.get('credential')
+  if (credential !== undefined)
+    return verifyRegistration(context, credential, challengeOf(context, 'enrol', roundOf(flow)))
+  const secret = secretFor(context, flow, login)
+  const step = stepOf(secret, form.get('code') ?? '', context.clock.now())
+  if (step === undefined) return undefined
+  return { type: 'totp', secret: sealSecret(context, login.user_id, secret), last_step: step }
+}

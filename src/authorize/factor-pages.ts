@@ -1,0 +1,115 @@
+import type { Context } from '#src/context.ts'
+import { type Factor, listFactors } from '#src/directory/users/factors/store.ts'
+import { personOf } from '#src/pages/data.ts'
+import { levelWith } from '#src/protocol/oidc/acr.ts'
+import { challengeOf, creationOptions, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
+import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
+import type { Candidate } from './eligible-logins.ts'
+import { isProven, roundOf, type StoredFlow, stepToken, type Visitor } from './flow.ts'
+import { type Again, show } from './step-pages.ts'
+
+const queryOf = ({ call }: Visitor, name: string): string | null =>
+  new URL(call.request.url).searchParams.get(name)
+
+type Method = 'totp' | 'passkey' | 'recovery'
+
+/** What may be proven here: what the user has and what reaches the level; a recovery code stands in for an app. */
+const methodsFor = ({ factors, level }: Candidate): Method[] => {
+  const methods: Method[] = (['passkey', 'totp'] as const).filter(
+    type => factors.includes(type) && levelWith(type) >= level,
+  )
+  return level <= levelWith('totp') ? [...methods, 'recovery'] : methods
+}
+
+/** `using`: the method whose form was posted. */
+export const secondFactorPage = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Candidate,
+  again?: Again<'second-factor'>,
+  using = queryOf(visitor, 'method'),
+): Promise<Response> => {
+  const methods = methodsFor(login)
+  const method = methods.find(name => name === using) ?? methods[0] ?? 'recovery'
+  const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
+  const challenge = challengeOf(context, 'second_factor', roundOf(flow))
+  return show(
+    context,
+    'second-factor',
+    visitor,
+    flow,
+    {
+      action: '/oauth/second-factor',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'second_factor', login.id),
+      user: personOf(login),
+      method,
+      others: methods
+        .filter(name => name !== method)
+        .map(name => ({ method: name, url: `/oauth/second-factor?request=${flow.handle}&method=${name}` })),
+      ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
+      // No code reaches the level that is asked for, but it opens the page where what was lost is replaced.
+      ...(!methods.includes('recovery') && {
+        replace_url: `/account/security?organization=${flow.organization.slug}`,
+      }),
+    },
+    again,
+  )
+}
+
+const isPasskey = ({ type }: Factor): boolean => type === 'passkey'
+
+/** What may be enrolled here. */
+const kindsFor = (context: Context, { level }: Candidate) =>
+  (['passkey', 'totp'] as const).filter(
+    type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
+  )
+
+/** The secret that the page of this round offers. */
+export const secretFor = (context: Context, flow: StoredFlow, { user_id }: Candidate): string =>
+  offerSecret(context, `${roundOf(flow)}\0${user_id}`)
+
+/** Which kind, where there is a choice; then how to set it up. `using`: the kind whose form was posted. */
+export const enrolPage = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Candidate,
+  again?: Again<'enrol-totp'> | Again<'enrol-passkey'>,
+  using = queryOf(visitor, 'kind'),
+): Promise<Response> => {
+  const { config } = context
+  const address = `/oauth/enrol?request=${flow.handle}`
+  const { back } = flow.request
+  const leave = back === undefined ? {} : { cancel_url: back }
+  const user = personOf(login)
+  const kinds = kindsFor(context, login)
+  const kind = kinds.find(name => name === using) ?? (kinds.length === 1 ? kinds[0] : undefined)
+  if (!kind) {
+    const choices = kinds.map(name => ({ kind: name, url: `${address}&kind=${name}` }))
+    const reason = flow.request.enrol ? 'chosen' : isProven(flow) ? 'required' : 'step_up'
+    return show(context, 'enrol', visitor, flow, { user, reason, choices, ...leave }, undefined)
+  }
+  const form = {
+    action: '/oauth/enrol',
+    request: flow.handle,
+    csrf_token: stepToken(context, flow, 'enrol', login.id),
+    user,
+    ...(kinds.length > 1 ? { cancel_url: address } : leave),
+  }
+  if (kind === 'totp') {
+    const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)
+    return show(context, 'enrol-totp', visitor, flow, { ...form, ...set_up }, again as Again<'enrol-totp'>)
+  }
+  const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
+  const challenge = challengeOf(context, 'enrol', roundOf(flow))
+  const options = creationOptions(
+    config,
+    challenge,
+    flow.organization.display_name,
+    { ...login, id: login.user_id },
+    passkeys,
+  )
+  return show(context, 'enrol-passkey', visitor, flow, { ...form, options }, again as Again<'enrol-passkey'>)
+}

@@ -1,0 +1,30 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { PASSWORD } from '#src/sign-in/log-in.ts'
+import { confirmProof, provePassword } from '#src/sign-in/password.ts'
+import { proceedAs } from './authentication-result.ts'
+import { openStep } from './flow.ts'
+import { loginPage } from './step-pages.ts'
+
+/** The login form: `username`, `password`, `csrf_token`. */
+export const postLogin =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow, form } = await openStep(context, call, 'login')
+    const username = form.get('username') ?? ''
+    const password = form.get('password')
+    if (!username || !password) {
+      const data = { username, error: { code: 'missing' } } as const
+      return loginPage(context, visitor, flow, undefined, { data, status: 400 })
+    }
+    const { user, refusal } = await provePassword(context, {
+      organization_id: flow.organization.id,
+      identifier: username,
+      password,
+      origin: call,
+    })
+    if (!refusal)
+      return proceedAs(context, visitor, flow, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
+    const { status, headers, ...error } = refusal
+    return loginPage(context, visitor, flow, undefined, { data: { username, error }, status, headers })
+  }

@@ -1,0 +1,96 @@
+import type { Context } from '#src/context.ts'
+import { type Factor, findPasskey, usePasskey } from '#src/directory/users/factors/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { failLogin } from '#src/sign-in/failed-login.ts'
+import {
+  challengeOf,
+  handleOf,
+  type ProvenPasskey,
+  parseAssertion,
+  verifyAssertion,
+} from '#src/sign-in/passkeys.ts'
+import { waitFor } from '#src/sign-in/password.ts'
+import { checkThrottle, passwordsFrom } from '#src/sign-in/throttle.ts'
+import { proceedAs } from './authentication-result.ts'
+import { openStep, roundOf, type StoredFlow, type Visitor } from './flow.ts'
+import { loginPage } from './step-pages.ts'
+import { consumeRound } from './store.ts'
+
+/** A passkey alone: `credential` is its answer as JSON. It names the user; the organization is looked at once it is proven. */
+export const postPasskey =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow, form } = await openStep(context, call, 'login')
+    const keys = [passwordsFrom(call.ip_address)]
+    const wait = await context.store.read(q => checkThrottle(context, q, keys))
+    if (wait > 0) {
+      const { status, headers, seconds } = waitFor('throttled', wait)
+      const data = { error: { code: 'throttled', seconds } } as const
+      return loginPage(context, visitor, flow, undefined, { data, status, headers })
+    }
+    const { user, refused, proven } = await prove(context, flow, form.get('credential'))
+    if (refused !== undefined) return refuse(context, visitor, flow, { user, refused })
+    const { passkey, sign_count, amr } = proven
+    let isCopied = false
+    const proceed = proceedAs(context, visitor, flow, {
+      user,
+      acr: 'phr',
+      amr,
+      confirm: async tx => {
+        isCopied = false
+        // First: the same form sent twice at once is no copy of the passkey.
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
+        isCopied = use === 'copied'
+        if (use !== 'used') throw new PageError('expired', 400)
+      },
+    })
+    return proceed.catch(error => {
+      if (!isCopied) throw error
+      return refuse(context, visitor, flow, { user, refused: 'copied_passkey', copied: passkey })
+    })
+  }
+
+/** Counts and records it, and tells its owner of a passkey that exists twice; the page says nothing of either. */
+const refuse = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  { user, refused, copied }: { user?: UserRow | undefined; refused: string; copied?: Factor },
+): Promise<Response> => {
+  const { call } = visitor
+  await context.store.write(async tx => {
+    await failLogin(context, tx, [passwordsFrom(call.ip_address)], {
+      organization_id: flow.organization.id,
+      user_id: user?.id,
+      username_attempted: user?.username ?? '',
+      failure_reason: refused,
+      origin: call,
+    })
+    if (user && copied)
+      await enqueueNotice(context, tx, 'passkey_copied', user, call, { factor: copied.name })
+  })
+  const data = { error: { code: 'passkey' } } as const
+  return loginPage(context, visitor, flow, undefined, { data, status: 401 })
+}
+
+type Proved =
+  | { user: UserRow; proven: ProvenPasskey & { passkey: Factor }; refused?: never }
+  | { user?: UserRow; proven?: never; refused: string }
+
+/** Who signed, or why that is nobody here. A user of another organization is not named in this one's audit log. */
+const prove = async (context: Context, flow: StoredFlow, json: string | undefined): Promise<Proved> => {
+  const assertion = parseAssertion(json)
+  const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
+  if (!passkey) return { refused: 'unknown_passkey' }
+  const challenge = challengeOf(context, 'login', roundOf(flow))
+  const proof = await verifyAssertion(context, assertion, passkey, challenge, { alone: true })
+  const user = await context.store.read(q => findUser(q, flow.organization.id, passkey.user_id))
+  if (!user) return { refused: 'unknown_passkey' }
+  if (!proof || handleOf(assertion) !== user.id) return { refused: 'wrong_passkey', user }
+  if (!user.enabled) return { refused: 'user_disabled', user }
+  return { user, proven: { passkey, ...proof } }
+}

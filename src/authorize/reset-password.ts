@@ -1,0 +1,91 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { networkOf } from '#src/http/network.ts'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
+import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
+import { findFlow, openStep, type StoredFlow, stepToken, type Visitor, visitorOf } from './flow.ts'
+import { type Again, show } from './step-pages.ts'
+
+/**
+ * Mails to one account, from one network and in all: more would only annoy its owner. The wait is no longer than a link lives, so
+ * whatever strangers ask for, the owner has one that works.
+ */
+const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
+const PER_ACCOUNT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
+const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
+
+const page = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  again?: Again<'reset-password'>,
+): Response => {
+  const { login_hint } = flow.request
+  return show(
+    context,
+    'reset-password',
+    visitor,
+    flow,
+    {
+      action: '/oauth/reset-password',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'reset_password'),
+      login_url: `/oauth/login?request=${flow.handle}`,
+      ...(login_hint !== undefined && { username: login_hint }),
+    },
+    again,
+  )
+}
+
+const onlyWithMail = ({ mail }: Context): void => {
+  if (!mail) throw new PageError('not_found', 404)
+}
+
+export const getResetPassword =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    onlyWithMail(context)
+    const visitor = visitorOf(context, call)
+    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
+    return page(context, visitor, await findFlow(context, visitor, handle))
+  }
+
+/**
+ * Asks for a link by mail. Nobody learns who exists: whether there is such a user is looked up when the mail is made, and
+ * until then the same is done, stored and said for every name.
+ */
+export const postResetPassword =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    onlyWithMail(context)
+    const { visitor, flow, form } = await openStep(context, call, 'reset_password')
+    const username = (form.get('username') ?? '').trim()
+    if (username === '')
+      return page(context, visitor, flow, { data: { error: { code: 'missing' } }, status: 400 })
+    const organization_id = flow.organization.id
+    const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
+    const network = networkOf(call.ip_address)
+    const account = `reset:${accountName({ organization_id, identifier })}`
+    const address = { key: `resets:${network}`, limit: PER_ADDRESS }
+    const mails = [
+      { key: account, limit: PER_ACCOUNT },
+      { key: `${account}:${network}`, limit: PER_NETWORK },
+    ]
+    const wait = await context.store.write(async tx => {
+      const blocked = await checkThrottle(context, tx, [address])
+      if (blocked > 0) return blocked
+      await countFailure(context, tx, [address])
+      if ((await checkThrottle(context, tx, mails)) > 0) return 0
+      await countFailure(context, tx, mails)
+      const mail = { kind: 'reset_password', organization_id, user_id: null, data: { identifier } } as const
+      await enqueueMail(context, tx, mail, call)
+      return 0
+    })
+    if (wait === 0) return page(context, visitor, flow, { data: { sent: true }, status: 200 })
+    const seconds = Math.ceil(wait / SECOND)
+    const data = { username, error: { code: 'throttled', seconds } } as const
+    return page(context, visitor, flow, { data, status: 429, headers: { 'retry-after': String(seconds) } })
+  }

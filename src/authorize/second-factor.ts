@@ -1,0 +1,89 @@
+import type { Context } from '#src/context.ts'
+import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { findPasskey } from '#src/directory/users/factors/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { levelOf } from '#src/protocol/oidc/acr.ts'
+import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
+import { confirmProof } from '#src/sign-in/password.ts'
+import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
+import { advance, decide, resume } from './advance.ts'
+import { goOn, settleWith } from './authentication-result.ts'
+import type { Candidate } from './eligible-logins.ts'
+import { secondFactorPage } from './factor-pages.ts'
+import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { consumeRound, findPending } from './store.ts'
+
+/** The second factor: `code`, `recovery_code` or `credential` (a passkey's answer as JSON). */
+export const postSecondFactor =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
+    const flow = settleOn(opened, login_id)
+    const next = await decide(context, visitor, flow)
+    if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
+    const { login } = next
+    const presented = await presentedBy(context, flow, form)
+    const using = 'passkey' in presented ? 'passkey' : 'code' in presented ? 'totp' : 'recovery'
+    return goOn(
+      context,
+      visitor,
+      flow,
+      async tx => {
+        const user = await confirmProof(tx, { ...login, id: login.user_id })
+        // The same form sent twice at once: what the first of them has used up is no failure of the second.
+        const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
+        if (stored?.round !== flow.pending.round) return { answer: () => resume(context, visitor, flow) }
+        const proof = await proveFactor(context, tx, user, presented, call)
+        if (proof.refusal) {
+          const { status, headers, seconds, ...refusal } = proof.refusal
+          const code = refusal.code === 'throttled' ? 'throttled' : using
+          const again = { data: { error: { code, seconds } }, status, headers } as const
+          return { answer: () => secondFactorPage(context, visitor, flow, login, again, using) }
+        }
+        if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
+        return settleWith(context, tx, visitor, flow, login, proof)
+      },
+      async (then, settled) => {
+        const end = using === 'recovery' ? await towardsRepair(context, settled, login) : settled
+        return advance(context, then, end, 'post')
+      },
+    )
+  }
+
+const REPAIR = '/account/security?notice=recovery_code_used'
+
+/** A factor may have been lost: a login that no application asked for ends where it is removed. */
+const towardsRepair = async (
+  { store }: Context,
+  flow: StoredFlow,
+  { user_id }: Candidate,
+): Promise<StoredFlow> => {
+  const { client, request } = flow
+  if (client || request.back || !isProven(flow)) return flow
+  const roles = await store.read(q => effectiveRoles(q, user_id))
+  return permissionsOf(roles).has('profile:update')
+    ? { ...flow, request: { ...request, back: REPAIR } }
+    : flow
+}
+
+/** Signatures are verified before the write: they take a while. */
+const presentedBy = async (
+  context: Context,
+  flow: StoredFlow,
+  form: ReadonlyMap<string, string>,
+): Promise<Presented> => {
+  const recovery_code = form.get('recovery_code')
+  if (recovery_code !== undefined) return { recovery_code }
+  const code = form.get('code')
+  if (code !== undefined) return { code }
+  const assertion = parseAssertion(form.get('credential'))
+  const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
+  if (!passkey) return { passkey: undefined, proven: undefined }
+  const challenge = challengeOf(context, 'second_factor', roundOf(flow))
+  return {
+    passkey,
+    proven: await verifyAssertion(context, assertion, passkey, challenge, { alone: false }),
+  }
+}

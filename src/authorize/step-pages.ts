@@ -1,0 +1,163 @@
+import type { Context } from '#src/context.ts'
+import { listButtons } from '#src/directory/identity-providers/buttons.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import type { Common, Pages } from '#src/pages/data.ts'
+import { personOf } from '#src/pages/data.ts'
+import { render } from '#src/pages/render.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { passwordRules } from '#src/sign-in/new-password.ts'
+import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
+import type { Subject } from './eligible-logins.ts'
+import { isProven, roundOf, type StoredFlow, stepToken, type Visitor } from './flow.ts'
+
+/** A form shown again because of what was posted. */
+export interface Again<Page extends keyof Pages> {
+  data: Partial<Pages[Page]>
+  status: number
+  headers?: Record<string, string>
+}
+
+export const show = <Page extends keyof Pages>(
+  context: Context,
+  page: Page,
+  { call }: Visitor,
+  { organization }: StoredFlow,
+  data: Omit<Pages[Page], keyof Common>,
+  again: Again<Page> | undefined,
+): Response =>
+  render(
+    page,
+    {
+      brand: brandOf(context, organization),
+      request_id: call.request_id,
+      ...data,
+      ...again?.data,
+    } as Pages[Page],
+    { ...again, locale: call.locale },
+  )
+
+const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
+
+/** `login`: whose password is asked for again, if anybody's. */
+export const loginPage = async (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login?: Subject,
+  again?: Again<'login'>,
+): Promise<Response> => {
+  const username = login?.username ?? flow.request.login_hint
+  const csrf_token = stepToken(context, flow, 'login')
+  const other = again
+    ? undefined
+    : await context.ports.login_page?.({
+        request: visitor.call.request,
+        organization_id: flow.organization.id,
+        handle: flow.handle,
+        csrf_token,
+        login_hint: username,
+        client_name: clientName(flow)?.client_name,
+      })
+  if (other) return other
+  const providers = await listButtons(context.store, flow.organization.id, flow.handle)
+  return show(
+    context,
+    'login',
+    visitor,
+    flow,
+    {
+      action: '/oauth/login',
+      request: flow.handle,
+      csrf_token,
+      ...clientName(flow),
+      ...(username !== undefined && { username }),
+      providers,
+      ...(context.mail && { reset_url: `/oauth/reset-password?request=${flow.handle}` }),
+      ...(offersPasskeys(context.config) && {
+        passkey: {
+          action: '/oauth/passkey',
+          options: requestOptions(context.config, challengeOf(context, 'login', roundOf(flow))),
+        },
+      }),
+    },
+    again,
+  )
+}
+
+export const selectAccountPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  logins: readonly Subject[],
+): Response =>
+  show(
+    context,
+    'select-account',
+    visitor,
+    flow,
+    {
+      action: '/oauth/select-account',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'select_account'),
+      ...clientName(flow),
+      accounts: logins.map(login => ({ login: login.id, ...personOf(login) })),
+    },
+    undefined,
+  )
+
+export const changePasswordPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Subject,
+  again?: Again<'change-password'>,
+): Response =>
+  show(
+    context,
+    'change-password',
+    visitor,
+    flow,
+    {
+      action: '/oauth/change-password',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'change_password', login.id),
+      reason: login.password_temporary ? 'temporary' : 'expired',
+      user: personOf(login),
+      ask_current: !isProven(flow),
+      rules: passwordRules(settingsOf(flow.organization).password_policy),
+    },
+    again,
+  )
+
+export const consentPage = (
+  context: Context,
+  visitor: Visitor,
+  flow: StoredFlow,
+  login: Subject,
+): Response => {
+  const { request, client } = flow
+  return show(
+    context,
+    'consent',
+    visitor,
+    flow,
+    {
+      action: '/oauth/consent',
+      client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
+      user: personOf(login),
+      scopes: request.scopes.map(name => ({ name })),
+      fields: {
+        client_id: request.client_id,
+        scope: formatScope(request.scopes),
+        state: request.state ?? '',
+        code_challenge: request.code_challenge,
+        redirect_uri: request.redirect_uri,
+        csrf_token: stepToken(context, flow, 'consent', login.id),
+        ...(request.nonce !== undefined && { nonce: request.nonce }),
+        request: flow.handle,
+      },
+    },
+    undefined,
+  )
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import type { Context } from '#src/context.ts'
+import { within } from '#src/directory/access.ts'
+import { time } from '#src/directory/fields.ts'
+import { byCaller, getUser, getUserToChange } from '#src/directory/users/service.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { listOf, listQuery, page } from '#src/http/list.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import { iso } from '#src/lib/text.ts'
+import { removeFactor, removeFactors } from './service.ts'
+import { listFactors, type Factor as Row } from './store.ts'
+
+const Factor = z.object({
+  id: z.string(),
+  type: z.enum(['totp', 'passkey']),
+  name: z.string(),
+  created_at: time,
+  last_used_at: time.nullable(),
+})
+
+const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.output<typeof Factor> => ({
+  id,
+  type,
+  name,
+  created_at: iso(created_at),
+  last_used_at: last_used_at === null ? null : iso(last_used_at),
+})
+
+const ListFactors = listQuery({})
+
+/** A user has a handful: they are read at once and paged in memory, newest first as in every list. */
+const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
+  const sorted = order === 'asc' ? rows : rows.toReversed()
+  const start =
+    after === undefined ? 0 : sorted.findIndex(({ id }) => (order === 'asc' ? id > after : id < after))
+  return start < 0 ? [] : sorted.slice(start, start + limit)
+}
+
+/** The second factors of a user: administrators see and remove them. They are added by their owner alone. */
+export const factorRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'GET',
+    path: '/users/:user_id/factors',
+    permission: 'users:read',
+    summary: 'List the second factors of a user',
+    query: ListFactors,
+    status: 200,
+    answer: listOf(Factor),
+    errors: [404],
+    handle: async ({ caller, params, query }) => {
+      const rows = await context.store.read(async q =>
+        listFactors(q, (await getUser(q, caller, params.user_id)).id),
+      )
+      return page(context, {
+        name: `factors:${params.user_id}`,
+        query,
+        scope: within(caller) ?? '',
+        fetch: async (after, limit) => paged(rows, query.order, after && String(after[0]), limit),
+        total: async () => rows.length,
+        keyset: ({ id }) => [id],
+        item: factorAnswer,
+      })
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/users/:user_id/factors/:factor_id',
+    permission: 'users:update',
+    summary: 'Remove a second factor of a user: their sessions and logins end',
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const by = byCaller(caller, origin)
+        const user = await getUserToChange(tx, by, params.user_id)
+        if (!(await removeFactor(context, tx, user, params.factor_id, by))) throw notFound('The factor')
+      }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/users/:user_id/factors',
+    permission: 'users:update',
+    summary:
+      'Remove all second factors and recovery codes of a user, who has lost them: their sessions and logins end',
+    status: 204,
+    errors: [404],
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const by = byCaller(caller, origin)
+        await removeFactors(context, tx, await getUserToChange(tx, by, params.user_id), by)
+      }),
+  }),
+]

@@ -1,0 +1,109 @@
+import type { Context } from '#src/context.ts'
+import { recordUser } from '#src/directory/users/record.ts'
+import type { By } from '#src/directory/users/service.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './store.ts'
+
+type User = Pick<UserRow, 'id' | 'organization_id'>
+
+/** That one user may have: all are looked at with each code typed. */
+export const MOST_FACTORS = 20
+
+export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
+
+const bare = {
+  secret: null,
+  last_step: 0,
+  credential_id: null,
+  public_key: null,
+  sign_count: 0,
+  transports: [],
+  synced: false,
+  last_used_at: null,
+}
+
+const fields = ['factors']
+
+/** Whether it is the user's first: that one turns the second factor on, and the end of the last one turns it off. */
+export const addFactor = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  factor: NewFactor,
+  by: Pick<By, 'actor' | 'origin'>,
+): Promise<boolean> => {
+  const now = context.clock.now()
+  const id = newId('fac', now)
+  const isFirst = (await listFactors(tx, user.id)).length === 0
+  await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
+  const metadata = { factor_id: id, factor_type: factor.type }
+  await (isFirst
+    ? recordUser(context, tx, by, 'user.mfa_enabled', user, metadata)
+    : recordUser(context, tx, by, 'user.updated', user, { fields, added: metadata }))
+  await enqueueNotice(context, tx, 'factor_added', user, by.origin, { factor: factor.name })
+  return isFirst
+}
+
+/**
+ * Whoever came in by a factor that goes, or beside it, comes in anew: all logins and sessions of the user end, but for
+ * that of `login_id`.
+ */
+const endSessions = async (
+  context: Context,
+  tx: Transaction,
+  { id: user_id }: User,
+  { actor, origin }: Pick<By, 'actor' | 'origin'>,
+  login_id?: LoginId,
+): Promise<void> => {
+  const by = { actor, origin, reason: 'factor_removed' }
+  await revokeSessions(context, tx, { user_id, except_login_id: login_id }, by)
+}
+
+/**
+ * The factor that went; undefined when the user has none of this id. Recovery codes go with the last one. `login_id`: the
+ * login of the person who removes it, which lives on.
+ */
+export const removeFactor = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  id: string,
+  by: Pick<By, 'actor' | 'origin'>,
+  login_id?: LoginId,
+): Promise<Factor | undefined> => {
+  const factor = await deleteFactor(tx, user.id, id)
+  if (!factor) return undefined
+  const isLast = (await listFactors(tx, user.id)).length === 0
+  if (isLast) await replaceRecoveryCodes(tx, user.id, [])
+  const metadata = { factor_id: factor.id, factor_type: factor.type }
+  await (isLast
+    ? recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
+    : recordUser(context, tx, by, 'user.updated', user, { fields, removed: metadata }))
+  await endSessions(context, tx, user, by, login_id)
+  await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor: factor.name })
+  return factor
+}
+
+/** All of them at once, with one `user.mfa_disabled`; how many there were. */
+export const removeFactors = async (
+  context: Context,
+  tx: Transaction,
+  user: User,
+  by: Pick<By, 'actor' | 'origin'>,
+): Promise<number> => {
+  const factors = await listFactors(tx, user.id)
+  for (const { id } of factors) await deleteFactor(tx, user.id as UserId, id)
+  await replaceRecoveryCodes(tx, user.id, [])
+  if (factors.length > 0) {
+    const metadata = { factor_ids: factors.map(({ id }) => id) }
+    await recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
+    await endSessions(context, tx, user, by)
+    const factor = factors.map(({ name }) => name).join(', ')
+    await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor })
+  }
+  return factors.length
+}

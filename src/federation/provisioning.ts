@@ -1,0 +1,78 @@
+import { nobody } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { withRoles } from '#src/directory/identity-providers/store.ts'
+import { createUser } from '#src/directory/users/service.ts'
+import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
+import type { Origin } from '#src/lib/client-info.ts'
+import { newSecret } from '#src/lib/secrets.ts'
+import { linkAccount } from '#src/sign-in/external-accounts.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { type Arrival, accountOf } from './account-linking.ts'
+import type { Profile } from './profile.ts'
+
+/** A new user as the provider describes them, linked from the start. Without a password: the provider is the only way in. */
+export const createNewcomer = async (
+  context: Context,
+  arrival: Arrival,
+  origin: Origin,
+): Promise<UserRow> => {
+  const { provider, organization, profile } = arrival
+  const { email = '', first_name = '', last_name = '' } = profile
+  const { username, roles } = await context.store.read(async q => {
+    const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
+    const named = await rolesNamed(q, organization.id, [...profile.roles])
+    return {
+      username: await freeName(q, arrival),
+      roles: [...new Set([...defaults, ...named].map(({ name }) => name))],
+    }
+  })
+  return createUser(
+    context,
+    {
+      username,
+      email,
+      first_name,
+      last_name,
+      password_hash: null,
+      enabled: true,
+      email_verified: provider.trust_email && profile.email_verified,
+      organization_id: organization.id,
+      roles,
+      attributes: {},
+    },
+    { actor: nobody, origin },
+    async (tx, user) => {
+      await linkAccount(context, tx, accountOf(arrival), user)
+    },
+  )
+}
+
+/** What others call the person, in the grammar of our user names. */
+export const baseName = ({ username, email = '' }: Pick<Profile, 'username' | 'email'>): string => {
+  const asked = username || email.split('@')[0] || ''
+  const plain = asked
+    .split('@', 1)
+    .join('')
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[.-]+|[.-]+$/g, '')
+    .slice(0, 100)
+  return plain.length >= 3 ? plain : `user${plain && `-${plain}`}`
+}
+
+const TRIES = 9
+
+/** The name itself, else with a number, else with a few random letters. */
+const freeName = async (q: Queries, { organization, profile }: Arrival): Promise<string> => {
+  const base = baseName(profile)
+  const numbered = Array.from({ length: TRIES }, (_, i) => (i === 0 ? base : `${base}-${i + 1}`))
+  for (const username of numbered) {
+    const user = { id: 'usr_', organization_id: organization.id, username, email: '' } as const
+    if ((await takenName(q, user)) !== 'username') return username
+  }
+  return `${base}-${newSecret()
+    .replace(/[^A-Za-z0-9]/g, '')
+    .slice(0, 8)
+    .toLowerCase()}`
+}

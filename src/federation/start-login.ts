@@ -1,0 +1,126 @@
+import { advance } from '#src/authorize/advance.ts'
+import { authorize, queryOf } from '#src/authorize/authorize.ts'
+import {
+  accountRequest,
+  type Flow,
+  findFlow,
+  flowOf,
+  type StoredFlow,
+  storeFlow,
+  type Visitor,
+  visitorOf,
+} from '#src/authorize/flow.ts'
+import type { FlowRequest } from '#src/authorize/store.ts'
+import type { Context } from '#src/context.ts'
+import { findProvider, type IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import { seeOther } from '#src/http/answer.ts'
+import type { Call } from '#src/http/call.ts'
+import { withCookies } from '#src/http/cookies.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { newSecret, type Secret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
+import { parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { causesOf } from './refusal.ts'
+import { storeJourney } from './upstream-request.ts'
+
+/** Somebody about to be sent to a provider. */
+export interface Departure<P extends IdentityProvider> {
+  provider: P
+  /** Comes back with the answer: 43 characters, works once. */
+  state: Secret
+  request: FlowRequest
+  /** The person is to prove anew who they are, whatever the provider remembers. */
+  reauthenticate: boolean
+}
+
+/** The address at the provider. */
+export type Leave<P extends IdentityProvider> = (departure: Departure<P>) => Promise<string>
+
+/** The provider of this alias that `is` of the wanted kind: 404 page for any other. */
+export const getProvider = async <P extends IdentityProvider>(
+  context: Context,
+  alias: string,
+  is: (provider: IdentityProvider) => provider is P,
+): Promise<P> => {
+  const provider = await findProvider(context.store, alias)
+  if (!provider || provider.alias !== alias || !is(provider)) throw new PageError('not_found', 404)
+  return provider
+}
+
+/**
+ * Sends a browser to a provider: within the authorization that `request` names, with the parameters of an authorization of its
+ * own, or with neither to end on the person's own page.
+ */
+export const depart = async <P extends IdentityProvider>(
+  context: Context,
+  call: Call,
+  provider: P,
+  leave: Leave<P>,
+): Promise<Response> => {
+  if (!provider.enabled) throw new PageError('not_found', 404)
+  const visitor = visitorOf(context, call)
+  const go = (flow: Flow | StoredFlow, linking?: UserId) =>
+    send(context, visitor, provider, flow, linking, leave)
+  const query = queryOf(call)
+  const given = new URLSearchParams(query)
+  if (given.has('client_id'))
+    return authorize(context, call, parseParameters(query), flow =>
+      flow.request.prompts.includes('none') ? advance(context, visitor, flow, 'get') : go(flow),
+    )
+  const handle = given.get('request')
+  if (handle === null) return go(await flowOf(context, accountRequest(provider.organization_id)))
+  const flow = await findFlow(context, visitor, handle)
+  const link = given.get('link')
+  return go(flow, link === null ? undefined : whoLinks(context, flow, link))
+}
+
+const send = async <P extends IdentityProvider>(
+  context: Context,
+  visitor: Visitor,
+  provider: P,
+  flow: Flow | StoredFlow,
+  linking: UserId | undefined,
+  leave: Leave<P>,
+): Promise<Response> => {
+  // A provider vouches for the users of its own organization alone (M-03, M-09).
+  if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
+  const { request } = flow
+  const state = newSecret()
+  const reauthenticate = mustReauthenticate(request)
+  const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
+    const { request_id } = visitor.call
+    const causes = causesOf(cause).map(({ message }) => message)
+    context.log.warn({ event: 'provider_failed', request_id, provider: provider.alias, causes })
+    throw new PageError('provider', 502, { cause })
+  })
+  const { stored, cookies } =
+    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
+  const { browser_hash } = stored.pending
+  const { handle } = stored
+  await storeJourney(context, state, {
+    step: 'away',
+    browser_hash,
+    provider_id: provider.id,
+    handle,
+    linking,
+  })
+  return withCookies(seeOther(location), cookies)
+}
+
+/** Whether what the provider remembers of the person is not good enough. */
+export const mustReauthenticate = ({ prompts, max_age }: FlowRequest): boolean =>
+  prompts.includes('login') || max_age !== undefined
+
+const SEPARATOR = '~'
+
+/** What lets a flow that ends on the person's own page link what comes back to them: made for that page's form alone. */
+export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
+  issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)
+
+const whoLinks = (context: Context, { pending, handle }: StoredFlow, token: string): UserId => {
+  const subject = verifyCsrf(context, 'link', pending.browser_hash, token)
+  const [named, user_id] = subject.split(SEPARATOR)
+  if (named !== handle) throw new PageError('forbidden', 403)
+  return user_id as UserId
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Context } from '#src/context.ts'
+import { time } from '#src/directory/fields.ts'
+import { recordUser } from '#src/directory/users/record.ts'
+import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
+import { conflict } from '#src/lib/app-error.ts'
+import { iso } from '#src/lib/text.ts'
+import { enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import { createSignInLink } from './links.ts'
+import { mayReset } from './mail-delivery.ts'
+
+/** Mail that an administrator has sent: the field that its event names, and why nothing would come of it for a user. */
+const requests = {
+  reset_password: {
+    field: 'password_reset_mail',
+    obstacle: (user: UserRow) =>
+      mayReset(user) ? undefined : 'The user has no password, and the address is not verified.',
+  },
+  verify_email: {
+    field: 'verification_mail',
+    obstacle: ({ email_verified }: UserRow) =>
+      email_verified ? 'The address of the user is verified already.' : undefined,
+  },
+}
+
+const sendMail = (
+  context: Context,
+  kind: keyof typeof requests,
+  { caller, params, origin }: RouteInput<{ user_id: string }>,
+): Promise<void> =>
+  context.store.write(async tx => {
+    const by = byCaller(caller, origin)
+    const user = await getUserToChange(tx, by, params.user_id)
+    const { field, obstacle } = requests[kind]
+    if (!context.mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
+    if (!user.enabled) throw conflict('The user is disabled.')
+    const reason = obstacle(user)
+    if (reason) throw conflict(reason)
+    await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
+    await enqueueNotice(context, tx, kind, user, origin, { email: user.email })
+  })
+
+const NO_MAIL =
+  'The server sends no mail, or nothing would come of it for this user: the description says why.'
+
+const SignInLink = z.object({ url: z.string(), expires_at: time })
+
+/** What administrators do so that a user gets in again. */
+export const helpRoutes = (context: Context): AdminRoute[] => [
+  route({
+    method: 'POST',
+    path: '/users/:user_id/send-password-reset',
+    permission: 'users:update',
+    summary: 'Send a user a link to choose a new password (once, 30 minutes)',
+    status: 204,
+    errors: [404, 409],
+    conflict: NO_MAIL,
+    handle: input => sendMail(context, 'reset_password', input),
+  }),
+  route({
+    method: 'POST',
+    path: '/users/:user_id/send-verification',
+    permission: 'users:update',
+    summary: 'Send a user a link to verify the e-mail address (once, a day)',
+    status: 204,
+    errors: [404, 409],
+    conflict: NO_MAIL,
+    handle: input => sendMail(context, 'verify_email', input),
+  }),
+  route({
+    method: 'POST',
+    path: '/users/:user_id/sign-in-link',
+    permission: 'users:update',
+    summary: 'Make a link by which a user who is locked out chooses a new password (once, 30 minutes)',
+    status: 201,
+    answer: SignInLink,
+    errors: [404, 409],
+    conflict: 'The user is disabled.',
+    handle: ({ caller, params, origin }) =>
+      context.store.write(async tx => {
+        const by = byCaller(caller, origin)
+        const user = await getUserToChange(tx, by, params.user_id)
+        const url = await createSignInLink(context, tx, user, by)
+        return { url, expires_at: iso(context.clock.now() + LINK_LIFETIME) }
+      }),
+  }),
+]

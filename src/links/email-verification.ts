@@ -1,0 +1,46 @@
+import type { Context } from '#src/context.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import type { Origin } from '#src/lib/client-info.ts'
+import { HOUR } from '#src/lib/duration.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { enqueueNotice } from '#src/mail/outbox.ts'
+import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
+import type { Transaction } from '#src/storage/store.ts'
+
+const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
+/** Whoever asks for them: an address that many users claim is one that somebody wants to fill. */
+const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
+
+/** `+tags` most often lead to one mailbox. */
+const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')
+
+/**
+ * Puts the mail with the link that shows whose an address is into the outbox. Milliseconds until the next may go out; 0:
+ * this one does.
+ */
+export const sendVerification = async (
+  context: Context,
+  tx: Transaction,
+  user: Pick<UserRow, 'id' | 'organization_id'>,
+  email: string,
+  origin: Origin,
+): Promise<number> => {
+  const keys = [
+    { key: `verify:${user.id}`, limit: PER_USER },
+    { key: `verify-to:${hashSecret(mailboxOf(email))}`, limit: PER_ADDRESS },
+  ]
+  const wait = await checkThrottle(context, tx, keys)
+  if (wait > 0) return wait
+  await countFailure(context, tx, keys)
+  await enqueueNotice(context, tx, 'verify_email', user, origin, { email, to: email })
+  return 0
+}
+
+/** What only the stored rows can tell of an address, as the code of its text; undefined for any other failure. */
+export const refusedEmail = (error: unknown): 'taken' | 'domain' | undefined => {
+  if (!(error instanceof AppError)) return undefined
+  if (error.code === 'conflict') return 'taken'
+  return error.details?.some(({ code }) => code === 'domain_not_allowed') ? 'domain' : undefined
+}

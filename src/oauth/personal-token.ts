@@ -1,0 +1,82 @@
+import { record } from '#src/audit/record.ts'
+import type { Context, SigningAlg } from '#src/context.ts'
+import { effectiveRoles } from '#src/directory/access.ts'
+import type { Client } from '#src/directory/clients/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import type { Origin } from '#src/lib/client-info.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { newId } from '#src/lib/ids.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
+import { startSession } from '#src/sessions/service.ts'
+import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
+
+/**
+ * An access token for a user without a login: made on the machine (`gatehouse token`) or by development mode. It belongs to a
+ * session like any other, which can be seen and revoked, and its making is recorded. `lifetime` in seconds.
+ */
+export const issuePersonalToken = async (
+  context: Context,
+  grant: {
+    user: Pick<UserRow, 'id' | 'organization_id'>
+    client: Client
+    scopes: readonly string[]
+    lifetime: number
+    origin: Origin
+    grant_type: string
+    /** Development alone: what the claims say in the place of the truth. */
+    change?: (claims: Record<string, unknown>) => Record<string, unknown>
+  },
+): Promise<IssuedToken> => {
+  const { client, scopes, lifetime, origin, grant_type, change = claims => claims } = grant
+  const { client_id } = client
+  const now = context.clock.now()
+  const session_id = newId('sess', now)
+  const { user, roles } = await context.store.write(async tx => {
+    const user = await findUser(tx, grant.user.organization_id, grant.user.id)
+    if (!user?.enabled) throw new Error('the user is disabled')
+    const { id: user_id, email, organization_id } = user
+    const scope = formatScope(scopes)
+    const session = {
+      id: session_id,
+      refresh_hash: null,
+      user_id,
+      email,
+      client_id,
+      organization_id,
+      login_id: newId('login', now),
+      scope,
+      ...{ ip_address: origin.ip_address, user_agent: origin.user_agent, location: '' },
+      started_at: now,
+      expires_at: now + lifetime * SECOND,
+      ends_by: null,
+    }
+    await startSession(context, tx, session)
+    await record(context, tx, {
+      type: 'token.issued',
+      actor: { id: user_id, email },
+      target_id: session_id,
+      target_type: 'session',
+      organization_id,
+      origin,
+      metadata: { client_id, grant_type, scope },
+    })
+    return { user, roles: await effectiveRoles(tx, user_id) }
+  })
+  return issueToken(context, {
+    alg: (client.access_token_signed_response_alg ?? context.config.access_token_alg) as SigningAlg,
+    typ: client.access_token_typ,
+    lifetime,
+    claims: issued =>
+      change(
+        accessTokenClaims({
+          ...issued,
+          client_id,
+          scopes,
+          user,
+          session_id,
+          roles: roles.map(({ name }) => name),
+        }),
+      ),
+  })
+}

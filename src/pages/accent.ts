@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { assetAnswer } from './assets.ts'
+import { contrast, mix, readableOn } from './color.ts'
+
+const WHITE = '#ffffff'
+const BLACK = '#000000'
+/** Of both schemes, the ground of all themes that leaves least room for contrast. */
+const LIGHT = '#f0f0f0'
+const DARK = '#242424'
+
+interface Scheme {
+  ground: string
+  /** Whether a colour is made darker (0) or lighter (1) until it is seen. */
+  goal: 0 | 1
+  soft: string
+  glow: string
+  link: number
+  focus: number
+}
+
+/** A theme's tokens that have to do with the accent. WCAG 2.2 asks for 4.5 where it is read and 3 where it is seen. */
+const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
+  // One of both can always be read.
+  const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
+  return {
+    accent,
+    'accent-hover': on_accent === WHITE ? mix(accent, BLACK, 0.15) : mix(accent, WHITE, 0.2),
+    'accent-edge': contrast(accent, ground) >= 3 ? 'transparent' : readableOn(ground, accent, goal, 3),
+    'on-accent': on_accent,
+    'accent-soft': soft,
+    'on-accent-soft': readableOn(soft, accent, goal, 4.5),
+    link: readableOn(ground, accent, goal, link),
+    focus: readableOn(ground, accent, goal, focus),
+    glow,
+  }
+}
+
+const lightTokens = (accent: string) =>
+  tokensOf(accent, {
+    ground: LIGHT,
+    goal: 0,
+    soft: mix(accent, WHITE, 0.9),
+    glow: mix(accent, LIGHT, 0.94),
+    link: 4.5,
+    focus: 3,
+  })
+
+/** Where all is dark, a colour that is as dark as the ground would be no button: it is taken light instead. */
+const darkTokens = (given: string) => {
+  const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
+  return tokensOf(accent, {
+    ground: DARK,
+    goal: 1,
+    soft: mix(accent, '#16181d', 0.8),
+    glow: mix(accent, '#0b0d12', 0.88),
+    link: 6,
+    focus: 4.5,
+  })
+}
+
+/** The stylesheet of an organization's accent colour (`#rrggbb`), for light and dark. */
+export const accentStyle = (accent: string): string =>
+  `${rule(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rule(darkTokens(accent))}}\n`
+
+const rule = (tokens: Record<string, string>): string =>
+  `:root {\n${Object.entries(tokens)
+    .map(([name, value]) => `  --${name}: ${value};\n`)
+    .join('')}}\n`
+
+/** The same for mail, which knows no custom properties. */
+export const accentMailStyle = (accent: string): string => {
+  const rules = (tokens: ReturnType<typeof tokensOf>) =>
+    `.card { border-top-color: ${tokens.accent} }
+.button { background: ${tokens.accent}; border-color: ${tokens['accent-edge']}; color: ${tokens['on-accent']} }
+a:not(.button) { color: ${tokens.link} }
+`
+  return `${rules(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rules(darkTokens(accent))}}\n`
+}
+
+const urls = new Map<string, string>()
+const MOST_URLS = 1_000
+
+/** Nothing is stored: the address says the colour, and a hash of what we make of it. */
+export const accentUrl = (accent: string): string => {
+  const known = urls.get(accent)
+  if (known) return known
+  const hash = createHash('sha256').update(accentStyle(accent)).digest('hex').slice(0, 12)
+  const url = `/assets/accents/${accent.slice(1)}.${hash}.css`
+  if (urls.size >= MOST_URLS) urls.clear()
+  urls.set(accent, url)
+  return url
+}
+
+/** The answer for the address of an accent's stylesheet; undefined for any other. */
+export const accentAsset = (pathname: string): Response | undefined => {
+  const [, color] = /^\/assets\/accents\/([0-9a-f]{6})\./.exec(pathname) ?? []
+  const accent = `#${color}`
+  return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
+}

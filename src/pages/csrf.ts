@@ -1,0 +1,61 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Config } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { PageError } from './boundary.ts'
+
+/** What a form is for: a token of one purpose is refused at every other. */
+export type CsrfPurpose =
+  | 'login'
+  | 'second_factor'
+  | 'enrol'
+  | 'select_account'
+  | 'change_password'
+  | 'consent'
+  | 'account'
+  | 'link'
+  | 'arrival'
+  | 'set_up'
+  | 'sign_in'
+  | 'reset_password'
+  | 'verify_email'
+  | 'logout'
+
+const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>
+  createHmac('sha256', context.master.derive('csrf'))
+    .update(`${purpose}\0${holder}\0${subject}`)
+    .digest('base64url')
+
+/**
+ * The hidden `csrf_token` of a form: its subject (the handle of the request, say; no dots) and a MAC over purpose, subject
+ * and `holder`, the hash of the cookie of the browser that the form is for. Nothing is stored.
+ */
+export const issueCsrf = (
+  context: Pick<Context, 'master'>,
+  purpose: CsrfPurpose,
+  holder: SecretHash,
+  subject: string,
+): string => `${subject}.${mac(context, purpose, holder, subject)}`
+
+/** The subject of a token that this server gave to this browser for this purpose; 403 page for any other. */
+export const verifyCsrf = (
+  context: Pick<Context, 'master'>,
+  purpose: CsrfPurpose,
+  holder: SecretHash | undefined,
+  presented: string | undefined,
+): string => {
+  const dot = presented?.indexOf('.') ?? -1
+  if (holder === undefined || presented === undefined || dot < 0) throw new PageError('forbidden', 403)
+  const subject = presented.slice(0, dot)
+  const given = Buffer.from(presented.slice(dot + 1))
+  const expected = Buffer.from(mac(context, purpose, holder, subject))
+  if (given.length !== expected.length || !timingSafeEqual(given, expected))
+    throw new PageError('forbidden', 403)
+  return subject
+}
+
+/** Refuses a form that another origin posted. Browsers name the origin on every POST; `null` is nobody's. */
+export const checkOrigin = (config: Config, request: Request): void => {
+  const origin = request.headers.get('origin')
+  if (origin !== null && origin !== config.url) throw new PageError('forbidden', 403)
+}

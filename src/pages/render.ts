@@ -1,0 +1,89 @@
+import { Eta } from 'eta/core'
+import { direction } from '#src/http/locale.ts'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { assetUrl } from './assets.ts'
+import type { Brand, Pages } from './data.ts'
+import { type Translate, translator } from './translate.ts'
+import { viewTools } from './view.ts'
+
+const files = embed('templates', ['.eta'])
+
+// Raw output (`<%~`) is for includes alone; everything else is escaped. A template is compiled when it is first shown.
+const eta = new Eta({ autoEscape: true, cache: true })
+eta.resolvePath = name => `${name}.eta`
+eta.readFile = path => files[path] ?? ''
+
+const headers = {
+  'content-type': 'text/html; charset=utf-8',
+  // No form-action: Chromium applies it to each redirect that follows a POST, the client's own included.
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
+    "base-uri 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  pragma: 'no-cache',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+}
+
+// The other pages can be part of a client's pop-up, which this header would cut off from its opener.
+const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
+const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
+
+export interface RenderOptions {
+  /** One of `chooseLocale`'s answers. */
+  locale?: string
+  status?: number
+  headers?: Record<string, string>
+}
+
+const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): string => {
+  if ('code' in data) return t(`error.${data.code}.title`)
+  const title = t(`${page === 'error' ? 'login' : page}.title`, {
+    client: 'client' in data ? data.client.name : '',
+  })
+  const refused = 'error' in data || ('errors' in data && Object.keys(data.errors ?? {}).length > 0)
+  return refused ? t('page.error', { title }) : title
+}
+
+/** The addresses of a brand's stylesheets: its theme, what all themes share, what is laid over both. */
+export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
+  [
+    assetUrl(`themes/${theme}.css`) ?? assetUrl('themes/default.css'),
+    assetUrl('style.css'),
+    ...sheets,
+  ].flatMap(url => url ?? [])
+
+/** A page as the answer to a request, with all the headers that a page of ours must have. */
+export const render = <Page extends keyof Pages>(
+  page: Page,
+  data: Pages[Page],
+  { locale = 'en', status = 200, headers: extra = {} }: RenderOptions = {},
+): Response => {
+  const t = translator(locale)
+  const title = titleOf(page, data, t)
+  const view = {
+    ...data,
+    ...viewTools(locale, t),
+    page,
+    is_own: isOwn(page),
+    t,
+    title,
+    sheets: sheetsOf(data.brand),
+    locale,
+    dir: direction(locale),
+    url: assetUrl,
+  }
+  const html = eta.render('layout', view)
+  return new Response(html, {
+    status,
+    headers: {
+      ...headers,
+      'content-language': locale,
+      // Under no-referrer Chromium posts `Origin: null`, which the check against cross-site posts refuses.
+      'referrer-policy': html.includes('<form') ? 'same-origin' : 'no-referrer',
+      ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
+      ...extra,
+    },
+  })
+}

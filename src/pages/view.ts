@@ -1,0 +1,128 @@
+/** What the templates work out from their data: initials, icons, device names, "two hours ago". */
+
+import type { Person } from './data.ts'
+import { hasMessage, type Translate } from './translate.ts'
+
+const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
+
+/** In the order in which they are written where this language is spoken. */
+const namesIn = (locale: string) =>
+  familyFirst.has(locale) ? (['last_name', 'first_name'] as const) : (['first_name', 'last_name'] as const)
+
+export const viewTools = (locale: string, t: Translate) => ({
+  names: namesIn(locale),
+  initials,
+  tone,
+  host,
+  isPowerful,
+  displayName: (person: Person) =>
+    namesIn(locale)
+      .map(name => person[name])
+      .join(' ')
+      .trim() || person.username,
+  scopeTitle: (name: string): string => {
+    const key: string = `scope.${name}`
+    return hasMessage(key) ? t(key) : name
+  },
+  scopeIcon,
+  device: (user_agent: string) => {
+    const { browser, system } = device(user_agent)
+    return browser && system
+      ? t('account.device', { browser, system })
+      : browser || system || t('account.device_unknown')
+  },
+  isHandheld: (user_agent: string) => /iPhone|Android|Mobile/.test(user_agent),
+  wait: (seconds = 1) => wait(locale, seconds),
+  ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
+})
+
+/** One or two capital letters for the round picture of a person, an application or an organization. */
+export const initials = (name: string): string => {
+  const words = name.split(/[\s._-]+/).filter(word => /^[\p{L}\p{N}]/u.test(word))
+  const letters = [words[0], words.length > 1 ? words.at(-1) : ''].map(word => [...(word ?? '')][0] ?? '')
+  return letters.join('').toUpperCase() || '?'
+}
+
+/** A number from 1 to 6 that stays the same for a text: the colour of its picture. */
+export const tone = (text: string): number => {
+  let sum = 0
+  for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9973
+  return (sum % 6) + 1
+}
+
+/** Where a redirect URI leads, as a person would name it: the host, or the scheme of an application on the device. */
+export const host = (uri: string): string => {
+  const url = URL.parse(uri)
+  return url?.host || url?.protocol.replace(/:$/, '') || uri
+}
+
+/** Scopes that let an application administer, beyond the person's own profile. */
+export const isPowerful = (scope: string): boolean =>
+  scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
+
+const icons: [RegExp, string][] = [
+  [/^openid$/, 'id'],
+  [/^profile/, 'person'],
+  [/^email$/, 'mail'],
+  [/^phone$/, 'phone'],
+  [/^address$/, 'pin'],
+  [/^offline_access$/, 'clock'],
+  [/^admin$/, 'shield'],
+  [/^(users|groups):/, 'people'],
+  [/^(roles|identity_providers):/, 'shield'],
+  [/^organizations:/, 'building'],
+  [/^(clients|sessions):/, 'window'],
+  [/^events:/, 'list'],
+  [/^settings:/, 'sliders'],
+]
+
+const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
+
+// Order matters: most browsers name the ones that they descend from as well.
+const browsers: [RegExp, string][] = [
+  [/Edg(e|A|iOS)?\//, 'Edge'],
+  [/OPR\/|Opera/, 'Opera'],
+  [/SamsungBrowser\//, 'Samsung Internet'],
+  [/Firefox\/|FxiOS\//, 'Firefox'],
+  [/Chrome\/|CriOS\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+  [/curl\//, 'curl'],
+]
+const systems: [RegExp, string][] = [
+  [/iPhone|iPod/, 'iPhone'],
+  [/iPad/, 'iPad'],
+  [/Android/, 'Android'],
+  [/Windows/, 'Windows'],
+  [/CrOS/, 'ChromeOS'],
+  [/Mac OS X|Macintosh/, 'macOS'],
+  [/Linux/, 'Linux'],
+]
+
+const device = (user_agent: string) => ({
+  browser: browsers.find(([pattern]) => pattern.test(user_agent))?.[1],
+  system: systems.find(([pattern]) => pattern.test(user_agent))?.[1],
+})
+
+const units: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['year', 31_536_000_000],
+  ['month', 2_592_000_000],
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+]
+
+/** Two minutes and more are told in minutes, rounded up. No line ends between the number and its unit. */
+const wait = (locale: string, seconds: number): string => {
+  const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  const format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
+  return format.format(count).replaceAll(' ', '\u00a0')
+}
+
+const ago = (locale: string, ms: number): string => {
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const [unit, size] = units.find(([, length]) => Math.abs(ms) >= length) ?? [
+    'second',
+    Number.POSITIVE_INFINITY,
+  ]
+  return format.format(Math.trunc(ms / size) || 0, unit)
+}

@@ -1,0 +1,20 @@
+import { totalsQueries } from '#src/storage/sqlite/inspect.ts'
+import { copiedTables } from '#src/storage/transfer/copy.ts'
+import { inPostgres } from '#src/storage/transfer/postgres.ts'
+
+/**
+ * Counts the rows of every table of one state, and what triggers keep of them. References and indexes are the server's own
+ * affair. Throws StorageError when the database cannot be reached or is not of this version.
+ */
+export const inspectPostgres = (url: string): Promise<{ findings: string[]; rows: Record<string, number> }> =>
+  inPostgres(url, { migrate: false, mode: 'READ ONLY' }, async connection => {
+    const count = async (query: string): Promise<number> => {
+      const [[total]] = await connection.unsafe(query).values()
+      return Number(total)
+    }
+    const rows: Record<string, number> = {}
+    for (const { name } of copiedTables) rows[name] = await count(`SELECT count(*) FROM "${name}"`)
+    const findings: string[] = []
+    for (const { query, finding } of totalsQueries) if ((await count(query)) !== 0) findings.push(finding)
+    return { findings, rows }
+  })

@@ -1,0 +1,58 @@
+import type { Database } from 'bun:sqlite'
+import { createHash } from 'node:crypto'
+import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { StorageError } from '#src/storage/errors.ts'
+
+/** SQL by file name; names sort in the order of application. */
+export type Migrations = Record<string, string>
+
+export const sqliteMigrations: Migrations = embed('migrations/sqlite', ['.sql'])
+
+/** `Gate`, in the header of our database files. https://www.sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x47617465
+
+const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
+
+/** Throws a StorageError when the file is of another program, or of another version that cannot be brought up to this one. */
+export const requireOurs = (db: Database, migrations = sqliteMigrations): void => {
+  const id = value(db, 'PRAGMA application_id')
+  if (id === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0)
+    throw new StorageError(`${db.filename} is empty.`)
+  if (id !== APPLICATION_ID)
+    throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
+  pendingIn(db, migrations)
+}
+
+/** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
+export const migrate = (db: Database, migrations = sqliteMigrations, apply = true): void => {
+  const isNew =
+    value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
+  if (!isNew) requireOurs(db, migrations)
+  if (pendingIn(db, migrations).length === 0) return
+  if (!apply) throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
+  db.transaction(() => {
+    db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
+    db.run('CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT')
+    for (const [name, text] of pendingIn(db, migrations)) {
+      db.run(text)
+      db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
+    }
+  }).immediate()
+}
+
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
+  const exists = value(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")
+  const applied = exists ? db.query('SELECT name, hash FROM migrations ORDER BY name').values() : []
+  for (const [name, hash] of applied) {
+    const text = migrations[String(name)]
+    if (text === undefined)
+      throw new StorageError(`${db.filename} was upgraded by a newer version (${name}): use that version.`)
+    if (hashOf(text) !== hash)
+      throw new StorageError(
+        `${db.filename} was made with another ${name} than this version has: restore a backup.`,
+      )
+  }
+  return Object.entries(migrations).sort().slice(applied.length)
+}

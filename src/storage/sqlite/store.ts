@@ -1,0 +1,173 @@
+import { Database } from 'bun:sqlite'
+import { eq, sql } from 'drizzle-orm'
+import { StorageError, unavailable } from '#src/storage/errors.ts'
+import type { Store, Topic, Transaction } from '#src/storage/store.ts'
+import { checkpointer, PAGE } from './checkpoint.ts'
+import { groupCommit } from './group-commit.ts'
+import { migrate } from './migrate.ts'
+import { sqliteQueries } from './queries.ts'
+
+/** Leaves a transaction with nothing of it done. */
+class Rehearsed<T> extends Error {
+  readonly value: T
+  constructor(value: T) {
+    super('rehearsed')
+    this.value = value
+  }
+}
+
+const rehearsed = async <T>(write: Store['write'], body: (tx: Transaction) => Promise<T>): Promise<T> => {
+  try {
+    return await write(async tx => {
+      throw new Rehearsed(await body(tx))
+    })
+  } catch (error) {
+    if (error instanceof Rehearsed) return error.value
+    throw error
+  }
+}
+
+interface SqliteOptions {
+  path: string
+  /** false: a database that waits for migrations is an error. */
+  migrate?: boolean
+  /** false: a commit does not wait for the disk, for data that nobody keeps. */
+  durable?: boolean
+  /** Pages that the file may grow to: a full disk, for tests. */
+  max_pages?: number
+}
+
+/** Pages kept in memory per connection, KiB. */
+const CACHE = 16_384
+/** More than any request writes: one page may find room on a disk where nothing else does. */
+const PROBE = '.'.repeat(65_536)
+/** How often the commits of other processes are looked for, ms. */
+const WATCH = 250
+
+const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
+  try {
+    const db = new Database(path, { create: true })
+    // Nothing is served yet: another process that starts at the same moment may be waited for.
+    db.run('PRAGMA busy_timeout = 5000')
+    if (!durable) db.run('PRAGMA synchronous = OFF')
+    db.run(`PRAGMA page_size = ${PAGE}`)
+    migrate(db, undefined, apply)
+    db.run('PRAGMA journal_mode = WAL')
+    if (durable) db.run('PRAGMA synchronous = FULL')
+    db.run('PRAGMA foreign_keys = ON')
+    db.run(`PRAGMA cache_size = -${CACHE}`)
+    // Savepoints copy the pages that they change; beyond 64 KiB these copies would go through a file.
+    db.run('PRAGMA temp_store = MEMORY')
+    if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
+    // From here on waiting would hold the event loop: group-commit.ts tries again instead.
+    db.run('PRAGMA busy_timeout = 0')
+    return db
+  } catch (error) {
+    throw unusable(path, error)
+  }
+}
+
+const openReader = (path: string): Database => {
+  try {
+    const db = new Database(path, { readonly: true })
+    db.run('PRAGMA busy_timeout = 40')
+    db.run(`PRAGMA cache_size = -${CACHE}`)
+    return db
+  } catch (error) {
+    throw unusable(path, error)
+  }
+}
+
+const unusable = (path: string, error: unknown): StorageError =>
+  error instanceof StorageError
+    ? error
+    : new StorageError(
+        `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
+      )
+
+/**
+ * A database file as store, made and migrated when need be: one connection for writes, one for reads. Throws
+ * StorageError when the file is of another program, damaged, newer than this one or out of reach.
+ */
+export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
+  const writer = openWriter(options)
+  const reader = openReader(options.path)
+  const reads = sqliteQueries(reader, () => {})
+  // Outside a transaction a statement would be committed at once, alone: when the transaction was lost, or the body is over.
+  const writes = sqliteQueries(writer, () => {
+    if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
+  })
+
+  const listeners: ((topics?: ReadonlySet<Topic>) => void)[] = []
+  const tell = (topics?: ReadonlySet<Topic>) => {
+    for (const listener of listeners) listener(topics)
+  }
+  let failing = false
+  const checkpoints = checkpointer(writer)
+  const { write, close } = groupCommit(writer, writes, {
+    pause: checkpoints.pause,
+    committed: topics => {
+      failing = false
+      checkpoints.committed()
+      if (topics.size > 0) tell(topics)
+    },
+    failed: () => {
+      failing = true
+    },
+  })
+
+  // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
+  const dataVersion = writer.prepare('PRAGMA data_version')
+  const version = () => {
+    try {
+      return dataVersion.values()[0]?.[0]
+    } catch {
+      return undefined
+    }
+  }
+  let seen = version()
+  const watch = setInterval(() => {
+    const now = version()
+    if (now !== seen) tell()
+    seen = now
+  }, WATCH)
+  watch.unref()
+
+  /** Sees whether a disk has recovered. */
+  const probe = async (): Promise<void> => {
+    const row = { name: 'probe', value: PROBE, updated_at: 0 }
+    const { settings } = writes.tables
+    await write(async tx => {
+      await tx.insert(settings).values(row).onConflictDoUpdate({ target: settings.name, set: row })
+    })
+    await write(async tx => void (await tx.delete(settings).where(eq(settings.name, row.name))))
+  }
+
+  return {
+    engine: 'sqlite',
+    read: body => body(reads),
+    write,
+    calm: checkpoints.calm,
+    rehearse: body => rehearsed(write, body),
+    // Nobody but this process serves a file (lock.ts).
+    exclusively: (_, body) => body(),
+    onChange: listener => void listeners.push(listener),
+    ready: async () => {
+      try {
+        await reads.select({ one: sql`1` }).from(reads.tables.settings).limit(1)
+        if (failing) await probe()
+        return true
+      } catch {
+        return false
+      }
+    },
+    close: async () => {
+      clearInterval(watch)
+      await close()
+      await checkpoints.close()
+      dataVersion.finalize()
+      for (const queries of [reads, writes]) queries.finalize()
+      for (const db of [reader, writer]) db.close()
+    },
+  }
+}

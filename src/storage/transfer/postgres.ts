@@ -1,0 +1,108 @@
+import { SQLiteError } from 'bun:sqlite'
+import type { ReservedSQL } from 'bun'
+import { StorageError } from '#src/storage/errors.ts'
+import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgres/connect.ts'
+import { migratePostgres } from '#src/storage/postgres/migrate.ts'
+import { BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
+
+/** One connection within a transaction; written to, its database has all tables and no rows. */
+export const postgresSide = (connection: ReservedSQL): Side => ({
+  read: async function* ({ name, columns, key }) {
+    const names = quoted(columns.map(column => column.name))
+    await connection.unsafe(
+      `DECLARE copied NO SCROLL CURSOR FOR
+       SELECT to_json(found)::text AS row FROM (SELECT ${names} FROM "${name}" ORDER BY ${quoted(key)}) AS found`,
+    )
+    for (;;) {
+      const rows: { row: string }[] = await connection.unsafe(`FETCH ${BATCH} FROM copied`)
+      yield rows.map(({ row }): CopiedRow => JSON.parse(row))
+      if (rows.length < BATCH) break
+    }
+    await connection.unsafe('CLOSE copied')
+  },
+  write: async ({ name, columns }, rows) => {
+    const names = quoted(columns.map(column => column.name))
+    await connection.unsafe(
+      `INSERT INTO "${name}" (${names})
+       SELECT ${names} FROM json_populate_recordset(NULL::"${name}", $1::text::json)`,
+      [JSON.stringify(rows)],
+    )
+  },
+})
+
+/** The numbers that are given next lie beyond those that came. */
+export const advanceSequences = async (connection: ReservedSQL): Promise<void> => {
+  for (const { name, columns } of copiedTables)
+    for (const column of columns) {
+      const [sequence] = await connection.unsafe('SELECT pg_get_serial_sequence($1, $2) AS name', [
+        name,
+        column.name,
+      ])
+      if (sequence.name)
+        await connection.unsafe(
+          `SELECT setval('${sequence.name}', coalesce(max("${column.name}"), 1), max("${column.name}") IS NOT NULL) FROM "${name}"`,
+        )
+    }
+}
+
+/** All rows go, and what triggers keep of them. */
+export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
+  const names = copiedTables.map(({ name }) => name).filter(name => name !== 'counters')
+  await connection.unsafe(`TRUNCATE ${quoted([...names, 'counter_slots'])}`)
+  await connection.unsafe(`INSERT INTO counter_slots VALUES ('organizations', '', -1, 0)`)
+}
+
+/**
+ * Runs `body` in one transaction on the database of the URL, its tables made when `migrate` says so, and commits unless it
+ * throws. Throws StorageError, without user and password of the URL.
+ */
+export const inPostgres = async <T>(
+  url: string,
+  { migrate, mode }: { migrate: boolean; mode: 'READ ONLY' | 'READ WRITE' },
+  body: (connection: ReservedSQL, where: string) => Promise<T>,
+): Promise<T> => {
+  const parsed = parseUrl(url)
+  const sql = connectTo(parsed, 1, { statement_timeout: 0, idle_in_transaction_session_timeout: 0 })
+  try {
+    await requireServer(sql, parsed.where)
+    await migratePostgres(sql, parsed.where, { apply: migrate })
+    const connection = await sql.reserve()
+    try {
+      await connection.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`)
+      const result = await body(connection, parsed.where)
+      await connection.unsafe('COMMIT')
+      return result
+    } catch (error) {
+      await connection.unsafe('ROLLBACK').catch(() => {})
+      throw error
+    } finally {
+      connection.release()
+    }
+  } catch (error) {
+    // What the file beside it refuses is not this server's fault.
+    throw error instanceof SQLiteError ? error : refusal(error, parsed.where)
+  } finally {
+    await sql.close()
+  }
+}
+
+/**
+ * A server that starts waits from here on for the end of the transaction, before its first read and its first write. The
+ * locks come first: they take no snapshot, so that all of what was committed before them is seen. Throws StorageError while a
+ * server, or another command, is connected to the database.
+ */
+export const keepOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
+  const inUse = (why: string): StorageError =>
+    new StorageError(`${where} is in use by a Gatehouse server (${why}): stop every copy first.`, 75)
+  try {
+    await connection.unsafe('LOCK TABLE turns IN EXCLUSIVE MODE NOWAIT')
+    await connection.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE NOWAIT')
+  } catch (error) {
+    throw Reflect.get(Object(error), 'errno') === '55P03' ? inUse('it holds a lock') : error
+  }
+  const [others] = await connection.unsafe(
+    `SELECT count(*)::int AS count FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'gatehouse' AND pid <> pg_backend_pid()`,
+  )
+  if (others.count > 0) throw inUse(`${others.count} connections`)
+}
