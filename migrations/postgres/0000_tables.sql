@@ -138,6 +138,7 @@ CREATE TABLE "logins" (
   "user_id" text COLLATE "C" NOT NULL,
   "organization_id" text COLLATE "C" NOT NULL,
   "auth_time" bigint NOT NULL,
+  "signed_in_at" bigint NOT NULL,
   "acr" text COLLATE "C" NOT NULL,
   "amr" text COLLATE "C" NOT NULL,
   "ip_address" text COLLATE "C" NOT NULL,

@@ -175,6 +175,7 @@ CREATE TABLE `logins` (
   `user_id` text NOT NULL,
   `organization_id` text NOT NULL,
   `auth_time` integer NOT NULL,
+  `signed_in_at` integer NOT NULL,
   `acr` text NOT NULL,
   `amr` text NOT NULL,
   `ip_address` text NOT NULL,

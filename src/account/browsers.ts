@@ -31,12 +31,12 @@ export const signedIn = async (context: Context, call: Call, { user, login }: Pe
     location: locate(ip_address, call.locale) || session.location,
     last_active_at: iso(session.last_active_at),
   }))
-  const browsers = logins.map(({ id, user_agent, ip_address, auth_time }) => ({
+  const browsers = logins.map(({ id, user_agent, ip_address, signed_in_at }) => ({
     id,
     user_agent,
     ip_address,
     location: locate(ip_address, call.locale),
-    auth_time: iso(auth_time),
+    signed_in_at: iso(signed_in_at),
     current: id === login.id,
     sessions: rows.filter(({ login_id }) => login_id === id),
   }))

@@ -58,8 +58,9 @@ export const postChangePassword =
     if (again) return page(context, call, person, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
-      const { acr, amr, auth_time, expires_at: until } = login
-      return logIn(context, tx, { user, organization, acr, amr, auth_time, until, origin: call, login_hash })
+      const { acr, amr, auth_time, signed_in_at, expires_at: until } = login
+      const same = { acr, amr, auth_time, signed_in_at, until }
+      return logIn(context, tx, { user, organization, ...same, origin: call, login_hash })
     })
     return withCookies(seeOther('/account?notice=password_changed'), [cookie])
   }

@@ -106,7 +106,7 @@ export const postDownload =
       browsers: (await listUserLogins(q, user.id, context.clock.now())).map(login => ({
         ip_address: login.ip_address,
         user_agent: login.user_agent,
-        signed_in_at: iso(login.auth_time),
+        signed_in_at: iso(login.signed_in_at),
         expires_at: iso(login.expires_at),
         acr: login.acr,
         amr: login.amr,

@@ -3,7 +3,7 @@ import { redirectHeaders, seeOther } from '#src/http/answer.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
-import { type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
+import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
 import { usesPrivateScheme, withParameters } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
@@ -69,19 +69,30 @@ export const decide = async (
   const { request, client, pending, approved } = flow
   const logins = await listCandidates(context, visitor, flow)
   const chosen = logins.find(({ id }) => id === chosen_login_id)
+  const now = context.clock.now()
   return nextStep({
     prompts: request.prompts,
     max_age: request.max_age,
-    now: context.clock.now(),
+    now,
     // Whoever wants to log in as somebody else is not offered the logins that are there.
     logins: pending?.selected && !chosen_login_id ? [] : logins,
     chosen_login_id,
-    is_authenticated: isProven(flow),
+    is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
     always_ask: client?.type === 'public' && usesPrivateScheme(request.redirect_uri),
     consent_given_by: approved ? chosen?.user_id : undefined,
   })
+}
+
+/**
+ * Single sign-on at a provider may stand for a proof that is older than the flow. It is enough for the first factor that is
+ * demanded: without that one nobody of a provider that never says when could get in.
+ */
+const isProvenSince = (login: Candidate, pending: Flow['pending'], now: number): boolean => {
+  const { auth_time, factors, enrol_due, must_change_password } = login
+  const isFirstFactor = enrol_due && factors.length === 0 && !must_change_password
+  return isFirstFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
 }
 
 /** Whether the page of that login has stood open for so long that its owner has to prove themselves anew. */

@@ -32,8 +32,10 @@ interface Proven extends Means {
   /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
   confirm?: (tx: Transaction) => Promise<unknown>
   deed?: Deed
-  /** When that was, in milliseconds, if not just now. */
-  auth_time?: number
+  /** When that was, in milliseconds, if not just now; 0 when that is not known. */
+  auth_time?: number | undefined
+  /** When the login began, in milliseconds, of one that goes on as it was. */
+  signed_in_at?: number
   /** When the login ends at the latest, in milliseconds. */
   until?: number | undefined
 }
@@ -64,8 +66,9 @@ const settleAs = async (
     amr,
     deed,
     auth_time,
+    signed_in_at,
     until,
-  }: Means & Pick<Proven, 'auth_time' | 'until'> & { deed?: Deed | undefined },
+  }: Means & Pick<Proven, 'auth_time' | 'signed_in_at' | 'until'> & { deed?: Deed | undefined },
 ): Promise<Outcome> => {
   const { organization } = flow
   const { request_hash } = flow.pending
@@ -78,14 +81,14 @@ const settleAs = async (
     const waiting = {
       ...(deed && { deed: sealDeed(context, request_hash, user, deed) }),
       ...(until !== undefined && { until }),
+      ...(auth_time !== undefined && { auth_time }),
     }
-    const at = auth_time ?? context.clock.now()
-    const proof = { user_id, acr, amr, password_changed_at, at, ...waiting }
+    const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
     return { settled: { login_id: null, selected: false, proof } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (deed) await doDeed(context, tx, user, deed, call)
-  const means = { acr, amr, auth_time, until }
+  const means = { acr, amr, auth_time, signed_in_at, until }
   const login = await logIn(context, tx, { user, organization, ...means, origin: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
@@ -105,7 +108,8 @@ export const settleWith = async (
   if (subject.id === PROOF) {
     const { proof, request_hash } = flow.pending
     const deed = proof ? openDeed(context, request_hash, proof) : undefined
-    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed, until: proof?.until })
+    const { auth_time, until } = proof ?? {}
+    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed, auth_time, until })
   }
   if (!visitor.login_hash) throw new PageError('expired', 400)
   const login = await stepUp(context, tx, {

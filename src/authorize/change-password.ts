@@ -27,12 +27,13 @@ export const postChangePassword =
     const person = { user, ask_current: !isProven(flow), origin: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
     if (again) return changePasswordPage(context, visitor, flow, next.login, again)
-    const { acr, amr, auth_time, expires_at: until } = next.login
+    const { acr, amr, auth_time, signed_in_at, expires_at: until } = next.login
     return proceedAs(context, visitor, flow, {
       user,
       acr,
       amr,
       auth_time,
+      signed_in_at,
       until,
       confirm: tx => confirmProof(tx, user),
       deed: { do: 'replace_password', password_hash },

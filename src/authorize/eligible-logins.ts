@@ -21,6 +21,7 @@ export type Subject = Pick<
   | 'user_id'
   | 'organization_id'
   | 'auth_time'
+  | 'signed_in_at'
   | 'acr'
   | 'amr'
   | 'username'
@@ -125,7 +126,8 @@ const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
     ...user,
     ...proof,
     id: PROOF,
-    auth_time: proof.at,
+    auth_time: proof.auth_time ?? proof.at,
+    signed_in_at: proof.at,
     expires_at: proof.until,
   }
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]

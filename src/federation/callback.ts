@@ -25,7 +25,6 @@ import { type Arrival, accountOf, admit } from './account-linking.ts'
 import { type Profile, tidy } from './profile.ts'
 import { createNewcomer } from './provisioning.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from './refusal.ts'
-import { mustReauthenticate } from './start-login.ts'
 import { endJourney, storeArrival } from './upstream-request.ts'
 
 /** What was asked of the provider, on the journey that somebody comes back from. */
@@ -54,7 +53,8 @@ export const receive = async (
   const { flow, cookies, linking, asked } = await flowFor(context, visitor, provider, state)
   return refusing(context, visitor, { provider, flow, linking }, async () => {
     if (!provider.enabled) throw new ArrivalError('provider_disabled')
-    const profile = tidy(await prove(asked).catch(asArrivalError))
+    const said = tidy(await prove(asked).catch(asArrivalError))
+    const profile = { ...said, auth_time: authTimeOf(context, said, asked) }
     const answer = await enter(context, visitor, flow, {
       provider,
       organization: flow.organization,
@@ -63,6 +63,17 @@ export const receive = async (
     })
     return withCookies(answer, cookies)
   })
+}
+
+/**
+ * The `auth_time` of the login, in milliseconds: the earlier of now and when the provider says that it was; 0, which no limit
+ * takes for recent, when it does not say. A fresh proof that was asked for, and not refused for its age, is no older than the
+ * request, and one whose time is not said is given now: some providers never say.
+ */
+const authTimeOf = ({ clock }: Context, { auth_time }: Profile, asked: Asked | undefined): number => {
+  const now = clock.now()
+  const time = asked?.reauthenticate ? Math.max(auth_time ?? now, asked.sent_at) : (auth_time ?? 0)
+  return Math.min(now, Math.max(0, Math.floor(time)))
 }
 
 const asArrivalError = (cause: unknown): never => {
@@ -88,7 +99,7 @@ const flowFor = async (
   const journey = browser_hash && (await endJourney(context, { state, browser_hash, provider }))
   if (!journey) throw await refuseArrival(context, visitor.call, provider, new ArrivalError('unknown_state'))
   const flow = await findFlow(context, visitor, journey.handle)
-  const asked = { sent_at: journey.created_at, reauthenticate: mustReauthenticate(flow.request) }
+  const asked = { sent_at: journey.created_at, reauthenticate: journey.reauthenticate === true }
   return { flow, cookies: [], linking: journey.linking, asked }
 }
 
@@ -125,14 +136,15 @@ export const enter = async (
   }
   if (arrival.linking && 'user' in admission)
     return endLinking(context, visitor, flow, arrival, admission.user)
-  const { until } = arrival.profile
+  const { auth_time, until } = arrival.profile
   if (admission.step === 'enter')
-    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, until })
-  if (admission.step === 'link') return linkAs(context, visitor, flow, arrival, admission.user, FEDERATED)
+    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, auth_time, until })
+  if (admission.step === 'link')
+    return linkAs(context, visitor, flow, arrival, admission.user, { ...FEDERATED, auth_time })
   if (admission.step === 'create') {
     const user = await createNewcomer(context, arrival, visitor.call).catch(whenQuicker)
     return user
-      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, until })
+      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, auth_time, until })
       : enter(context, visitor, flow, arrival)
   }
   const { provider, profile } = arrival
@@ -158,11 +170,11 @@ export const linkAs = (
   flow: StoredFlow,
   arrival: Arrival,
   user: UserRow,
-  factors: typeof FEDERATED,
+  means: typeof FEDERATED & { auth_time?: number | undefined },
 ): Promise<Response> =>
   proceedAs(context, visitor, flow, {
     user,
-    ...factors,
+    ...means,
     until: arrival.profile.until,
     confirm: tx => confirmProof(tx, user),
     deed: { do: 'link', account: accountOf(arrival) },

@@ -16,6 +16,8 @@ export interface Profile {
   readonly last_name?: string | undefined
   /** Names of roles. */
   readonly roles: readonly string[]
+  /** When the person proved to the provider who they are, in milliseconds; undefined when it does not say. */
+  readonly auth_time?: number | undefined
   /** When the provider wants the person asked again at the latest, in milliseconds. */
   readonly until?: number | undefined
 }
@@ -46,6 +48,7 @@ export const tidy = (profile: Profile): Profile => {
     username: line(profile.username, 255),
     first_name: line(profile.first_name, 255),
     last_name: line(profile.last_name, 255),
+    auth_time: profile.auth_time,
     until: profile.until,
     roles: profile.roles.slice(0, MOST_ROLES).filter(name => line(name, 128) === name),
   }

@@ -1,4 +1,4 @@
-import { advance } from '#src/authorize/advance.ts'
+import { advance, decide } from '#src/authorize/advance.ts'
 import { authorize, queryOf } from '#src/authorize/authorize.ts'
 import {
   accountRequest,
@@ -87,7 +87,7 @@ const send = async <P extends IdentityProvider>(
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const { request } = flow
   const state = newSecret()
-  const reauthenticate = mustReauthenticate(request)
+  const reauthenticate = await mustReauthenticate(context, visitor, flow)
   const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
     const { request_id } = visitor.call
     const causes = causesOf(cause).map(({ message }) => message)
@@ -104,13 +104,18 @@ const send = async <P extends IdentityProvider>(
     provider_id: provider.id,
     handle,
     linking,
+    reauthenticate,
   })
   return withCookies(seeOther(location), cookies)
 }
 
-/** Whether what the provider remembers of the person is not good enough. */
-export const mustReauthenticate = ({ prompts, max_age }: FlowRequest): boolean =>
-  prompts.includes('login') || max_age !== undefined
+/** Whether single sign-on will not do: the client asks for a fresh proof, or a login that is there needs one. */
+const mustReauthenticate = async (context: Context, visitor: Visitor, flow: Flow): Promise<boolean> => {
+  const { prompts, max_age } = flow.request
+  if (prompts.includes('login') || max_age !== undefined) return true
+  const next = await decide(context, visitor, flow)
+  return next.step === 'login' && next.login !== undefined
+}
 
 const SEPARATOR = '~'
 

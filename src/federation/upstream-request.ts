@@ -16,6 +16,8 @@ interface Bag {
   handle: string
   /** Whose account the other one is to be linked to: a person on their own page asked for it. */
   linking?: UserId | undefined
+  /** Whether the provider was asked for a fresh proof. */
+  reauthenticate?: boolean
   /** What the provider said; of journeys that have arrived. */
   profile?: Profile
 }

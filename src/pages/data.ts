@@ -342,7 +342,7 @@ export interface Account extends AccountFrame {
   logins: (Place & {
     id: string
     /** ISO 8601. */
-    auth_time: string
+    signed_in_at: string
     /** It is the one that is looking at the page. */
     current: boolean
     sessions: SessionRow[]

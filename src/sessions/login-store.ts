@@ -16,6 +16,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
       user_id: logins.user_id,
       organization_id: logins.organization_id,
       auth_time: logins.auth_time,
+      signed_in_at: logins.signed_in_at,
       acr: logins.acr,
       amr: logins.amr,
       ip_address: logins.ip_address,
@@ -38,7 +39,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
     .where(
       and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now'))),
     )
-    .orderBy(desc(logins.auth_time), desc(logins.id)),
+    .orderBy(desc(logins.signed_in_at), desc(logins.id)),
 )
 
 /** A login with what the pages and the next step need of its user and organization. */
@@ -111,7 +112,7 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
     .select()
     .from(logins)
     .where(and(eq(logins.user_id, user_id), gt(logins.expires_at, now)))
-    .orderBy(desc(logins.auth_time), desc(logins.id))
+    .orderBy(desc(logins.signed_in_at), desc(logins.id))
 }
 
 export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<void> => {

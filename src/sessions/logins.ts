@@ -14,8 +14,10 @@ interface NewLogin {
   acr: string
   amr: string[]
   origin: Origin
-  /** When the user proved who they are, if not just now. */
+  /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
   auth_time?: number | undefined
+  /** When the login began, in milliseconds, of one that goes on as it was. */
+  signed_in_at?: number | undefined
   expires_at: number
 }
 
@@ -26,18 +28,19 @@ interface NewLogin {
 export const startLogin = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
-  { origin, auth_time, ...proven }: NewLogin,
+  { origin, auth_time, signed_in_at, ...proven }: NewLogin,
 ): Promise<LoginId> => {
   const now = context.clock.now()
   const login = {
     ...proven,
     id: newId('login', now),
     auth_time: auth_time ?? now,
+    signed_in_at: signed_in_at ?? now,
     ip_address: origin.ip_address,
     user_agent: origin.user_agent,
     created_at: now,
   }
-  if (auth_time === undefined) await setLastLogin(tx, login.user_id, now)
+  if (signed_in_at === undefined) await setLastLogin(tx, login.user_id, now)
   const renewed = await renewLogin(tx, login)
   if (renewed) return renewed
   await insertLogin(tx, login)

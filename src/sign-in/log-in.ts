@@ -33,27 +33,26 @@ export const logIn = async (
     acr: string
     amr: string[]
     origin: Origin
-    /** When the user proved who they are, in milliseconds, if not just now. */
+    /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
     auth_time?: number | undefined
+    /** When the login began, in milliseconds, of one that goes on as it was. */
+    signed_in_at?: number | undefined
     /** When it ends at the latest, in milliseconds. */
     until?: number | undefined
     /** Of the login cookie that the browser sent. */
     login_hash: SecretHash | undefined
   },
 ): Promise<NewLogin> => {
-  const { user, organization, acr, amr, origin, auth_time, until = Number.POSITIVE_INFINITY } = login
+  const { user, organization, until = Number.POSITIVE_INFINITY, login_hash: old_hash, ...proven } = login
   const now = context.clock.now()
   const value = newSecret()
   const login_hash = hashSecret(value)
-  if (login.login_hash) await moveLogins(tx, login.login_hash, login_hash)
+  if (old_hash) await moveLogins(tx, old_hash, login_hash)
   const login_id = await startLogin(context, tx, {
     browser_hash: login_hash,
     user_id: user.id,
     organization_id: organization.id,
-    acr,
-    amr,
-    origin,
-    auth_time,
+    ...proven,
     expires_at: Math.min(until, now + (settingsOf(organization).session_ttl ?? DAY)),
   })
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }

@@ -274,7 +274,10 @@ export const tables = (kit: Kit) => {
       browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
       user_id: user_id(),
       organization_id: organization_id(),
+      /** When the person last proved who they are, as clients are told; 0 when a provider did not say. */
       auth_time: ms('auth_time').notNull(),
+      /** When this browser last signed in, by a provider's single sign-on too. */
+      signed_in_at: ms('signed_in_at').notNull(),
       acr: text('acr').notNull(),
       amr: json('amr').$type<string[]>().notNull(),
       ip_address: text('ip_address').notNull(),
@@ -374,6 +377,8 @@ export const tables = (kit: Kit) => {
         user_id: UserId
         acr: string
         amr: string[]
+        /** The `auth_time` of the login to come, where a provider's word sets it. */
+        auth_time?: number
         at: number
         password_changed_at: number
         /** Sealed: what the login is to bring about. */

@@ -150,7 +150,7 @@ const account: Pages['account'] = {
     {
       ...mac,
       id: 'login_1',
-      auth_time: '2026-11-20T11:40:00Z',
+      signed_in_at: '2026-11-20T11:40:00Z',
       current: true,
       sessions: [
         { ...mac, id: 'sess_1', client_name: 'Orbit Notes', last_active_at: '2026-11-20T11:59:40Z' },
@@ -160,7 +160,7 @@ const account: Pages['account'] = {
     {
       ...phone,
       id: 'login_2',
-      auth_time: '2026-11-20T08:30:00Z',
+      signed_in_at: '2026-11-20T08:30:00Z',
       current: false,
       sessions: [
         { ...phone, id: 'sess_2', client_name: 'Fleet Console', last_active_at: '2026-11-20T08:31:00Z' },
@@ -171,7 +171,7 @@ const account: Pages['account'] = {
       location: '',
       ip_address: '192.0.2.4',
       id: 'login_3',
-      auth_time: '2026-11-19T14:00:00Z',
+      signed_in_at: '2026-11-19T14:00:00Z',
       current: false,
       sessions: [],
     },

@@ -26,6 +26,8 @@ export type Field = (typeof fields)[number]
 interface Preset {
   settings: Readonly<Record<string, unknown>>
   claims: Claims
+  /** Of plain OAuth 2.0, which has no parameter for it: what makes the provider ask the person, not answer in silence. */
+  reauthenticate?: Readonly<Record<string, string>>
 }
 
 /** The preset of that name; nothing for a provider without one. */

@@ -100,11 +100,11 @@ export const prove = async (
   assertion: Assertion,
 ): Promise<Profile> => {
   const profile = naming(() => profileOf(assertion, provider.attribute_mapping))
-  const { id, expires_at, session_ends_at } = assertion
+  const { id, expires_at, authn_instant, session_ends_at } = assertion
   const assertion_hash = hashSecret(`${provider.id} ${id}`)
   if (!(await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))))
     throw new ArrivalError('saml_replayed')
-  return { ...profile, until: session_ends_at }
+  return { ...profile, auth_time: authn_instant, until: session_ends_at }
 }
 
 const naming = <T>(body: () => T): T => {

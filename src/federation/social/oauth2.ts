@@ -11,13 +11,14 @@ import { redirectUri, type Upstream } from './upstream.ts'
 
 /** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
 export const oauth2: Upstream<OAuth2Provider> = {
-  leave: async (context, { provider, state }) =>
+  leave: async (context, { provider, state, reauthenticate }) =>
     client.buildAuthorizationUrl(configurationOf(context, provider), {
       redirect_uri: redirectUri(context, provider),
       scope: provider.settings.scopes.join(' '),
       state,
       code_challenge: await client.calculatePKCECodeChallenge(bound(context, 'code_verifier', state)),
       code_challenge_method: 'S256',
+      ...(reauthenticate && (findPreset(provider.settings.preset)?.reauthenticate ?? { prompt: 'login' })),
     }),
 
   prove: async (context, provider, { parameters, state }) => {

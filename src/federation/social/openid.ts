@@ -57,13 +57,14 @@ export const openid: Upstream<OidcProvider> = {
     if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
       throw new ArrivalError('id_token_azp')
     checkAccessTokenHash(answer, claims)
-    checkFresh(context, claims, callback)
+    const auth_time = authTimeOf(context, claims)
+    checkFresh(context, auth_time, callback)
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
-    const profile = profileOf(provider, known, preset)
+    const profile = { ...profileOf(provider, known, preset), auth_time }
     if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
-    return profileOf(provider, { ...more, ...known }, preset)
+    return { ...profileOf(provider, { ...more, ...known }, preset), auth_time }
   },
 }
 
@@ -88,12 +89,15 @@ const checkAccessTokenHash = (
 
 const TOLERANCE = MINUTE
 
-/** Whoever was to prove anew who they are did so since they left, as far as the provider says when it was: some never do. */
-const checkFresh = ({ clock }: Context, { auth_time, iat }: client.IDToken, { asked }: Callback): void => {
+/** When the person proved who they are, in milliseconds by our clock: both times in the token are by the provider's. */
+const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): number | undefined =>
+  auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
+
+/** A fresh proof that was asked for was given since, as far as the provider says when: some never do. */
+const checkFresh = ({ clock }: Context, auth_time: number | undefined, { asked }: Callback): void => {
   if (!asked?.reauthenticate || auth_time === undefined) return
-  // Both are the provider's own times, whatever its clock says.
-  const age = (iat - auth_time) * SECOND
-  if (age > Math.max(0, clock.now() - asked.sent_at) + TOLERANCE) throw new ArrivalError('old_authentication')
+  if (auth_time < Math.min(asked.sent_at, clock.now()) - TOLERANCE)
+    throw new ArrivalError('old_authentication')
 }
 
 /** Apple names a person once, beside its signed answer: good enough for a name, and for nothing else. */

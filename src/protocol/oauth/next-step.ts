@@ -7,7 +7,7 @@ import type { Prompt } from './authorize-request.ts'
 export type EligibleLogin = {
   readonly id: string
   readonly user_id: string
-  /** When the user last proved who they are, in milliseconds. */
+  /** When the user last proved who they are, in milliseconds; 0 when that is not known. */
   readonly auth_time: number
   /** Whether the user may still log in. */
   readonly enabled: boolean
@@ -29,6 +29,7 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly max_age: number | undefined
   /** Milliseconds. */
   readonly now: number
+  /** The latest sign-in first. */
   readonly logins: readonly Login[]
   /** The login that this flow settled on: just proven, or picked from the list. */
   readonly chosen_login_id: string | undefined
@@ -112,7 +113,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
-  const login = chosen ?? latest(hinted)
+  const login = chosen ?? hinted[0]
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
   if (login.factor_due) return { step: 'second_factor', login }
@@ -128,12 +129,6 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
 /** A temporary password adds no factor: it is replaced first. */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
-
-const latest = <Login extends EligibleLogin>(logins: readonly Login[]): Login | undefined =>
-  logins.reduce<Login | undefined>(
-    (best, login) => (best && best.auth_time >= login.auth_time ? best : login),
-    undefined,
-  )
 
 const isStale = ({ max_age, now }: FlowFacts<EligibleLogin>, { auth_time }: EligibleLogin) =>
   max_age !== undefined && (max_age === 0 || now - auth_time > max_age * 1000)

@@ -33,7 +33,7 @@ const facts = (changes: Partial<Facts>): Facts => ({
 
 const a = login('a')
 const b = login('b', { auth_time: now - 120_000 })
-const two = { logins: [b, a] }
+const two = { logins: [a, b] }
 const picked = { chosen_login_id: 'b' }
 const proven = { chosen_login_id: 'a', is_authenticated: true }
 const approved = { consent_given_by: 'usr_a' }
@@ -121,7 +121,7 @@ const table = `
 state                                  | no prompt         | none                 | login          | consent          | select_account    | login consent  | login select_account | consent select_account | login consent select_account
 no login                               | login             | login_required       | login          | login            | login             | login          | login                | login                  | login
 a login                                | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
-two logins                             | issue a           | issue a              | login          | consent a        | pick b+a          | login          | login                | pick b+a               | login
+two logins                             | issue a           | issue a              | login          | consent a        | pick a+b          | login          | login                | pick a+b               | login
 two logins, the older picked           | issue b           | issue b              | login b        | consent b        | issue b           | login b        | login b              | consent b              | login b
 just logged in                         | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
 just logged in beside another          | issue a           | issue a              | issue a        | consent a        | issue a           | consent a      | issue a              | consent a              | consent a
@@ -156,7 +156,7 @@ private scheme, none required          | consent a         | consent_required   
 private scheme, approved               | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 max_age reached                        | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
 max_age elapsed                        | login a           | login_required       | login          | login a          | login a           | login          | login                | login a                | login
-max_age elapsed for one of two         | issue a           | issue a              | login          | consent a        | pick b+a          | login          | login                | pick b+a               | login
+max_age elapsed for one of two         | issue a           | issue a              | login          | consent a        | pick a+b          | login          | login                | pick a+b               | login
 max_age elapsed for the picked one     | login b           | login_required       | login b        | login b          | login b           | login b        | login b              | login b                | login b
 max_age elapsed since this login       | issue a           | issue a              | issue a        | issue a          | issue a           | issue a        | issue a              | issue a                | issue a
 max_age 0                              | login a           | login_required       | login          | login a          | login a           | login          | login                | login a                | login

@@ -6,5 +6,6 @@ export const discord = {
     userinfo_endpoint: 'https://discord.com/api/users/@me',
     scopes: ['identify', 'email'],
   },
+  reauthenticate: { prompt: 'consent' },
   claims: { subject: ['id'], username: ['username'], name: ['global_name'] },
 } as const

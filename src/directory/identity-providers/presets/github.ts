@@ -7,5 +7,6 @@ export const github = {
     emails_endpoint: 'https://api.github.com/user/emails',
     scopes: ['read:user', 'user:email'],
   },
+  reauthenticate: { prompt: 'select_account' },
   claims: { subject: ['id'], username: ['login'] },
 } as const
