@@ -10,6 +10,7 @@ import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
+import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
@@ -53,10 +54,11 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
   return { request, client, organization, pending: undefined, approved: false }
 }
 
-const mayAsk = (client: Client, { redirect_uri, scopes }: FlowRequest): boolean =>
+const mayAsk = (client: Client, { redirect_uri, scopes, organization_id }: FlowRequest): boolean =>
   client.redirect_uris.some(registered => matches(registered, redirect_uri)) &&
   client.grant_types.includes('authorization_code') &&
-  isSubset(scopes, client.scopes)
+  isSubset(scopes, client.scopes) &&
+  serves(client, organization_id)
 
 /** The request of a login that no application asked for: it ends on /account, or where `own` says. */
 export const accountRequest = (

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import {
   addClient,
@@ -13,6 +13,7 @@ import {
   signIn,
   signInLink,
 } from '#test/support/people.ts'
+import { addCode, grantTokens, redeem, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme', { display_name: 'Acme Ltd' })
@@ -82,6 +83,55 @@ describe('M-03 a request for one organization never gets a user of another', () 
     expect(await error('cross', 'org_019bc186-de00-77c8-8403-8f016336b926')).toBe('invalid_request')
     expect(await error('cross', 'acme')).toBe('invalid_request')
     expect((await openBrowser(app).get(authorizeUrl('a-web', inA))).heading).toBe('Sign in')
+  })
+})
+
+describe('H-12 a client that loses cross_organization', () => {
+  const withdraw = (client: Json) => app.admin('PUT', `/clients/${client.client_id}`, { capabilities: [] })
+  const wide = (client_id: string) => addClient(app, client_id, { capabilities: ['cross_organization'] })
+  const sessionsOf = (client: Json) =>
+    app.context.store.read(async q =>
+      (await q.select().from(q.tables.sessions)).filter(({ client_id }) => client_id === client.client_id),
+    )
+
+  test('gets nothing more for refresh tokens of other tenants’ users; its own users’ are good', async () => {
+    const client = await wide('narrowed')
+    const own = await addUser(app, 'own')
+    const foreign = await grantTokens(app, client, adaA)
+    const kept = await grantTokens(app, client, own)
+    await withdraw(client)
+    const before = await sessionsOf(client)
+    await app.events()
+    const refused = await refresh(app, client, foreign.refresh_token)
+    expect([refused.status, refused.body.error]).toEqual([400, 'invalid_grant'])
+    expect(await sessionsOf(client)).toEqual(before)
+    expect(await app.events()).toEqual([])
+    expect((await refresh(app, client, kept.refresh_token)).status).toBe(200)
+  })
+
+  test('gets nothing for a code of another tenant’s user', async () => {
+    const client = await wide('narrowed-code')
+    const code = await addCode(app, client, adaA)
+    await withdraw(client)
+    await app.events()
+    const refused = await redeem(app, client, code)
+    expect([refused.status, refused.body.error]).toEqual([400, 'invalid_grant'])
+    expect(await sessionsOf(client)).toEqual([])
+    expect(await app.events()).toEqual([])
+  })
+
+  test('gets no answer of a login that had begun, nor of a parked request', async () => {
+    const client = await wide('narrowed-login')
+    const browser = openBrowser(app)
+    const url = authorizeUrl('narrowed-login', inA)
+    const page = await browser.get(url)
+    const parked = await app.call('/oauth/authorize', {
+      method: 'POST',
+      body: new URLSearchParams(url.split('?')[1]),
+    })
+    await withdraw(client)
+    expect((await browser.submit(page, { username: 'ada', password: PASSWORD })).status).toBe(400)
+    expect((await browser.get(parked.headers.get('location') ?? '')).status).toBe(400)
   })
 })
 

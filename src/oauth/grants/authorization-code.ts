@@ -6,6 +6,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
@@ -17,7 +18,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { type Code, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { newRefreshToken } from '#src/tokens/refresh-tokens.ts'
-import { type Grant, type GrantCall, issueAccessToken, type TokenAnswer } from './grant.ts'
+import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
 type CodeCall = GrantCall<CodeRequest>
@@ -40,7 +41,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const session_id = newId('sess', now)
   const code = await consumeCode(tx, { code: request.code, client_id, session_id, now })
   if (!code) return refuseUnknown(context, tx, call)
-  const fault = findFault(code, request, now)
+  const fault = findFault(code, call, now)
   if (fault) return new OAuthError('invalid_grant', fault)
   const user = await findSubject(tx, code)
   if (!user) return new OAuthError('invalid_grant', 'The login that the code came from has ended.')
@@ -99,12 +100,13 @@ const refuseUnknown = async (context: Context, tx: Transaction, { client, reques
   return new OAuthError('invalid_grant')
 }
 
-const findFault = (code: Code, request: CodeRequest, now: number): string | undefined => {
+const findFault = (code: Code, { client, request }: CodeCall, now: number): string | undefined => {
   if (code.expires_at <= now) return 'The code has expired.'
   if (code.redirect_uri !== request.redirect_uri)
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not fit the code_challenge.'
+  if (!serves(client, code.organization_id)) return NOT_SERVED
   return undefined
 }
 

@@ -30,6 +30,9 @@ export type Grant<T extends TokenRequest['grant_type']> = (
   call: GrantCall<Extract<TokenRequest, { grant_type: T }>>,
 ) => Promise<TokenAnswer>
 
+/** The description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
+export const NOT_SERVED = 'The client no longer serves users of this organization.'
+
 /** How the client wants its access tokens. */
 export const accessTokenForm = ({ config }: Pick<Context, 'config'>, client: Client) => ({
   alg: (client.access_token_signed_response_alg ?? config.access_token_alg) as SigningAlg,

@@ -4,6 +4,7 @@ import { effectiveRoles } from '#src/directory/access.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
@@ -15,7 +16,7 @@ import {
   type RefreshGrant,
   rotateRefreshToken,
 } from '#src/tokens/refresh-tokens.ts'
-import { type Grant, type GrantCall, issueAccessToken } from './grant.ts'
+import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED } from './grant.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
@@ -47,6 +48,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
   // Nothing is consumed: the session comes back when the user is enabled again.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
+  if (!serves(client, grant.organization_id)) return new OAuthError('invalid_grant', NOT_SERVED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))

@@ -124,10 +124,15 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
   return challenge
 }
 
+/** Reports whether the client may have users of this organization log in. */
+export const serves = (
+  client: Pick<AuthorizeClient, 'organization_id' | 'capabilities'>,
+  organization_id: string,
+): boolean => organization_id === client.organization_id || client.capabilities.includes('cross_organization')
+
 const readOrganization = (values: ReadonlyMap<string, string>, client: AuthorizeClient) => {
   const organization_id = values.get('organization_id') ?? client.organization_id
-  if (organization_id !== client.organization_id && !client.capabilities.includes('cross_organization'))
-    throw invalid('organization_id')
+  if (!serves(client, organization_id)) throw invalid('organization_id')
   return organization_id
 }
 
