@@ -4,7 +4,7 @@ import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
 import type { Permission } from './lib/permission.ts'
 import type { TokenBuckets } from './lib/token-buckets.ts'
-import type { Store } from './storage/store.ts'
+import type { Queries, Store } from './storage/store.ts'
 
 /** Milliseconds since the epoch. Tests and dev mode move it; nothing else reads the time. */
 export interface Clock {
@@ -25,6 +25,11 @@ export interface Caller {
   scopes: readonly string[]
   /** Permissions that the person or client would have but for the token's scopes. */
   withheld: ReadonlySet<Permission>
+  /**
+   * Looks the caller up again and takes over the rights of this moment: part of each write on their behalf. Throws 401 when
+   * the token is no longer good, 403 when the permission that let the request in is gone.
+   */
+  confirm(q: Queries): Promise<void>
 }
 
 /** How we ask other servers (http/outbound): like `fetch`, with a text, a form or nothing as the body. */

@@ -1,16 +1,33 @@
 import type { Caller, Context } from '#src/context.ts'
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
-import { findClient } from '#src/directory/clients/store.ts'
+import { type Client, findClient, readClient } from '#src/directory/clients/store.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
-import { authenticateBearer, type LiveToken } from '#src/oauth/bearer.ts'
-import type { Holder } from '#src/sessions/store.ts'
+import { authenticateBearer, type LiveToken, noLongerGood } from '#src/oauth/bearer.ts'
+import { findHolder } from '#src/sessions/store.ts'
+import type { Queries } from '#src/storage/store.ts'
 
 /** Who calls the admin API, with the rights of this moment. 401 without a good token, 400 for two. */
 export const authenticate = async (context: Context, request: Request): Promise<Caller> => {
   const token = await authenticateBearer(context, request)
-  return token.holder ? userCaller(context, token, token.holder) : clientCaller(context, token)
+  const { client_id, holder, scopes } = token
+  const own = holder
+    ? permissionsOf(await context.store.read(q => effectiveRoles(q, holder.id)))
+    : permissionsOfClient(token, await findClient(context.store, client_id))
+  const { organization_id } = holder ?? token
+  const caller: Caller = {
+    kind: holder ? 'user' : 'client',
+    id: holder?.id ?? client_id,
+    email: holder?.email ?? null,
+    organization_id,
+    instance: organization_id === DEFAULT_ORGANIZATION,
+    scopes,
+    ...rights(own, scopes),
+    confirm: async q => void Object.assign(caller, rights(await currentPermissions(q, token), scopes)),
+  }
+  return caller
 }
 
 /** The rights that `own` and the token's scopes have in common. */
@@ -19,35 +36,22 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   return { permissions: own.intersection(named), withheld: own.difference(named) }
 }
 
-/** The permissions of the user's roles, as far as the token's scopes name them. */
-const userCaller = async (context: Context, { scopes }: LiveToken, user: Holder): Promise<Caller> => {
-  const roles = await context.store.read(q => effectiveRoles(q, user.id))
-  return {
-    kind: 'user',
-    id: user.id,
-    email: user.email,
-    organization_id: user.organization_id,
-    instance: user.organization_id === DEFAULT_ORGANIZATION,
-    scopes,
-    ...rights(permissionsOf(roles), scopes),
-  }
-}
+/** None once the client is deleted, or when a client of this name was made after the token. */
+const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
+  expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 
-/**
- * The permissions among the granted scopes that the client still has: none once it is deleted, or when a client of this name
- * was made after the token.
- */
-const clientCaller = async (context: Context, token: LiveToken): Promise<Caller> => {
-  const { client_id, organization_id, scopes, issued_at } = token
-  const client = await findClient(context.store, client_id)
-  const isSame = client && Math.floor(client.created_at / SECOND) <= issued_at
-  return {
-    kind: 'client',
-    id: client_id,
-    email: null,
-    organization_id,
-    instance: organization_id === DEFAULT_ORGANIZATION,
-    scopes,
-    ...rights(expand(isSame ? client.scopes : []), scopes),
+/** From the rows, not from memory: two lookups by key, sent together. */
+const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
+  const { client_id, organization_id, user } = token
+  if (user) {
+    const [holder, roles] = await Promise.all([findHolder(q, user), effectiveRoles(q, user.user_id)])
+    if (!holder) throw noLongerGood()
+    return permissionsOf(roles)
   }
+  const [organization, client] = await Promise.all([
+    readOrganization(q, organization_id),
+    readClient(q, client_id),
+  ])
+  if (!organization) throw noLongerGood()
+  return permissionsOfClient(token, client)
 }

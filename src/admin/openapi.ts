@@ -33,6 +33,7 @@ const meanings: Record<number, string> = {
   403: 'The caller lacks the permission.',
   404: 'It does not exist, or belongs to an organization that the caller may not see.',
   409: 'It conflicts with what is stored.',
+  408: 'The body was not whole within 10 seconds.',
   413: 'The body is larger than 1 MiB.',
   415: 'The body is not application/json.',
   422: 'A field or parameter is not valid.',
@@ -54,7 +55,7 @@ const statusesOf = (route: AdminRoute): number[] => [
   401,
   403,
   ...(route.errors ?? []),
-  ...(route.body ? [413, 415] : []),
+  ...(route.body ? [408, 413, 415] : []),
   422,
   503,
 ]

@@ -66,6 +66,7 @@ export const theServer: By = {
     permissions: new Set(permissions),
     scopes: [],
     withheld: new Set(),
+    confirm: async () => {},
   },
   origin: theMachine.origin,
 }

@@ -3,6 +3,7 @@ import type { Caller, Context } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'
 import { callOf } from './call.ts'
@@ -28,7 +29,7 @@ export interface AdminRoute {
   body?: z.ZodType
   status: 200 | 201 | 204
   answer?: z.ZodType
-  /** Further error statuses beside those that every route has (400, 401, 403, 413, 415, 422 as they apply). */
+  /** Further error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422 as they apply). */
   errors?: (404 | 409)[]
   /** What the 409 means, where it is not about what is stored. */
   conflict?: string
@@ -62,7 +63,7 @@ interface Matched {
   params: Record<string, string>
 }
 
-/** The order of decisions.md section 2: 401, 403, 413 / 415 / 400, 422, and only then the handler's own refusals. */
+/** The order of decisions.md section 2: 401, 403, 408 / 413 / 415 / 400, 422, and only then the handler's own refusals. */
 export const serve =
   (context: Context, route: AdminRoute) =>
   async ({ request, params }: Matched): Promise<Response> => {
@@ -70,6 +71,11 @@ export const serve =
     try {
       const caller = await context.ports.authenticate(request)
       permit(caller, route)
+      const { confirm } = caller
+      caller.confirm = async q => {
+        await confirm(q)
+        permit(caller, route)
+      }
       const body = route.body ? await readJson(request) : undefined
       const problems: Detail[] = []
       const input = {
@@ -93,6 +99,20 @@ export const serve =
       return errorAnswer(call, refusal)
     }
   }
+
+/**
+ * A write on behalf of a caller, who is looked up again in it: what was taken from them while the request waited for its
+ * body, another server or the queue holds. Errors: 401, 403. Without a caller it is the server's own.
+ */
+export const writeAs = <T>(
+  { store }: Pick<Context, 'store'>,
+  caller: Caller | undefined,
+  body: (tx: Transaction) => Promise<T>,
+): Promise<T> =>
+  store.write(async tx => {
+    await caller?.confirm(tx)
+    return body(tx)
+  })
 
 const describe = (count: number): string =>
   count === 1 ? 'A field is not valid.' : `${count} fields are not valid.`

@@ -4,7 +4,7 @@ import { time } from '#src/directory/fields.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
+import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
@@ -30,7 +30,7 @@ const sendMail = (
   kind: keyof typeof requests,
   { caller, params, origin }: RouteInput<{ user_id: string }>,
 ): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, caller, async tx => {
     const by = byCaller(caller, origin)
     const user = await getUserToChange(tx, by, params.user_id)
     const { field, obstacle } = requests[kind]
@@ -79,7 +79,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     errors: [404, 409],
     conflict: 'The user is disabled.',
     handle: ({ caller, params, origin }) =>
-      context.store.write(async tx => {
+      writeAs(context, caller, async tx => {
         const by = byCaller(caller, origin)
         const user = await getUserToChange(tx, by, params.user_id)
         const url = await createSignInLink(context, tx, user, by)

@@ -26,7 +26,7 @@ export const findLiveToken = async (context: Context, text: string): Promise<Liv
 
 const MAX_LENGTH = 8192
 
-/** The request has no good token. An error code only for who sent one: https://www.rfc-editor.org/rfc/rfc6750#section-3.1 */
+/** 401: there is no good token. An error code only for who sent one: https://www.rfc-editor.org/rfc/rfc6750#section-3.1 */
 const unauthorized = (description: string, wasSent: boolean): AppError =>
   new AppError('invalid_token', description, {
     headers: { 'www-authenticate': wasSent ? 'Bearer error="invalid_token"' : 'Bearer' },
@@ -59,9 +59,13 @@ export const authenticateBearer = async (
       headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
     })
   const token = await findLiveToken(context, text)
-  if (!token) throw unauthorized('The access token is not valid, has expired or was revoked.', true)
+  if (!token) throw noLongerGood()
   return token
 }
+
+/** 401 for a token that is not honoured, or not any more. */
+export const noLongerGood = (): AppError =>
+  unauthorized('The access token is not valid, has expired or was revoked.', true)
 
 /** The client that a token says it is for, unverified: pages of it may read why the token was refused. */
 export const claimedClient = (request: Request): string | undefined => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { integer } from '#src/directory/fields.ts'
-import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
+import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
 import { DAY, HOUR, parseDuration } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -42,7 +42,7 @@ const update = (
     body,
   }: Pick<RouteInput<unknown, unknown, Partial<ServerSettings>>, 'caller' | 'origin' | 'body'>,
 ): Promise<ServerSettings> =>
-  context.store.write(async tx => {
+  writeAs(context, caller, async tx => {
     const stored = await readSettings(tx)
     const changed = { ...stored, ...body }
     const fields = Object.keys(body).filter(

@@ -32,6 +32,7 @@ export class PageError extends Error {
 /** What the refusals of other rooms say on a page. */
 const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   invalid_request: 'bad_request',
+  request_timeout: 'bad_request',
   unsupported_media_type: 'bad_request',
   payload_too_large: 'too_large',
   not_found: 'not_found',

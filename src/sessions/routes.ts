@@ -1,5 +1,5 @@
 import type { Caller, Context } from '#src/context.ts'
-import { type AdminRoute, route } from '#src/http/guard.ts'
+import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { COUNT_LIMIT, page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
@@ -79,7 +79,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     status: 204,
     errors: [404],
     handle: ({ caller, params, origin }) =>
-      context.store.write(async tx => {
+      writeAs(context, caller, async tx => {
         const session = await findActiveSession(tx, {
           session_id: params.session_id,
           organization_id: within(caller),
@@ -104,7 +104,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
         // Sessions have the organization of their user, so a foreign filter meets nothing.
         organization_id: scopeOf(caller, query.organization_id),
       }
-      return revokedAnswer(await revokeAllSessions(context, filter, byAdmin(caller, origin)))
+      return revokedAnswer(await revokeAllSessions(context, filter, { ...byAdmin(caller, origin), caller }))
     },
   }),
 ]

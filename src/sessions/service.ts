@@ -1,5 +1,6 @@
 import { type Actor, record, theMachine } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Caller, Context } from '#src/context.ts'
+import { writeAs } from '#src/http/guard.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -94,11 +95,21 @@ export const revokeSession = async (
   await revokeSessions(context, tx, { session_id: session.id }, by)
 }
 
-/** `revokeSessions` for filters that may fit any number, in writes of a bounded size. */
-export const revokeAllSessions = async (context: Context, filter: SessionFilter, by: By): Promise<number> => {
+/**
+ * `revokeSessions` for filters that may fit any number, in writes of a bounded size. The caller is looked up in the first
+ * alone: it may end their own session.
+ */
+export const revokeAllSessions = async (
+  context: Context,
+  filter: SessionFilter,
+  { caller, ...by }: By & { caller?: Caller | undefined },
+): Promise<number> => {
   for (let revoked = 0; ; ) {
     await context.store.calm()
-    const count = await context.store.write(tx => revokeSessions(context, tx, filter, by, BATCH))
+    const isFirst = revoked === 0
+    const count = await writeAs(context, isFirst ? caller : undefined, tx =>
+      revokeSessions(context, tx, filter, by, BATCH),
+    )
     revoked += count
     if (count < BATCH) return revoked
   }

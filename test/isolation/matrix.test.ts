@@ -1,82 +1,21 @@
 /** Every admin route there is × whose resource × which permission: a route without its row here fails. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
-import { newId, type UserId } from '#src/lib/ids.ts'
+import { newId } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll } from '#test/support/callers.ts'
-import { addUser, PASSWORD } from '#test/support/people.ts'
+import { addTenant, fresh, inputs, keyOf, pathOf, sendTo, type Tenant } from '#test/support/routes.ts'
 import { hearStatements } from '#test/support/statements.ts'
 
 // Every statement of this file's databases leaves its text in `statements` when it runs.
 afterAll(hearStatements(text => statements.push(text)))
 
-/** What a tenant owns, by the names of path parameters. */
-interface Tenant {
-  org_id: string
-  slug: string
-  user_id: string
-  role_id: string
-  group_id: string
-  client_id: string
-  provider_id: string
-  session_id: string
-  event_id: string
-  factor_id: string
-}
-
-interface Input {
-  query?: string
-  body?: Json
-}
-
-/** What each route that needs a query or body is sent. Names are new at each call. */
-let count = 0
-const fresh = () => `new-${++count}`
-const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
-const inputs: Record<string, (tenant: Tenant) => Input> = {
-  'POST /users': ({ org_id }) => {
-    const username = fresh()
-    const person = { email: `${username}@example.com`, first_name: '', last_name: '', password: PASSWORD }
-    return { body: { username, ...person, organization_id: org_id } }
-  },
-  'PUT /users/:user_id': () => ({ body: { first_name: fresh() } }),
-  'POST /users/:user_id/reset-password': () => ({ body: { password: PASSWORD } }),
-  'POST /organizations': () => ({ body: { name: 'New', slug: fresh() } }),
-  'PUT /organizations/:org_id': () => ({ body: { display_name: fresh() } }),
-  'POST /roles': ({ org_id }) => ({ body: { name: fresh(), permissions: [], organization_id: org_id } }),
-  'PUT /roles/:role_id': () => ({ body: { description: fresh() } }),
-  'POST /groups': ({ org_id }) => ({ body: { name: fresh(), organization_id: org_id } }),
-  'PUT /groups/:group_id': () => ({ body: { description: fresh() } }),
-  'POST /clients': ({ org_id }) => ({
-    body: {
-      client_id: fresh(),
-      name: 'New',
-      type: 'confidential',
-      grant_types: [],
-      scopes: [],
-      organization_id: org_id,
-    },
-  }),
-  'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),
-  'POST /identity-providers': ({ org_id }) => ({
-    body: { ...google, alias: fresh(), organization_id: org_id },
-  }),
-  'PUT /identity-providers/:provider_id': () => ({ body: { name: fresh() } }),
-  'PUT /settings': () => ({ body: { backup_keep: 14 } }),
-  'DELETE /sessions': ({ org_id }) => ({ query: `?organization_id=${org_id}` }),
-}
-
-const keyOf = (route: AdminRoute): string => `${route.method} ${route.path}`
 const hasParameters = (route: AdminRoute): boolean => route.path.includes(':')
 const isList = (route: AdminRoute): boolean =>
   route.method === 'GET' && route.query instanceof z.ZodObject && 'organization_id' in route.query.shape
-
-const pathOf = (route: AdminRoute, tenant: Tenant): string =>
-  route.path.replace(/:(\w+)/g, (_, name: string) => tenant[name as keyof Tenant])
 
 let app: TestApp
 let acme: Tenant
@@ -95,81 +34,17 @@ const nobody: Tenant = {
   factor_id: newId('fac', START),
 }
 
-const addSession = async (organization_id: string, user_id: string): Promise<string> => {
-  const id = newId('sess', START)
-  await app.context.store.write(async tx => {
-    await tx.insert(tx.tables.sessions).values({
-      id,
-      user_id,
-      client_id: 'some-client',
-      organization_id,
-      login_id: newId('login', START),
-      scope: 'openid',
-      ip_address: '127.0.0.1',
-      user_agent: 'test',
-      started_at: START,
-      last_active_at: START,
-      expires_at: START + 3_600_000,
-      due_at: START + 3_600_000,
-    } as Json)
-  })
-  return id
-}
-
-const addFactorTo = async (user_id: UserId): Promise<string> => {
-  const id = newId('fac', START)
-  const row = { id, user_id, type: 'passkey', name: 'Key', transports: [], created_at: START } as const
-  await app.context.store.write(tx => insertFactor(tx, row as Json))
-  return id
-}
-
-/** A tenant with one of each thing. The session is neither of `user_id` nor of `client_id`: it outlives both. */
-const addTenant = async (organization?: { id: string; slug: string }): Promise<Tenant> => {
-  const slug = organization?.slug ?? fresh()
-  const organization_id = organization?.id ?? (await create(app, '/organizations', { name: slug, slug })).id
-  const user = await addUser(app, fresh(), { organization_id })
-  const other = await addUser(app, fresh(), { organization_id })
-  const role = await create(app, '/roles', { name: fresh(), permissions: [], organization_id })
-  const group = await create(app, '/groups', { name: fresh(), organization_id })
-  const client = await create(app, '/clients', {
-    client_id: fresh(),
-    name: 'Client',
-    type: 'confidential',
-    grant_types: [],
-    scopes: [],
-    organization_id,
-  })
-  const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
-  await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
-  const session_id = await addSession(organization_id, other.id)
-  const { body } = await app.admin('GET', `/events?organization_id=${organization_id}&type=role.created`)
-  return {
-    org_id: organization_id,
-    slug,
-    user_id: user.id,
-    role_id: role.id,
-    group_id: group.id,
-    client_id: client.client_id,
-    provider_id: provider.id,
-    session_id,
-    event_id: body.data[0].id,
-    factor_id: await addFactorTo(user.id),
-  }
-}
-
 const startWorld = async () => {
   app = await startApp({}, { mail: captureMail() })
-  acme = await addTenant()
-  beta = await addTenant()
-  home = await addTenant({ id: 'org_default', slug: 'default' })
+  acme = await addTenant(app)
+  beta = await addTenant(app)
+  home = await addTenant(app, { id: 'org_default', slug: 'default' })
 }
 
 beforeEach(startWorld)
 
-const send = (route: AdminRoute, tenant: Tenant, token: string, path = pathOf(route, tenant)) => {
-  const { query = '', body } = inputs[keyOf(route)]?.(tenant) ?? {}
-  return app.admin(route.method, path + query, body, token)
-}
+const send = (route: AdminRoute, tenant: Tenant, token: string, path?: string) =>
+  sendTo(app, route, tenant, token, path)
 
 /** Tokens are made before a matrix runs: they leave events. */
 const tokensFor = async (org_id: string, scopesOf: (permission: string) => string[]) => {

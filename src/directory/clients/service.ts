@@ -11,6 +11,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
@@ -96,7 +97,7 @@ export const createClient = async (
   refuse(shapeProblems({ ...input, token_endpoint_auth_method }))
   const secret = isPublic || input.secret_hash ? undefined : newSecret()
   await purgeClient(context, input.client_id)
-  const client = await context.store.write(async tx => {
+  const client = await writeAs(context, by.caller, async tx => {
     mayGrant(by.caller, input.scopes)
     mayReachAcross(by.caller, input.capabilities)
     const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
@@ -132,7 +133,7 @@ export const updateClient = async (
   change: UpdateClient,
   by: By,
 ): Promise<Client> => {
-  const changed = await context.store.write(async tx => {
+  const changed = await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     mayGrant(by.caller, change.scopes ?? [])
     mayReachAcross(by.caller, change.capabilities ?? [])
@@ -165,7 +166,7 @@ export const replaceSecret = (
   secret_hash: SecretHash,
   by: By,
 ): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     if (client.type === 'public')
       refuse([{ field: 'client_id', code: 'public_client', message: 'A public client has no secret.' }])
@@ -175,7 +176,7 @@ export const replaceSecret = (
 
 /** Its sessions and refresh tokens end; access tokens stay valid until they run out (decisions.md section 2). */
 export const deleteClient = async (context: Context, client_id: string, by: By): Promise<void> => {
-  await context.store.write(async tx => {
+  await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })

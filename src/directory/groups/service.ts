@@ -15,6 +15,7 @@ import {
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/service.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { type GroupId, newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -52,7 +53,7 @@ export const createGroup = (
   input: CreateGroup & { id?: GroupId },
   by: By,
 ): Promise<GroupWithRoles> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
     const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
     refuse(roles.problems)
@@ -76,7 +77,7 @@ export const updateGroup = (
   change: UpdateGroup,
   by: By,
 ): Promise<GroupWithRoles> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
     const roles = await rolesToGive(tx, by, group.organization_id, change.roles ?? [])
     const fields = changedFields(groupAnswer(group), change)
@@ -96,7 +97,7 @@ export const updateGroup = (
 
 /** Its members are without the roles that they inherited at once. */
 export const deleteGroup = (context: Context, id: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
     await removeGroup(tx, group.id, context.clock.now())
     await recordGroup(context, tx, by, 'group.deleted', group, { name: group.name })
@@ -113,14 +114,14 @@ const getPair = async (q: Queries, by: By, group_id: string, user_id: string) =>
 
 /** Adding a member again changes nothing and leaves no event. */
 export const putMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
   })
 
 /** 404 also for a user who is no member. */
 export const deleteMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (!(await removeMember(tx, group.id, user.id))) throw notFound('The user')
     await touch(context, tx, by, group, user, 'member_removed')

@@ -13,6 +13,7 @@ import {
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/service.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
@@ -167,7 +168,7 @@ export const createProvider = async (
   await context.store.read(check)
   const { found, problems } = await settingsFrom(context, input.type === 'saml' ? input : {})
   const { settings, problems: unfit } = settle(input.type, { ...input, ...found })
-  return context.store.write(async tx => {
+  return writeAs(context, by.caller, async tx => {
     const { organization_id, roles } = await check(tx)
     refuse([...roles.problems, ...problems, ...(problems.length > 0 ? [] : unfit)])
     refuse(addressProblems(context, settings ?? {}))
@@ -220,7 +221,7 @@ export const updateProvider = async (
   refuse(foreign)
   const { found, problems } = await settingsFrom(context, { metadata_xml, metadata_url })
   const sent: Given = { ...given, ...found }
-  return context.store.write(async tx => {
+  return writeAs(context, by.caller, async tx => {
     const { provider, roles } = await check(tx)
     const fields = changedFields(asSent(context, provider), sent)
     const { settings, problems: unfit } = settle(provider.type, sent, { ...provider.settings })
@@ -255,7 +256,7 @@ export const updateProvider = async (
 
 /** Nobody comes in through it any more; users that it brought stay. */
 export const deleteProvider = (context: Context, ref: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)
     await removeProvider(tx, provider.id, context.clock.now())
     await recordProvider(context, tx, by, 'identity_provider.deleted', provider)

@@ -9,6 +9,7 @@ import {
 } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -69,7 +70,7 @@ export const createOrganization = (
   input: CreateOrganization & { id?: OrganizationId },
   by: By,
 ): Promise<Organization> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
     const id = input.id ?? newId('org', now)
@@ -102,7 +103,7 @@ export const updateOrganization = (
   change: UpdateOrganization,
   by: By,
 ): Promise<Organization> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const organization = await getOrganization(tx, by.caller, reference)
     const { assets, ...given } = takeAssets(organization.id, organization.settings, change.settings ?? {})
     const settings = mergeSettings(organization.settings, given.settings)
@@ -126,7 +127,7 @@ export const updateOrganization = (
 
 /** Gone for every read at once; what is left of its users follows in batches (operations/purge). */
 export const deleteOrganization = (context: Context, reference: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
     await removeOrganization(tx, id, context.clock.now())

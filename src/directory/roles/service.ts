@@ -11,6 +11,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { newId, type RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -26,7 +27,7 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
 
 /** With a new id, unless one is chosen. */
 export const createRole = (context: Context, input: CreateRole & { id?: RoleId }, by: By): Promise<Role> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     mayGrant(by.caller, input.permissions)
     const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
     const now = context.clock.now()
@@ -62,7 +63,7 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
 
 /** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
 export const updateRole = (context: Context, id: string, change: UpdateRole, by: By): Promise<Role> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
     mayActOn(by.caller, role.permissions)
     mayGrant(by.caller, change.permissions ?? [])
@@ -84,7 +85,7 @@ export const updateRole = (context: Context, id: string, change: UpdateRole, by:
 
 /** Users and groups that had the role are without it at once. */
 export const deleteRole = (context: Context, id: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
     mayActOn(by.caller, role.permissions)
     if (role.built_in) throw conflict('Built-in roles cannot be deleted.')

@@ -12,6 +12,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { writeAs } from '#src/http/guard.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
@@ -137,7 +138,7 @@ export const createUser = async (
   await context.store.read(check)
   const password_hash =
     'password' in input ? await hashPassword(context, input.password) : input.password_hash
-  return context.store.write(async tx => {
+  return writeAs(context, by.caller, async tx => {
     const { organization_id, role_ids } = await check(tx)
     const now = context.clock.now()
     const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
@@ -190,7 +191,7 @@ export const updateUser = (
   by: By,
   also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     const is_moved = isMoved(user, given)
     // Nobody has verified another address, unless the same change says so.
@@ -239,7 +240,7 @@ export const resetPassword = async (
     refuse(checkPolicy(password_policy, password))
   })
   const password_hash = await hashPassword(context, password)
-  await context.store.write(async tx => {
+  await writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     const now = context.clock.now()
     await setPassword(tx, user.id, {
@@ -256,7 +257,7 @@ export const resetPassword = async (
 
 /** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */
 export const deleteUser = (context: Context, id: string, by: By): Promise<void> =>
-  context.store.write(async tx => {
+  writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     await removeUsers(tx, [user.id])
     await removeOrPurge(tx, user.id, context.clock.now())
@@ -275,5 +276,5 @@ export const deleteUser = (context: Context, id: string, by: By): Promise<void> 
 /** Says how many there were. 404 when the user is unknown or foreign. */
 export const revokeUserSessions = async (context: Context, id: string, by: By): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))
-  return revokeAllSessions(context, { user_id: user.id }, { ...by, reason: 'admin' })
+  return revokeAllSessions(context, { user_id: user.id }, { ...by, caller: by.caller, reason: 'admin' })
 }

@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import { within } from '#src/directory/access.ts'
 import { time } from '#src/directory/fields.ts'
 import { byCaller, getUser, getUserToChange } from '#src/directory/users/service.ts'
-import { type AdminRoute, route } from '#src/http/guard.ts'
+import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { listOf, listQuery, page } from '#src/http/list.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -70,7 +70,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     status: 204,
     errors: [404],
     handle: ({ caller, params, origin }) =>
-      context.store.write(async tx => {
+      writeAs(context, caller, async tx => {
         const by = byCaller(caller, origin)
         const user = await getUserToChange(tx, by, params.user_id)
         if (!(await removeFactor(context, tx, user, params.factor_id, by))) throw notFound('The factor')
@@ -85,7 +85,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     status: 204,
     errors: [404],
     handle: ({ caller, params, origin }) =>
-      context.store.write(async tx => {
+      writeAs(context, caller, async tx => {
         const by = byCaller(caller, origin)
         await removeFactors(context, tx, await getUserToChange(tx, by, params.user_id), by)
       }),

@@ -1,0 +1,121 @@
+/** A caller who is dismissed while a request of theirs is open does not finish it. */
+import { beforeEach, expect, test } from 'bun:test'
+import { captureMail } from '#src/mail/captured.ts'
+import type { Store } from '#src/storage/store.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { callerOf, create } from '#test/support/callers.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { addTenant, keyOf, sendTo } from '#test/support/routes.ts'
+import { freshStore } from '#test/support/store.ts'
+import { claimsOf, grantTokens } from '#test/support/tokens.ts'
+
+let app: TestApp
+/** Runs once, before the next write: that write waits for it, as it may for others in the queue. */
+let meanwhile: (() => Promise<unknown>) | undefined
+
+const held = (store: Store): Store => ({
+  ...store,
+  write: async body => {
+    const first = meanwhile
+    meanwhile = undefined
+    await first?.()
+    return store.write(body)
+  },
+})
+
+beforeEach(async () => {
+  app = await startApp({}, { mail: captureMail(), store: held(await freshStore()) })
+})
+
+const dump = () =>
+  app.context.store.read(async q => {
+    const { signing_keys: _, ...tables } = q.tables
+    return Promise.all(
+      Object.values(tables).map(async table => q.select().from(table as typeof tables.users)),
+    )
+  })
+
+test('H-11 every route that writes looks its caller up again in the write', async () => {
+  const tenant = await addTenant(app)
+  const writing = app.routes.filter(route => route.method !== 'GET')
+  expect(writing.length).toBeGreaterThan(30)
+  for (const route of writing) {
+    const token = await callerOf(app, 'org_default', [route.permission])
+    const { client_id } = claimsOf(token)
+    let after: unknown
+    meanwhile = async () => {
+      expect((await app.admin('PUT', `/clients/${client_id}`, { scopes: [] })).status).toBe(200)
+      after = await dump()
+    }
+    const { status, body } = await sendTo(app, route, tenant, token)
+    expect([keyOf(route), status, body?.error]).toEqual([keyOf(route), 403, 'forbidden'])
+    expect(await dump()).toEqual(after as Json)
+  }
+})
+
+test('H-11 a caller who has lost rights meanwhile gives none of them away', async () => {
+  const client = await create(app, '/clients', {
+    client_id: 'shrinking',
+    name: 'Shrinking',
+    type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: ['roles:create', 'users:read'],
+  })
+  const token = await app.tokenOf('shrinking', client.client_secret)
+  meanwhile = () => app.admin('PUT', '/clients/shrinking', { scopes: ['roles:create'] })
+  const role = { name: 'readers', permissions: ['users:read'] }
+  expect((await app.admin('POST', '/roles', role, token)).status).toBe(403)
+  expect((await app.admin('POST', '/roles', { ...role, permissions: [] }, token)).status).toBe(201)
+})
+
+const dismissals: [string, number, (user: Json, token: string) => Promise<{ status: number }>][] = [
+  ['whose role is taken', 403, user => app.admin('PUT', `/users/${user.id}`, { roles: [] })],
+  ['who is disabled', 401, user => app.admin('PUT', `/users/${user.id}`, { enabled: false })],
+  ['who is deleted', 401, user => app.admin('DELETE', `/users/${user.id}`)],
+  [
+    'whose session is revoked',
+    401,
+    (_, token) => app.admin('DELETE', `/sessions/sess_${claimsOf(token).sid}`),
+  ],
+]
+
+test.each(dismissals)(
+  'H-11 an administrator %s ends no request whose body was on its way',
+  async (_, status, dismiss) => {
+    const client = await addClient(app, 'console', { scopes: ['openid', 'admin'] })
+    const user = await addUser(app, 'leaving', { roles: ['admin'] })
+    const { access_token } = await grantTokens(app, client, user, { scope: 'openid admin' })
+    const role = JSON.stringify({ name: 'mine', permissions: ['users:read'] })
+    let dismissed = 0
+    const body = new ReadableStream(
+      {
+        // The server asks for the body once the caller is known.
+        pull: async controller => {
+          dismissed = (await dismiss(user, access_token)).status
+          await app.events()
+          controller.enqueue(new TextEncoder().encode(role))
+          controller.close()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const answer = await app.call('/api/v1/admin/roles', {
+      method: 'POST',
+      body,
+      headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
+    })
+    expect([dismissed < 300, answer.status]).toEqual([true, status])
+    expect(await app.events()).toEqual([])
+  },
+)
+
+test('H-11 a client whose organization is deleted meanwhile makes nothing', async () => {
+  const tenant = await addTenant(app)
+  const token = await callerOf(app, tenant.org_id, ['roles:create'])
+  meanwhile = async () => {
+    await app.admin('DELETE', `/organizations/${tenant.org_id}`)
+    await app.events()
+  }
+  expect((await app.admin('POST', '/roles', { name: 'late', permissions: [] }, token)).status).toBe(401)
+  expect(await app.events()).toEqual([])
+})
