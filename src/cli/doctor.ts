@@ -7,6 +7,7 @@ import { usedThemes } from '#src/directory/organizations/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { smtpOptions } from '#src/mail/smtp.ts'
+import { EVENT_LOOP_HOLD } from '#src/operations/event-loop.ts'
 import { checkThemes } from '#src/pages/themes.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { readCertificate } from './certificate.ts'
@@ -110,6 +111,25 @@ const address: Look = async ({ url }) => {
     : ok(`${url} answers`)
 }
 
+/** Seconds; the server answers nobody meanwhile. */
+const LONG_HOLD = 0.5
+
+const loop: Look = async ({ url, metrics_token }) => {
+  const answer = await fetch(`${url}/metrics`, {
+    signal: AbortSignal.timeout(PATIENCE),
+    redirect: 'manual',
+    headers: metrics_token === undefined ? {} : { authorization: `Bearer ${metrics_token}` },
+  }).catch(reasonOf)
+  const text = typeof answer === 'string' ? '' : await answer.text().catch(() => '')
+  const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(text)?.[1]
+  if (held === undefined)
+    return ok(
+      `how long the event loop was held is not known: ${url}/metrics does not say (metrics_token opens it)`,
+    )
+  const found = `the event loop was held for at most ${Number(held).toFixed(3)} s in the last minute`
+  return Number(held) > LONG_HOLD ? warn(`${found}: all requests waited`) : ok(found)
+}
+
 const mail: Look = async ({ smtp_url, mail_from }) => {
   if (!smtp_url) return warn('no smtp_url: nobody can be sent a mail')
   const { createTransport } = await import('nodemailer')
@@ -134,7 +154,18 @@ const themes: Look = async config => {
 
 /** Where there is no instance, what is looked for in it would only fail the same way again. */
 const ofInstance: ReadonlySet<string> = new Set(['modes', 'themes', 'disk'])
-const looks: Record<string, Look> = { files, modes, database, themes, disk, sockets, scheme, address, mail }
+const looks: Record<string, Look> = {
+  files,
+  modes,
+  database,
+  themes,
+  disk,
+  sockets,
+  scheme,
+  address,
+  loop,
+  mail,
+}
 
 /** Looks at what `serve` depends on, a line each; exit code 1 when something does not work. */
 export const doctor = async (options: { config?: string }): Promise<void> => {

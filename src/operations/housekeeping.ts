@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { startPost } from '#src/links/mail-delivery.ts'
 import { rotateDueKeys } from '#src/tokens/rotation.ts'
+import { watchEventLoop } from './event-loop.ts'
 import { purge } from './purge.ts'
 import { scheduledBackup } from './scheduled-backup.ts'
 import { readSettings } from './settings.ts'
@@ -39,12 +40,12 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
   return setInterval(round, MINUTE).unref()
 }
 
-/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due, backups; and the post. */
+/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due, backups; the post; and the watch on the event loop. */
 export const startHousekeeping = (context: Context): (() => void) => {
   const timers = Object.entries(turns).map(([turn, jobs]) => everyMinute(context, turn, jobs))
-  const stopPost = startPost(context)
+  const stops = [startPost(context), watchEventLoop()]
   return () => {
-    stopPost()
+    for (const stop of stops) stop()
     for (const timer of timers) clearInterval(timer)
   }
 }

@@ -3,6 +3,7 @@ import type { Context } from '#src/context.ts'
 import { callOf } from '#src/http/call.ts'
 import { counter, gauge, histogram, renderMetrics } from '#src/lib/metrics.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
+import { EVENT_LOOP_HOLD, longestHold } from './event-loop.ts'
 
 const durations = histogram(
   'gatehouse_request_duration_seconds',
@@ -11,6 +12,11 @@ const durations = histogram(
 )
 const answers = counter('gatehouse_responses_total', 'Answers by class of status.', 'status')
 gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
+gauge(
+  EVENT_LOOP_HOLD,
+  'Longest time in the last minute for which the event loop ran nothing else.',
+  () => longestHold() / 1_000,
+)
 gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
 
 const families: Record<string, string> = {

@@ -98,6 +98,14 @@ export const post = (
   return `POST ${path} HTTP/1.1\r\n${lines(headers)}${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }
 
+let networks = 0
+
+/** Headers of a client from a network that has sent nothing before: no budget of a network decides over the load. */
+export const fromNewNetwork = (): Record<string, string> => {
+  const n = networks++
+  return { 'x-forwarded-for': `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}` }
+}
+
 const lines = (headers: Record<string, string>): string =>
   Object.entries({ host: 'localhost', 'user-agent': 'bench', ...headers })
     .map(([name, value]) => `${name}: ${value}\r\n`)

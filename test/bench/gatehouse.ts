@@ -19,7 +19,9 @@ const admin: BenchClient = {
   client_secret: 'a-secret-of-the-benchmark-that-is-long-enough',
 }
 
-/** The executable as it comes: nothing is set but where it lives, the secret of its first client, and what `more` says. */
+export const METRICS_TOKEN = 'metrics-token-of-the-benchmark'
+
+/** The executable with its defaults, behind a proxy on this machine: each login comes from a network of its own. */
 export const startGatehouse = async (
   directory: string,
   more: Record<string, string> = {},
@@ -32,6 +34,8 @@ export const startGatehouse = async (
       GATEHOUSE_PORT: String(port),
       GATEHOUSE_DATA_DIR: directory,
       GATEHOUSE_ADMIN_CLIENT_SECRET: admin.client_secret,
+      GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1, ::1',
+      GATEHOUSE_METRICS_TOKEN: METRICS_TOKEN,
       ...more,
     },
     port,

@@ -1,4 +1,4 @@
-import { type Answer, type Connection, connect, get, header, post } from './connection.ts'
+import { type Answer, type Connection, connect, fromNewNetwork, get, header, post } from './connection.ts'
 import { type Duration, type Measured, measure } from './load.ts'
 import { samlLogin } from './saml.ts'
 import {
@@ -89,12 +89,13 @@ const accessToken = async (target: Target, connection: Connection): Promise<stri
 
 /** A browser without cookies: the login page, the password, the code. */
 export const passwordLogin = (target: Target, connection: Connection): (() => Promise<Answer>) => {
-  const authorize = get(authorizePath(target, target.es256.client_id))
+  const authorize = authorizePath(target, target.es256.client_id)
   return async () => {
-    const page = expect(await connection.send(authorize), 200)
+    const network = fromNewNetwork()
+    const page = expect(await connection.send(get(authorize, network)), 200)
     const cookie = header(page.head, 'set-cookie')?.split(';', 1)[0] ?? ''
     const { action, fields } = fillForm(page.body)
-    return connection.send(post(new URL(action, 'http://localhost').pathname, fields, { cookie }))
+    return connection.send(post(new URL(action, 'http://localhost').pathname, fields, { cookie, ...network }))
   }
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { SQL } from 'bun'
 import { hasPostgres, startPostgres } from '#test/support/postgres.ts'
-import { paths, prepareGatehouse, startGatehouse } from './gatehouse.ts'
+import { METRICS_TOKEN, paths, prepareGatehouse, startGatehouse } from './gatehouse.ts'
 import { freePort, freshDirectory, type ServerProcess, start } from './server-process.ts'
 import type { Target } from './target.ts'
 
@@ -77,7 +77,10 @@ const processesBelow = (data: string): number[] => {
 }
 
 const commitsOf = async (copies: ServerProcess[]): Promise<{ done: number; retried: number }> => {
-  const pages = copies.map(async ({ port }) => (await fetch(`http://localhost:${port}/metrics`)).text())
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+  const pages = copies.map(async ({ port }) =>
+    (await fetch(`http://localhost:${port}/metrics`, { headers })).text(),
+  )
   const text = (await Promise.all(pages)).join('\n')
   const total = (outcome: string) => {
     const line = new RegExp(`^gatehouse_commits_total{outcome="${outcome}"} (\\d+)`, 'gm')

@@ -7,7 +7,7 @@ import {
   newPair,
   ordinary,
 } from '#test/fixtures/saml/identity-provider.ts'
-import { type Connection, get, header, post } from './connection.ts'
+import { type Connection, fromNewNetwork, get, header, post } from './connection.ts'
 import { authorizePath, nextStep, REDIRECT_URI, type Target } from './target.ts'
 
 const ALIAS = 'bench-idp'
@@ -40,8 +40,9 @@ export const samlLogin = (
   const origin = `http://localhost:${target.process.port}`
   const query = new URL(authorizePath(target, target.es256.client_id), origin).search
   return async () => {
-    const away = await connection.send(get(`/saml/${ALIAS}/login${query}`))
-    const cookie = header(away.head, 'set-cookie')?.split(';', 1)[0] ?? ''
+    const network = fromNewNetwork()
+    const away = await connection.send(get(`/saml/${ALIAS}/login${query}`, network))
+    const browser = { ...network, cookie: header(away.head, 'set-cookie')?.split(';', 1)[0] ?? '' }
     const { searchParams } = new URL(header(away.head, 'location') ?? '', origin)
     const request = inflateRawSync(Buffer.from(searchParams.get('SAMLRequest') ?? '', 'base64'))
     const said = ordinary({
@@ -52,10 +53,14 @@ export const samlLogin = (
       now: Date.now(),
     })
     let answer = await connection.send(
-      post(acs_path, {
-        SAMLResponse: encode(provider.respond(said)),
-        RelayState: searchParams.get('RelayState') ?? '',
-      }),
+      post(
+        acs_path,
+        {
+          SAMLResponse: encode(provider.respond(said)),
+          RelayState: searchParams.get('RelayState') ?? '',
+        },
+        network,
+      ),
     )
     for (let url = origin + acs_path; ; ) {
       const { status, head, body } = answer
@@ -65,7 +70,7 @@ export const samlLogin = (
       const [next, form] = nextStep(location, body, url)
       const { pathname, search } = new URL(next)
       const path = pathname + search
-      answer = await connection.send(form ? post(path, form, { cookie }) : get(path, { cookie }))
+      answer = await connection.send(form ? post(path, form, browser) : get(path, browser))
       url = next
     }
   }

@@ -1,4 +1,4 @@
-import { connect, get, header, post } from './connection.ts'
+import { connect, fromNewNetwork, get, header, post } from './connection.ts'
 import { adminTokenOf, createAt, paths, startGatehouse } from './gatehouse.ts'
 import { median } from './load.ts'
 import { freshDirectory, removeDirectory } from './server-process.ts'
@@ -16,7 +16,7 @@ export type Refusals = Record<'unknown' | 'wrong' | 'disabled' | 'foreign', numb
  */
 export const measureRefusals = async (rounds: number): Promise<Refusals> => {
   const directory = await freshDirectory()
-  const server = await startGatehouse(directory, { GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1, ::1' })
+  const server = await startGatehouse(directory)
   try {
     const create = createAt(server, await adminTokenOf(server))
     const { id: organization_id } = await create('/organizations', { name: 'Elsewhere', slug: 'elsewhere' })
@@ -50,17 +50,15 @@ export const measureRefusals = async (rounds: number): Promise<Refusals> => {
     const { action, fields } = fillForm(page.body)
     const times: Record<keyof Refusals, number[]> = { unknown: [], wrong: [], disabled: [], foreign: [] }
     const kinds = Object.keys(times) as (keyof Refusals)[]
-    let samples = 0
     for (let round = 0; round < rounds; round++)
       // Nobody is always the first.
       for (const kind of [...kinds.slice(round % 4), ...kinds.slice(0, round % 4)]) {
-        const address = `10.${samples >> 16}.${(samples >> 8) & 255}.${samples++ & 255}`
         const attempt = {
           ...fields,
           username: `${kind}-${Math.floor(round / EACH)}`,
           password: 'Wrong-Horse-7-Battery',
         }
-        const bytes = post(action, attempt, { cookie, 'x-forwarded-for': address })
+        const bytes = post(action, attempt, { cookie, ...fromNewNetwork() })
         const began = Bun.nanoseconds()
         const { status, body } = await connection.send(bytes)
         times[kind].push((Bun.nanoseconds() - began) / 1e6)

@@ -335,6 +335,31 @@ describe('doctor and config check', () => {
     })
     expect({ code, failed: stdout.match(/^fail.*/gm) }).toEqual({ code: 0, failed: null })
     expect(stdout).toContain(`${server.url} answers`)
+    expect(stdout).toMatch(
+      /^ok {4}loop {6}the event loop was held for at most 0\.\d{3} s in the last minute$/m,
+    )
+  })
+
+  test.each([
+    ['0.5', 'ok', 'at most 0.500 s'],
+    ['1.25', 'warn', 'at most 1.250 s in the last minute: all requests waited'],
+  ])('an event loop that was held for %s s: %s', async (held, state, said) => {
+    const asked: (string | null)[] = []
+    using metrics = Bun.serve({
+      port: 0,
+      fetch: request => {
+        if (new URL(request.url).pathname !== '/metrics') return new Response(null, { status: 404 })
+        asked.push(request.headers.get('authorization'))
+        return new Response(`gatehouse_event_loop_hold_seconds ${held}\n`)
+      },
+    })
+    const { stdout } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: path('nowhere'),
+      GATEHOUSE_URL: `http://localhost:${metrics.port}`,
+      GATEHOUSE_METRICS_TOKEN: 'scrape-me',
+    })
+    expect(stdout).toMatch(new RegExp(`^${state} +loop +the event loop was held for ${said}`, 'm'))
+    expect(asked).toEqual(['Bearer scrape-me'])
   })
 
   test('what is wrong is named', async () => {
