@@ -13,6 +13,7 @@ import {
 import { random } from '#test/support/random.ts'
 import { addCode, grantTokens } from '#test/support/tokens.ts'
 import { figure, LONG } from './faults.ts'
+import { LONGEST_HOLD, timed } from './hold.ts'
 
 /** Inputs for each family: in the long form as many as the checklist's own short form has. */
 const ROUNDS = Number(process.env.FUZZ ?? (LONG ? 100_000 : 1_500))
@@ -148,13 +149,19 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** Each input is answered, and with no 5xx. */
+/** Each input is answered, with no 5xx, and holds the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {
-  const asked = performance.now()
-  const answer = await ask()
-  longest = Math.max(longest, performance.now() - asked)
-  if (answer.status >= 500) throw new Error(`FUZZ_SEED=${SEED} ${answer.status}: ${what}`)
+  const { result: answer, spent } = await timed(async () => ask())
+  longest = Math.max(longest, spent)
+  if (answer.status >= 500 || spent > LONGEST_HOLD)
+    throw new Error(`FUZZ_SEED=${SEED} ${answer.status} after ${Math.round(spent)} ms: ${what}`)
   return answer
+}
+
+/** MiB, after a collection. */
+const resident = (): number => {
+  Bun.gc(true)
+  return process.memoryUsage.rss() / 2 ** 20
 }
 
 const isWell = async () => expect((await app.admin('GET', '/users')).status).toBe(200)
@@ -166,16 +173,23 @@ const rounds = (name: string, round: (fuzz: ReturnType<typeof fuzzer>, i: number
       const fuzz = fuzzer(name)
       const statuses = new Set<number>()
       longest = 0
+      let half = Number.NaN
       for (let i = 0; i < ROUNDS; i++) {
         // Throttles forget in the meantime: what is behind them is what is tested.
         if (i % 20 === 0) app.clock.advance(120_000)
+        if (i === ROUNDS >> 1) half = resident()
         statuses.add((await round(fuzz, i)).status)
       }
       // Good and bad ones: a fuzzer that is always refused at the door tests the door.
       expect([...statuses].some(status => status < 400)).toBe(true)
       expect([...statuses].some(status => status >= 400)).toBe(true)
       await isWell()
-      figure('R-22', `${name}: ${ROUNDS} inputs, no 5xx; the longest answer took ${longest.toFixed(0)} ms`)
+      const end = resident()
+      if (LONG) expect(end / half).toBeLessThan(1.2)
+      figure(
+        'R-22',
+        `${name}: ${ROUNDS} inputs, no 5xx; the longest answer took ${longest.toFixed(0)} ms; resident MiB ${half.toFixed(0)} half-way, ${end.toFixed(0)} at the end`,
+      )
     },
     Math.max(60_000, ROUNDS * 20),
   )

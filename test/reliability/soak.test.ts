@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { EVENT_LOOP_HOLD } from '#src/operations/event-loop.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
 import { serveExecutable } from '#test/support/executable.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
@@ -21,10 +22,17 @@ interface Slice {
   rss: number
   descriptors: number
   p99: number
+  /** Longest hold of the event loop in its last minute, s. */
+  hold: number
 }
 
 const residentOf = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
+
+const holdOf = async (url: string): Promise<number> => {
+  const text = await (await fetch(`${url}/metrics`)).text()
+  return Number(new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(text)?.[1])
+}
 
 test(
   'R-08 a steady load: memory, descriptors and the log do not grow with it',
@@ -83,6 +91,7 @@ test(
           rss: residentOf(server.pid),
           descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
           p99: percentile(times, 0.99),
+          hold: await holdOf(server.url),
         })
         times = []
       }
@@ -94,13 +103,15 @@ test(
     expect(
       Math.max(...descriptors.slice(SLICES / 2)) - Math.max(...descriptors.slice(0, SLICES / 2)),
     ).toBeLessThan(PEOPLE + 8)
+    const hold = Math.max(...slices.map(slice => slice.hold))
+    expect(hold).toBeLessThan(1)
     expect(log).toBeLessThan(64 * 2 ** 20)
     if (LONG) expect(last.rss / middle.rss).toBeLessThan(1.1)
     const mib = slices.map(({ rss }) => Math.round(rss)).join(' ')
     figure(
       'R-08',
       `${SECONDS} s, ${Math.round(rounds / SECONDS)} rounds a second: resident MiB ${mib} (second half ${((last.rss / middle.rss - 1) * 100).toFixed(1)} %), ` +
-        `descriptors ${Math.min(...descriptors)}–${Math.max(...descriptors)}, log at most ${Math.round(log / 2 ** 20)} MiB, p99 of a round ${slices[1]?.p99.toFixed(0)} ms early, ${last.p99.toFixed(0)} ms late`,
+        `descriptors ${Math.min(...descriptors)}–${Math.max(...descriptors)}, log at most ${Math.round(log / 2 ** 20)} MiB, event loop held for at most ${Math.round(hold * 1_000)} ms, p99 of a round ${slices[1]?.p99.toFixed(0)} ms early, ${last.p99.toFixed(0)} ms late`,
     )
   },
   (SECONDS + 60) * 1_000,

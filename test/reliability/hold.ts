@@ -1,0 +1,15 @@
+/** ms: an input that holds the event loop for longer fails. */
+export const LONGEST_HOLD = 1_000
+
+interface Timed<T> {
+  result: T
+  /** ms on the clock, but no more than the CPU time of this process: other processes on a busy machine do not count. */
+  spent: number
+}
+
+export const timed = async <T>(work: () => Promise<T>): Promise<Timed<T>> => {
+  const [began, cpu] = [performance.now(), process.cpuUsage()]
+  const result = await work()
+  const { user, system } = process.cpuUsage(cpu)
+  return { result, spent: Math.min(performance.now() - began, (user + system) / 1_000) }
+}
