@@ -25,6 +25,7 @@ const rooms = [
   'seed',
   'operations',
   'admin',
+  'guide',
   'dev',
   'app',
   'testing',

@@ -3,7 +3,7 @@ import { settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 
 /** Commands load their code when they are called: `serve` must not wait for what only others need. */
-const program = (): Command => {
+export const program = (): Command => {
   const gatehouse = new Command('gatehouse')
     .description('A multi-tenant identity server in one executable.')
     .version(VERSION, '-V, --version')
@@ -233,6 +233,11 @@ const program = (): Command => {
     .description('change the master key; running servers go on')
     .action(async options => (await import('./keys.ts')).keysRekey({ ...gatehouse.opts(), ...options }))
   gatehouse
+    .command('guide')
+    .argument('[subject]', 'without it the list of subjects')
+    .description('read the guide')
+    .action(async subject => (await import('./guide.ts')).guide(subject))
+  gatehouse
     .command('version')
     .description('print the version')
     .action(() => console.log(VERSION))
@@ -255,7 +260,8 @@ Exit codes:
 
 First steps:
   gatehouse serve              makes its keys, its database and a link to create the first admin
-  gatehouse user link          prints that link again`
+  gatehouse user link          prints that link again
+  gatehouse guide              explains everything, a page a subject`
 }
 
 /** Runs a command; the exit code is one of those that `gatehouse help` lists. */

@@ -13,6 +13,7 @@ import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
 import { openFaults } from './faults.ts'
 import { gateOf } from './gate.ts'
+import { guidePage, isGuide } from './guide.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
@@ -78,6 +79,7 @@ export const development = (
     try {
       const url = gate.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
+      if (isGuide(url.pathname)) return gate.harden(await guidePage(context, url.pathname))
       if (url.pathname.startsWith('/dev/')) return gate.harden(await below(call, url))
       warnOfHost(request)
       return await observed(state, request, server, next)

@@ -1,4 +1,4 @@
-/** Disks without room, and servers that do not answer: said with their place, in one line, by the exit code of the README. */
+/** Disks without room, and servers that do not answer: said with their place, in one line, by the exit code of the guide. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -483,9 +483,9 @@ test('secrets come from the environment where the file says so', async () => {
   expect(await app.tokenOf('one', 'from-the-environment')).toBeString()
 })
 
-test('the file in the README is a good one', async () => {
-  const readme = await Bun.file('README.md').text()
-  const [, text = ''] = /```yaml\n(organizations:[\s\S]*?)```/.exec(readme) ?? []
+test('the file in the guide is a good one', async () => {
+  const page = await Bun.file('templates/guide/seed.md').text()
+  const [, text = ''] = /```yaml\n(organizations:[\s\S]*?)```/.exec(page) ?? []
   const app = await startApp()
   const seed = parseSeed(text, 'seed.yaml', { ORDERS_SECRET: 'a-secret' })
   expect(await applySeed(app.context, seed)).toHaveLength(5)

@@ -1,0 +1,24 @@
+import { ConfigError } from '#src/config.ts'
+import { pageOf } from '#src/guide/pages.ts'
+import { contentsText, pageText } from '#src/guide/terminal.ts'
+
+const WIDTH = 80
+
+/** Prints a page of the guide, or its table of contents. Bold on a terminal alone; https://no-color.org */
+export const guide = (subject?: string): void => {
+  const isBold = process.stdout.isTTY && !process.env.NO_COLOR
+  const style = {
+    width: Math.min(WIDTH, process.stdout.columns ?? WIDTH),
+    bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
+  }
+  if (subject === undefined) {
+    console.log(`${contentsText(style)}\n\n\`gatehouse guide SUBJECT\` prints one of them.`)
+    return
+  }
+  const page = pageOf(subject)
+  if (!page)
+    throw new ConfigError(
+      `guide: there is no page of this name. These are the pages:\n\n${contentsText({ ...style, bold: text => text })}`,
+    )
+  console.log(pageText(page, style))
+}

@@ -1,0 +1,29 @@
+import type { Context } from '#src/context.ts'
+import { assetUrl } from '#src/pages/assets.ts'
+import { sheetsOf } from '#src/pages/render.ts'
+import { houseBrand } from '#src/pages/themes.ts'
+
+const GUIDE = '/guide'
+
+export const isGuide = (pathname: string): boolean => pathname === GUIDE || pathname.startsWith(`${GUIDE}/`)
+
+/** A page of the guide; an unknown one is answered 404 with the table of contents. The guide is loaded when first asked for. */
+export const guidePage = async (context: Context, pathname: string): Promise<Response> => {
+  const [{ pageOf }, { guideDocument }] = await Promise.all([
+    import('#src/guide/pages.ts'),
+    import('#src/guide/html.ts'),
+  ])
+  const subject = pathname.slice(GUIDE.length + 1)
+  const page = pageOf(subject)
+  const sheets = [...sheetsOf(houseBrand(context)), assetUrl('guide.css') ?? '']
+  return new Response(guideDocument(page, { sheets, icon: assetUrl('gate.svg') ?? '' }), {
+    status: page || subject === '' ? 200 : 404,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy':
+        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    },
+  })
+}

@@ -1,0 +1,68 @@
+import { sections } from './pages.ts'
+import type { Block, Inline, Page } from './tree.ts'
+
+const text = Bun.escapeHTML
+
+const inline = (part: Inline): string => {
+  if (part.type === 'text') return text(part.text)
+  if (part.type === 'code') return `<code>${text(part.text)}</code>`
+  if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
+  const { to } = part
+  // A file of the repository is not at hand where the executable runs: its path is named, and leads nowhere.
+  if ('file' in to) return `${inlines(part.text)} (<code>${text(to.file)}</code>)`
+  const href = 'url' in to ? to.url : `/guide/${to.subject}${to.id && `#${to.id}`}`
+  return `<a href="${text(href)}">${inlines(part.text)}</a>`
+}
+const inlines = (parts: Inline[]): string => parts.map(inline).join('')
+
+const cells = (row: Inline[][], tag: 'th' | 'td'): string =>
+  `<tr>${row.map(cell => `<${tag}${tag === 'th' ? ' scope="col"' : ''}>${inlines(cell)}</${tag}>`).join('')}</tr>`
+
+const block = (part: Block): string => {
+  if (part.type === 'heading')
+    return `<h${part.depth} id="${text(part.id)}">${inlines(part.text)}</h${part.depth}>`
+  if (part.type === 'paragraph') return `<p>${inlines(part.text)}</p>`
+  // Scrolled by keyboard too: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
+  if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
+  if (part.type === 'table')
+    return `<div class="wide" role="group" tabindex="0"><table><thead>${cells(part.head, 'th')}</thead><tbody>${part.rows.map(row => cells(row, 'td')).join('')}</tbody></table></div>`
+  const tag = part.ordered ? 'ol' : 'ul'
+  return `<${tag}>${part.items.map(item => `<li>${inlines(item)}</li>`).join('')}</${tag}>`
+}
+
+const contents = (withAbout: boolean, current?: string): string =>
+  sections
+    .map(
+      ({ title, pages }) =>
+        `<h2>${text(title)}</h2><ul>${pages
+          .map(
+            ({ subject, title: name, about }) =>
+              `<li><a href="/guide/${subject}"${subject === current ? ' aria-current="page"' : ''}>${text(name)}</a>${withAbout ? `<span>${text(about)}</span>` : ''}</li>`,
+          )
+          .join('')}</ul>`,
+    )
+    .join('')
+
+/** The document of a page, or of the table of contents when there is none. `sheets` are addresses of stylesheets. */
+export const guideDocument = (
+  page: Page | undefined,
+  { sheets, icon }: { sheets: string[]; icon: string },
+): string => `<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>${text(page ? `${page.title} – Gatehouse guide` : 'Gatehouse guide')}</title>
+  <link rel="icon" type="image/svg+xml" href="${icon}">
+  ${sheets.map(url => `<link rel="stylesheet" href="${url}">`).join('\n  ')}
+</head>
+<body class="guide">
+  <header><a href="/guide">Gatehouse guide</a>${page ? '<a href="#contents">Contents</a>' : ''}</header>
+  <div class="sheet">
+    <main${page ? '' : ' class="subjects"'}>${page ? page.blocks.map(block).join('\n') : `<h1>Guide</h1>${contents(true)}`}</main>
+    ${page ? `<nav id="contents" aria-label="Guide">${contents(false, page.subject)}</nav>` : ''}
+  </div>
+</body>
+</html>
+`

@@ -1,0 +1,111 @@
+import { sections } from './pages.ts'
+import type { Block, Inline, Page } from './tree.ts'
+
+interface Style {
+  /** Columns. */
+  width: number
+  /** Marks a text as bold; the identity where nobody would see it. */
+  bold(text: string): string
+}
+
+const GAP = 2
+
+/** What a link leads to stands behind its text, unless the text says it. */
+const inline = (part: Inline): string => {
+  if (typeof part.text === 'string') return part.text
+  const text = part.text.map(inline).join('')
+  if (part.type !== 'link') return text
+  if ('url' in part.to) return text === part.to.url ? text : `${text} (${part.to.url})`
+  if ('file' in part.to) return text.includes(part.to.file) ? text : `${text} (${part.to.file})`
+  return part.to.subject && text !== part.to.subject ? `${text} (guide ${part.to.subject})` : text
+}
+const lineOf = (text: Inline[]): string => text.map(inline).join('')
+
+const wrap = (text: string, width: number): string[] => {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line ? `${line} ${word}` : word
+  }
+  return [...lines, line]
+}
+
+const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
+
+/** Widths of columns, the widest made narrower until all fit; undefined when the longest words do not. */
+const columns = (rows: string[][], width: number): number[] | undefined => {
+  const across = (measure: (cell: string) => number) =>
+    (rows[0] ?? []).map((_, i) => Math.max(...rows.map(row => measure(row[i] ?? ''))))
+  const widths = across(cell => cell.length)
+  const least = across(longestWord)
+  const total = () => widths.reduce((sum, each) => sum + each + GAP, -GAP)
+  while (total() > width) {
+    const spare = widths.map((each, i) => (each > (least[i] ?? 0) ? each : 0))
+    const widest = Math.max(...spare)
+    if (widest === 0) return undefined
+    widths[spare.indexOf(widest)] = widest - 1
+  }
+  return widths
+}
+
+const tableRow = (cells: string[], widths: number[]): string[] => {
+  const wrapped = cells.map((cell, i) => wrap(cell, widths[i] ?? 0))
+  const height = Math.max(...wrapped.map(lines => lines.length))
+  return Array.from({ length: height }, (_, at) =>
+    widths
+      .map((each, i) => (wrapped[i]?.[at] ?? '').padEnd(each + GAP))
+      .join('')
+      .trimEnd(),
+  )
+}
+
+const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
+  const widths = columns([head, ...rows], width)
+  if (widths) return [...tableRow(head, widths).map(bold), ...rows.flatMap(row => tableRow(row, widths))]
+  // Too wide: the first cell above the others.
+  return rows.flatMap(([first = '', ...rest]) => [
+    first,
+    ...rest.flatMap(cell => wrap(cell, width - 4).map(line => `    ${line}`)),
+  ])
+}
+
+const block = (part: Block, style: Style): string[] => {
+  if (part.type === 'heading') return [style.bold(lineOf(part.text))]
+  if (part.type === 'paragraph') return wrap(lineOf(part.text), style.width)
+  if (part.type === 'code') return part.text.split('\n').map(line => `    ${line}`.trimEnd())
+  if (part.type === 'table')
+    return table(
+      part.head.map(lineOf),
+      part.rows.map(row => row.map(lineOf)),
+      style,
+    )
+  return part.items.flatMap((item, i) => {
+    const mark = part.ordered ? `${i + 1}. ` : '- '
+    return wrap(lineOf(item), style.width - mark.length).map(
+      (line, at) => (at === 0 ? mark : ' '.repeat(mark.length)) + line,
+    )
+  })
+}
+
+/** A page as text, each block after a blank line. */
+export const pageText = (page: Page, style: Style): string =>
+  page.blocks.map(part => block(part, style).join('\n')).join('\n\n')
+
+/** The table of contents: the subjects, a line each. */
+export const contentsText = ({ width, bold }: Style): string => {
+  const all = sections.flatMap(({ pages }) => pages)
+  const longest = Math.max(...all.map(({ subject }) => subject.length))
+  return sections
+    .map(({ title, pages }) =>
+      [
+        bold(title),
+        ...pages.flatMap(({ subject, about }) =>
+          tableRow([subject, about], [longest, width - longest - GAP]),
+        ),
+      ].join('\n'),
+    )
+    .join('\n\n')
+}

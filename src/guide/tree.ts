@@ -1,0 +1,34 @@
+/** A page of the guide, as the terminal, the development server and the console render it. */
+export interface Page {
+  /** Name of the file without its extension, such as `backup`. */
+  subject: string
+  title: string
+  /** One line for the table of contents. */
+  about: string
+  blocks: Block[]
+}
+
+export interface Section {
+  title: string
+  pages: Page[]
+}
+
+export type Block =
+  /** `id` is the anchor that a forge gives the heading. */
+  | { type: 'heading'; depth: number; id: string; text: Inline[] }
+  | { type: 'paragraph'; text: Inline[] }
+  | { type: 'list'; ordered: boolean; items: Inline[][] }
+  | { type: 'table'; head: Inline[][]; rows: Inline[][][] }
+  | { type: 'code'; language: string; text: string }
+
+export type Inline =
+  | { type: 'text'; text: string }
+  | { type: 'code'; text: string }
+  | { type: 'strong'; text: Inline[] }
+  | { type: 'link'; to: Target; text: Inline[] }
+
+/** Another page of the guide, a file of the repository, or an address. */
+export type Target = { subject: string; id: string } | { file: string } | { url: string }
+
+export const plain = (text: Inline[]): string =>
+  text.map(part => (typeof part.text === 'string' ? part.text : plain(part.text))).join('')

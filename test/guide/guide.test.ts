@@ -1,0 +1,123 @@
+/** What the guide must name, each thing on one page, and where its links lead. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { program } from '#src/cli/run.ts'
+import { settings } from '#src/config.ts'
+import { sections } from '#src/guide/pages.ts'
+import { type Block, type Inline, plain, type Target } from '#src/guide/tree.ts'
+
+const root = join(import.meta.dir, '../..')
+const pages = sections.flatMap(section => section.pages)
+
+/** First cells of all tables that are headed so, in the order of the pages. */
+const rowsOf = (heading: string): string[] =>
+  pages.flatMap(({ blocks }) =>
+    blocks.flatMap(block =>
+      block.type === 'table' && plain(block.head[0] ?? []) === heading
+        ? block.rows.map(([first = []]) => plain(first))
+        : [],
+    ),
+  )
+const pagesWith = (heading: string): string[] =>
+  pages
+    .filter(({ blocks }) =>
+      blocks.some(block => block.type === 'table' && plain(block.head[0] ?? []) === heading),
+    )
+    .map(({ subject }) => subject)
+
+const inlinesOf = (block: Block): Inline[] =>
+  block.type === 'list'
+    ? block.items.flat()
+    : block.type === 'table'
+      ? [...block.head.flat(), ...block.rows.flat(2)]
+      : block.type === 'code'
+        ? []
+        : block.text
+const linksOf = (parts: Inline[]): Target[] =>
+  parts.flatMap(part => (part.type === 'link' ? [part.to] : part.type === 'strong' ? linksOf(part.text) : []))
+
+const leaves = (command: Command, path: string[] = []): { name: string; command: Command }[] =>
+  command.commands.length > 0
+    ? command.commands.flatMap(each => leaves(each, [...path, each.name()]))
+    : [{ name: path.join(' '), command }]
+
+describe('each stands on exactly one page', () => {
+  test('setting', () => {
+    const names = Object.keys(settings).map(name => `GATEHOUSE_${name.toUpperCase()}`)
+    expect(rowsOf('Setting').sort()).toEqual(names.sort())
+    expect(pagesWith('Setting')).toEqual(['settings'])
+  })
+
+  test('command', () => {
+    // What follows the name is an argument: in capitals, in brackets or after --.
+    const named = rowsOf('Command').map(cell =>
+      cell.replace(/^gatehouse /, '').replace(/ (?:[A-Z[]|--).*$/, ''),
+    )
+    expect(named.sort()).toEqual(
+      leaves(program())
+        .map(({ name }) => name)
+        .sort(),
+    )
+    expect(pagesWith('Command')).toEqual(['commands'])
+  })
+
+  test('exit code', () => {
+    let help = ''
+    program()
+      .configureOutput({ writeOut: text => (help += text) })
+      .outputHelp()
+    const [, told = ''] = /Exit codes:\n((?: {2}.*\n)+)/.exec(help) ?? []
+    expect(rowsOf('Exit code')).toEqual(told.match(/\d+/g) ?? [])
+    expect(pagesWith('Exit code')).toEqual(['exit-codes'])
+  })
+})
+
+test('the page of commands names every option, and no other', () => {
+  const { blocks = [] } = pages.find(({ subject }) => subject === 'commands') ?? {}
+  const text = blocks.map(block => plain(inlinesOf(block))).join('\n')
+  const named = new Set(text.match(/--[a-z][a-z-]*/g))
+  const known = leaves(program()).flatMap(({ command }) => command.options.map(({ long }) => long ?? ''))
+  expect([...named].sort()).toEqual([...new Set([...known, '--config'])].sort())
+})
+
+test('the table of contents has every page once, with its title', async () => {
+  const files = readdirSync(join(root, 'templates/guide')).filter(file => file !== 'README.md')
+  expect(pages.map(({ subject }) => `${subject}.md`).sort()).toEqual(files.sort())
+  for (const { subject, title, about, blocks } of pages) {
+    const [first] = blocks
+    expect([subject, first?.type === 'heading' && first.depth === 1 && plain(first.text)]).toEqual([
+      subject,
+      title,
+    ])
+    expect([subject, about.length > 10]).toEqual([subject, true])
+  }
+})
+
+test('every link leads somewhere', () => {
+  const anchors = new Map(
+    pages.map(({ subject, blocks }) => [
+      subject,
+      new Set(blocks.flatMap(block => (block.type === 'heading' ? [block.id] : []))),
+    ]),
+  )
+  const targets = pages.flatMap(({ subject, blocks }) =>
+    blocks.flatMap(block => linksOf(inlinesOf(block))).map(to => ({ subject, to })),
+  )
+  expect(targets.length).toBeGreaterThan(30)
+  const dead = targets.filter(({ to }) => {
+    if ('url' in to) return !to.url.startsWith('https://')
+    if ('file' in to) return !existsSync(join(root, to.file))
+    return to.id === '' ? !anchors.has(to.subject) : !anchors.get(to.subject)?.has(to.id)
+  })
+  expect(dead).toEqual([])
+})
+
+test('README has at most 8 kB, and its links lead somewhere', async () => {
+  expect(statSync(join(root, 'README.md')).size).toBeLessThanOrEqual(8_000)
+  const text = await Bun.file(join(root, 'README.md')).text()
+  const paths = [...text.matchAll(/(?:\]\(|src(?:set)?=")([^)"#]+)/g)].map(([, path = '']) => path)
+  expect(paths.length).toBeGreaterThan(5)
+  expect(paths.filter(path => !/^https:/.test(path) && !existsSync(join(root, path)))).toEqual([])
+})

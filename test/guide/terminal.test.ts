@@ -1,0 +1,96 @@
+import { expect, test } from 'bun:test'
+import { sections } from '#src/guide/pages.ts'
+import { contentsText, pageText } from '#src/guide/terminal.ts'
+import type { Inline, Page } from '#src/guide/tree.ts'
+import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
+
+const pages = sections.flatMap(section => section.pages)
+const style = { width: 80, bold: (text: string) => `<${text}>` }
+const words = (text: string): Inline[] => [{ type: 'text', text }]
+const page = (...blocks: Page['blocks']): Page => ({ subject: 'x', title: 'X', about: 'x', blocks })
+
+test('a table is aligned, and its widest column is wrapped', () => {
+  const text = pageText(
+    page({
+      type: 'table',
+      head: [words('Name'), words('Meaning')],
+      rows: [
+        [[{ type: 'code', text: 'a' }], words('one two three four')],
+        [words('long-name'), words('five')],
+      ],
+    }),
+    { ...style, width: 24 },
+  )
+  expect(text).toBe(
+    ['<Name       Meaning>', 'a          one two three', '           four', 'long-name  five'].join('\n'),
+  )
+})
+
+test('a table whose words are too long for its columns stands in blocks', () => {
+  const text = pageText(
+    page({
+      type: 'table',
+      head: [words('A'), words('B')],
+      rows: [[words('abcdefghij'), words('klmnopqrst u')]],
+    }),
+    { ...style, width: 16 },
+  )
+  expect(text).toBe(['abcdefghij', '    klmnopqrst u'].join('\n'))
+})
+
+test('lists are marked, headings bold, code indented, links named', () => {
+  const link: Inline = { type: 'link', to: { subject: 'keys', id: '' }, text: words('Keys') }
+  expect(
+    pageText(
+      page(
+        { type: 'heading', depth: 1, id: 'x', text: words('Title') },
+        { type: 'list', ordered: true, items: [words('first item'), [link]] },
+        { type: 'list', ordered: false, items: [words('a b c d e f g h i j')] },
+        { type: 'code', language: 'sh', text: 'one\n\ntwo' },
+      ),
+      { ...style, width: 20 },
+    ),
+  ).toBe('<Title>\n\n1. first item\n2. Keys (guide keys)\n\n- a b c d e f g h i\n  j\n\n    one\n\n    two')
+})
+
+test('no line of any page is wider than 80 columns', () => {
+  const plain = { width: 80, bold: (text: string) => text }
+  const wide = [contentsText(plain), ...pages.map(each => pageText(each, plain))]
+    .flatMap(text => text.split('\n'))
+    .filter(line => line.length > 80 && line.includes(' ') && !/^\S+ \(https:\S+\)/.test(line))
+  expect(wide).toEqual([])
+})
+
+test('gatehouse guide lists the subjects, a line each, and prints a page', async () => {
+  const list = await gatehouse(['guide'])
+  expect([list.code, list.stderr]).toEqual([0, ''])
+  const lines = list.stdout.split('\n')
+  for (const { subject, about } of pages)
+    expect(lines.filter(line => line.startsWith(`${subject} `) && line.endsWith(` ${about}`))).toHaveLength(1)
+  for (const { subject, title } of pages) {
+    const { code, stdout } = await gatehouse(['guide', subject])
+    expect([code, stdout.split('\n')[0]]).toEqual([0, title])
+  }
+})
+
+test('an unknown subject ends with 2 and the list, and is not repeated', async () => {
+  const { code, stdout, stderr } = await gatehouse(['guide', 'nonsense'])
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toStartWith('gatehouse: guide: there is no page of this name.')
+  for (const { subject } of pages) expect(stderr).toContain(`\n${subject} `)
+  expect(stderr).not.toContain('nonsense')
+})
+
+test('headings are bold on a terminal alone, and not with NO_COLOR', async () => {
+  const print = async (env: Record<string, string>): Promise<string> => {
+    const command = ['script', '-qec', `${EXECUTABLE} guide exit-codes`, '/dev/null']
+    const child = Bun.spawn(command, {
+      env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
+      stdin: 'ignore',
+    })
+    return new Response(child.stdout).text()
+  }
+  expect(await print({})).toStartWith('\u001b[1mExit codes\u001b[0m')
+  expect(await print({ NO_COLOR: '1' })).toStartWith('Exit codes')
+  expect((await gatehouse(['guide', 'exit-codes'])).stdout).toStartWith('Exit codes')
+})
