@@ -21,7 +21,6 @@ export const guidePage = async (context: Context, pathname: string): Promise<Res
     headers: {
       'content-type': 'text/html; charset=utf-8',
       'cache-control': 'no-cache',
-      'x-content-type-options': 'nosniff',
       'content-security-policy':
         "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     },
