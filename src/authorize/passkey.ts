@@ -4,6 +4,7 @@ import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { isKnownDevice } from '#src/sign-in/devices.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import {
   challengeOf,
@@ -24,8 +25,7 @@ export const postPasskey =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { visitor, flow, form } = await openStep(context, call, 'login')
-    const keys = [passwordsFrom(call.ip_address)]
-    const wait = await context.store.read(q => checkThrottle(context, q, keys))
+    const wait = await waitOf(context, call, form.get('credential'))
     if (wait > 0) {
       const { status, headers, seconds } = waitFor('throttled', wait)
       const data = { error: { code: 'throttled', seconds } } as const
@@ -53,6 +53,16 @@ export const postPasskey =
       return refuse(context, visitor, flow, { user, refused: 'copied_passkey', copied: passkey })
     })
   }
+
+/** Milliseconds: the wait of the network, which does not hold for a browser where the passkey's user has signed in. */
+const waitOf = (context: Context, call: Call, json: string | undefined): Promise<number> =>
+  context.store.read(async q => {
+    const wait = await checkThrottle(context, q, [passwordsFrom(call.ip_address)])
+    if (wait === 0 || !call.device_hash) return wait
+    const assertion = parseAssertion(json)
+    const passkey = assertion && (await findPasskey(q, assertion.id))
+    return (await isKnownDevice(q, passkey?.user_id ?? '', call)) ? 0 : wait
+  })
 
 /** Counts and records it, and tells its owner of a passkey that exists twice; the page says nothing of either. */
 const refuse = async (

@@ -2,6 +2,7 @@ import type { Server } from 'bun'
 import type { Config } from '#src/config.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
+import { deviceHash } from './cookies.ts'
 import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
@@ -40,6 +41,9 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
     },
     get user_agent() {
       return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
+    },
+    get device_hash() {
+      return deviceHash(config, request)
     },
     get locale() {
       return chooseLocale(call.ui_locales, request.headers.get('accept-language'))

@@ -54,6 +54,9 @@ const hashOf = (request: Request, name: string): SecretHash | undefined => {
 export const loginHash = (config: Config, request: Request): SecretHash | undefined =>
   hashOf(request, cookieNames(config).login)
 
+export const deviceHash = (config: Config, request: Request): SecretHash | undefined =>
+  hashOf(request, cookieNames(config).device)
+
 export const browserHash = (config: Config, request: Request): SecretHash | undefined =>
   hashOf(request, cookieNames(config).browser)
 

@@ -2,18 +2,19 @@ import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
+import type { Origin } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import type { Transaction } from '#src/storage/store.ts'
-import { countDevices, touchDevice } from './store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { countDevices, findDevice, touchDevice } from './store.ts'
 
 /** As long as browsers keep a cookie at most. */
 const KEPT = 400 * DAY
 
 /**
- * Tells a user of a login from a browser in which they had not logged in before; not of their very first. The Set-Cookie lines by
- * which the browser is known from now on. Where no mail goes out nothing is kept.
+ * Tells a user of a login from a browser in which they had not logged in before; not of their very first. Gives the Set-Cookie
+ * lines by which the browser is known from now on.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -21,7 +22,6 @@ export const recognizeDevice = async (
   user: Pick<UserRow, 'id' | 'organization_id'>,
   call: Call,
 ): Promise<string[]> => {
-  if (!context.mail) return []
   const name = cookieNames(context.config).device
   const known = findCookie(call.request, name)
   const value = known ?? newSecret()
@@ -34,3 +34,10 @@ export const recognizeDevice = async (
   }
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
+
+/** Whether this user has signed in with the browser. One statement, also for an unknown user (''). */
+export const isKnownDevice = async (
+  q: Queries,
+  user_id: string,
+  { device_hash }: Pick<Origin, 'device_hash'>,
+): Promise<boolean> => device_hash !== undefined && findDevice(q, { user_id, device_hash })

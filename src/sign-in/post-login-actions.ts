@@ -62,7 +62,7 @@ export const doDeed = async (
   return replaceOwnPassword(context, tx, { user, password_hash, origin })
 }
 
-/** Whoever came by a link is the owner: where they are now, what strangers guess does not keep them from the new password. */
+/** Whoever came by a link is the owner: what strangers have guessed does not keep them from the new password. */
 const welcomeOwner = async (
   context: Context,
   tx: Transaction,
@@ -71,5 +71,5 @@ const welcomeOwner = async (
 ): Promise<void> => {
   const { organization_id } = user
   for (const identifier of [user.username, user.email])
-    await settleBudgets(context, tx, { name: accountName({ organization_id, identifier }), user }, origin)
+    await settleBudgets(context, tx, { name: accountName({ organization_id, identifier }), user }, [], origin)
 }

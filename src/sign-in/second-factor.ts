@@ -6,14 +6,13 @@ import {
   usePasskey,
 } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import { networkOf } from '#src/http/network.ts'
 import type { Origin } from '#src/lib/client-info.ts'
-import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { isKnownDevice } from './devices.ts'
 import { failLogin } from './failed-login.ts'
-import { isKnown, KNOWN_FOR, remember } from './login-throttle.ts'
 import type { ProvenPasskey } from './passkeys.ts'
 import { type Refusal, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'
@@ -36,24 +35,20 @@ const GUESSES = {
   after: 5,
   first_wait: SECOND,
   longest_wait: 15 * MINUTE,
-  forget_after: KNOWN_FOR,
+  forget_after: 30 * DAY,
 } satisfies Limit
 
 const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
-const knownKey = ({ id }: Pick<UserRow, 'id'>, { ip_address }: Origin): string =>
-  `known-factor:${id}:${networkOf(ip_address)}`
-
-/** Where the person proved a factor before, failures are counted apart, as with passwords. */
+/** Failures in a browser where the user has signed in are counted apart, as with passwords. */
 const guessesOf = async (
-  context: Context,
   tx: Transaction,
-  user: Pick<UserRow, 'id'>,
+  { id }: Pick<UserRow, 'id'>,
   origin: Origin,
-): Promise<ThrottleKey> => {
-  const known = knownKey(user, origin)
-  const key = (await isKnown(context, tx, known)) ? known : `factor:${user.id}`
-  return { key, limit: GUESSES }
+): Promise<{ guesses: ThrottleKey; is_known: boolean }> => {
+  const is_known = await isKnownDevice(tx, id, origin)
+  const key = is_known ? `known-factor:${id}:${origin.device_hash}` : `factor:${id}`
+  return { guesses: { key, limit: GUESSES }, is_known }
 }
 
 /**
@@ -67,14 +62,13 @@ export const proveFactor = async (
   presented: Presented,
   origin: Origin,
 ): Promise<FactorProof> => {
-  const guesses = await guessesOf(context, tx, user, origin)
+  const { guesses, is_known } = await guessesOf(tx, user, origin)
   const keys = [guesses, passwordsFrom(origin.ip_address)]
-  const wait = await checkThrottle(context, tx, keys)
+  const wait = await checkThrottle(context, tx, is_known ? [guesses] : keys)
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const proof = await redeem(context, tx, user, presented, origin)
   if (proof.failure_reason === undefined) {
-    await removeThrottle(tx, `factor:${user.id}`)
-    await remember(context, tx, knownKey(user, origin))
+    for (const key of [`factor:${user.id}`, guesses.key]) await removeThrottle(tx, key)
     return proof
   }
   const { failure_reason } = proof

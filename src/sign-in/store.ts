@@ -1,4 +1,4 @@
-import { and, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { waysIn } from '#src/sessions/logins.ts'
@@ -69,6 +69,26 @@ export const replacePasswordHash = async (
 export const countDevices = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.devices, eq(q.tables.devices.user_id, user_id))
 
+const deviceOf = prepared((q, { devices }) =>
+  q
+    .select({ user_id: devices.user_id })
+    .from(devices)
+    .where(
+      and(
+        eq(devices.user_id, sql.placeholder('user_id')),
+        eq(devices.device_hash, sql.placeholder('device_hash')),
+      ),
+    ),
+)
+
+export const findDevice = async (
+  q: Queries,
+  device: { user_id: string; device_hash: SecretHash },
+): Promise<boolean> => (await deviceOf(q, device)).length > 0
+
+/** So many browsers of one user are kept, those seen last: whoever logs in without cookies is a new one each time. */
+const MAX_DEVICES = 50
+
 /** Whether the user was never seen with it. */
 export const touchDevice = async (
   tx: Transaction,
@@ -83,5 +103,13 @@ export const touchDevice = async (
     .returning({ user_id: devices.user_id })
   if (seen.length > 0) return false
   await tx.insert(devices).values(device)
+  const surplus = tx
+    .select({ device_hash: devices.device_hash })
+    .from(devices)
+    .where(eq(devices.user_id, user_id))
+    .orderBy(desc(devices.last_seen_at))
+    .offset(MAX_DEVICES)
+    .limit(MAX_DEVICES)
+  await tx.delete(devices).where(and(eq(devices.user_id, user_id), inArray(devices.device_hash, surplus)))
   return true
 }

@@ -186,7 +186,7 @@ export const decisions: Tables = {
     ...by('directory/users-password: each rule can be switched off', 'rules can be switched off'),
     ...by('sign-in/password: waits twice as long', 'failed logins: account'),
     ...by('sign-in/password: that tries many accounts', 'failed logins: address'),
-    ...by('sign-in/password: is never closed to its owner', 'no permanent lock-out'),
+    ...by('sign-in/password: H-23 in a browser where its owner', 'no permanent lock-out'),
     ...by('sign-in/throttle: O-35 counts are kept over restarts', 'kept over restarts'),
     ...by(`${token}O-36 thirty wrong`, 'wrong secrets: 429'),
     ...by('oauth/change-password: a temporary password is accepted', 'temporary password'),

@@ -271,6 +271,9 @@ describe('O-31 Set-Cookie', () => {
     await browser.submit(page, credentials)
     expect(browser.received).toEqual([
       expect.stringMatching(new RegExp(`^__Host-gatehouse_login=[\\w-]{43}; ${attributes}; Max-Age=86400$`)),
+      expect.stringMatching(
+        new RegExp(`^__Host-gatehouse_device=[\\w-]{43}; ${attributes}; Max-Age=34560000$`),
+      ),
     ])
   })
 
