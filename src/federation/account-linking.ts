@@ -17,6 +17,8 @@ export interface Arrival {
   profile: Profile
   /** The person on whose own page the account is to be linked. */
   linking?: UserId | undefined
+  /** The person was asked for something in between: the form is good for one login. */
+  is_form?: boolean
 }
 
 export type Admission =

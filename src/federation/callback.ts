@@ -8,7 +8,7 @@ import {
   type Visitor,
   visitorOf,
 } from '#src/authorize/flow.ts'
-import { consumePending } from '#src/authorize/store.ts'
+import { consumePending, consumeRound } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -21,6 +21,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { type Arrival, accountOf, admit } from './account-linking.ts'
 import { type Profile, tidy } from './profile.ts'
 import { createNewcomer } from './provisioning.ts'
@@ -137,25 +138,32 @@ export const enter = async (
   if (arrival.linking && 'user' in admission)
     return endLinking(context, visitor, flow, arrival, admission.user)
   const { auth_time, until } = arrival.profile
+  const confirm = (tx: Transaction) => useForm(tx, flow, arrival)
   if (admission.step === 'enter')
-    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, auth_time, until })
+    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, auth_time, until, confirm })
   if (admission.step === 'link')
     return linkAs(context, visitor, flow, arrival, admission.user, { ...FEDERATED, auth_time })
   if (admission.step === 'create') {
     const user = await createNewcomer(context, arrival, visitor.call).catch(whenQuicker)
     return user
-      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, auth_time, until })
+      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, auth_time, until, confirm })
       : enter(context, visitor, flow, arrival)
   }
   const { provider, profile } = arrival
-  const { browser_hash } = flow.pending
+  const { browser_hash, round } = flow.pending
   const handle = await storeArrival(context, {
     browser_hash,
     provider_id: provider.id,
     handle: flow.handle,
     profile,
+    round,
   })
   return seeOther(`/oauth/arrival?arrival=${handle}`)
+}
+
+/** Uses up the form that came in between, and every other of this flow: none of them logs in a second time. */
+const useForm = async (tx: Transaction, { pending }: StoredFlow, { is_form }: Arrival): Promise<void> => {
+  if (is_form && !(await consumeRound(tx, pending))) throw new PageError('expired', 400)
 }
 
 const whenQuicker = (error: unknown): undefined => {
@@ -176,7 +184,10 @@ export const linkAs = (
     user,
     ...means,
     until: arrival.profile.until,
-    confirm: tx => confirmProof(tx, user),
+    confirm: async tx => {
+      await useForm(tx, flow, arrival)
+      await confirmProof(tx, user)
+    },
     deed: { do: 'link', account: accountOf(arrival) },
   })
 

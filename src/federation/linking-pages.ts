@@ -37,8 +37,14 @@ const findAsked = async (context: Context, call: Call, handle: string): Promise<
   const provider = arrived && (await findProvider(context.store, arrived.provider_id))
   if (!arrived || !provider?.enabled) throw new PageError('expired', 400)
   const flow = await findFlow(context, visitor, arrived.handle)
+  if (arrived.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
-  return { visitor, flow, arrival: { provider, organization, profile: arrived.profile }, handle }
+  return {
+    visitor,
+    flow,
+    arrival: { provider, organization, profile: arrived.profile, is_form: true },
+    handle,
+  }
 }
 
 const ask = (context: Context, { visitor, flow, arrival, handle }: Asked) => {

@@ -20,6 +20,8 @@ interface Bag {
   reauthenticate?: boolean
   /** What the provider said; of journeys that have arrived. */
   profile?: Profile
+  /** The round of the pending authorization by then; of journeys that have arrived. */
+  round?: number
 }
 
 export interface Journey extends Bag {
@@ -83,14 +85,14 @@ export const isAway = async (context: Context, { state, provider }: Omit<Returne
 /** Keeps what the provider said until the person has answered what is left; gives the handle of the page that asks. */
 export const storeArrival = async (
   context: Context,
-  journey: Pick<JourneyRow, 'browser_hash'> & Journey & { profile: Profile },
+  journey: Pick<JourneyRow, 'browser_hash'> & Arrived,
 ): Promise<Secret> => {
   const handle = newSecret()
   await storeJourney(context, handle, { ...journey, step: 'arrived' })
   return handle
 }
 
-export type Arrived = Journey & { profile: Profile }
+export type Arrived = Journey & { profile: Profile; round: number }
 
 export const findArrival = async (
   context: Context,

@@ -1,0 +1,64 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
+import { addProvider, goThrough, startFederated } from './upstream.ts'
+
+const { app, upstream } = await startFederated()
+await addClient(app, 'asking', { consent_required: true })
+await addProvider(app, 'upstream')
+const entry = authorizeUrl('asking').replace('/oauth/authorize', '/oauth/social/upstream')
+
+let made = 0
+const fresh = (): Browser => openBrowser(app, { ip: `198.51.100.${made++ & 255}` })
+const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
+const logOut = async (browser: Browser): Promise<void> => {
+  const { status } = await browser.submit(await browser.get('/oauth/logout'))
+  expect([status, await logins()]).toEqual([200, []])
+  await app.events()
+}
+const newcomer = () => ({ sub: `newcomer-${++made}`, email: '' })
+const answers = () => ({ email: `newcomer-${made}@example.com`, first_name: 'New', last_name: 'Comer' })
+const isRefused = async (browser: Browser, page: Page) => {
+  expect([page.status, page.heading]).toEqual([400, 'This page has expired'])
+  expect(await logins()).toEqual([])
+  expect(await app.events()).toEqual([])
+  expect((await browser.get('/account')).heading).toBe('Sign in')
+}
+
+beforeEach(async () => {
+  await app.context.store.write(async tx => {
+    await tx.delete(tx.tables.logins)
+  })
+})
+
+test('H-31 the form of a completed profile logs in once, and not again after signing out', async () => {
+  const browser = fresh()
+  const page = await goThrough(browser, upstream, entry, newcomer())
+  const consent = await browser.follow(await browser.submit(page, answers()))
+  expect(consent.url).toStartWith('/oauth/consent')
+  await logOut(browser)
+  await isRefused(browser, await browser.submit(page, answers()))
+  await isRefused(browser, await browser.get(page.url))
+})
+
+test('H-31 a form that led to another one is used up by the login that the other one began', async () => {
+  const user = await addUser(app, 'existing')
+  const browser = fresh()
+  const first = await goThrough(browser, upstream, entry, newcomer())
+  const second = await browser.follow(await browser.submit(first, { ...answers(), email: user.email }))
+  // Until then a mistyped address can be mended.
+  expect((await browser.get(first.url)).status).toBe(200)
+  const consent = await browser.follow(await browser.submit(second, { password: PASSWORD }))
+  expect(consent.url).toStartWith('/oauth/consent')
+  await logOut(browser)
+  await isRefused(browser, await browser.submit(first, answers()))
+  await isRefused(browser, await browser.submit(second, { password: PASSWORD }))
+})
+
+test('H-31 of two that are sent at once one logs in', async () => {
+  const browser = fresh()
+  const page = await goThrough(browser, upstream, entry, newcomer())
+  const sent = await Promise.all([browser.submit(page, answers()), browser.submit(page, answers())])
+  expect(sent.map(({ status }) => status).toSorted()).toEqual([303, 400])
+  expect(await logins()).toHaveLength(1)
+})
