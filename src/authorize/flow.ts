@@ -90,14 +90,17 @@ const startOf = (handle: string): { retry_url?: string } => {
   return slug === undefined ? {} : { retry_url: `/account?organization=${slug}` }
 }
 
+export const newHandle = (flow: Flow): string =>
+  flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
+
 /** Stores a flow for this browser, which gets its cookie now if it has none. */
 export const storeFlow = async (
   context: Context,
   { call }: Visitor,
   flow: Flow,
+  handle = newHandle(flow),
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
   charge(context, { ip_address: call.ip_address, organization_id: flow.organization.id, kind: 'commit' })
-  const handle = flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
   const known = browserHash(context.config, call.request)
   const fresh = newSecret()
   const now = context.clock.now()

@@ -5,6 +5,7 @@ import {
   type Flow,
   findFlow,
   flowOf,
+  newHandle,
   type StoredFlow,
   storeFlow,
   type Visitor,
@@ -15,19 +16,20 @@ import type { Context } from '#src/context.ts'
 import { findProvider, type IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { newSecret, type Secret } from '#src/lib/secrets.ts'
+import type { Secret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { causesOf } from './refusal.ts'
-import { storeJourney } from './upstream-request.ts'
+import { departureState, storeDeparture } from './upstream-request.ts'
 
 /** Somebody about to be sent to a provider. */
 export interface Departure<P extends IdentityProvider> {
   provider: P
-  /** Comes back with the answer: 43 characters, works once. */
+  /** Comes back with the answer: 43 characters. */
   state: Secret
   request: FlowRequest
   /** The person is to prove anew who they are, whatever the provider remembers. */
@@ -85,9 +87,13 @@ const send = async <P extends IdentityProvider>(
 ): Promise<Response> => {
   // A provider vouches for the users of its own organization alone (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
+  const { ip_address } = visitor.call
+  const kind = provider.type === 'saml' ? 'signature' : 'outbound'
+  charge(context, { ip_address, organization_id: provider.organization_id, kind })
   const { request } = flow
-  const state = newSecret()
   const reauthenticate = await mustReauthenticate(context, visitor, flow)
+  const handle = 'handle' in flow ? flow.handle : newHandle(flow)
+  const state = departureState(context, { handle, provider_id: provider.id, linking, reauthenticate })
   const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
     const { request_id } = visitor.call
     const causes = causesOf(cause).map(({ message }) => message)
@@ -95,11 +101,9 @@ const send = async <P extends IdentityProvider>(
     throw new PageError('provider', 502, { cause })
   })
   const { stored, cookies } =
-    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
+    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow, handle)
   const { browser_hash } = stored.pending
-  const { handle } = stored
-  await storeJourney(context, state, {
-    step: 'away',
+  await storeDeparture(context, state, {
     browser_hash,
     provider_id: provider.id,
     handle,

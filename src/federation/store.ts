@@ -6,8 +6,9 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type JourneyRow = Tables['journeys']['$inferSelect']
 
+/** Leaves the row of that state as it is where there is one: the same departure twice at once. */
 export const insertJourney = async (tx: Transaction, journey: JourneyRow): Promise<void> => {
-  await tx.insert(tx.tables.journeys).values(journey)
+  await tx.insert(tx.tables.journeys).values(journey).onConflictDoNothing()
 }
 
 interface JourneyKey {

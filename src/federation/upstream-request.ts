@@ -38,8 +38,28 @@ const open = ({ master }: Context, row: JourneyRow): Stored => ({
   created_at: row.created_at,
 })
 
-/** Stores a journey of this browser under its state, a secret that works once. */
-export const storeJourney = async (
+/**
+ * The state of a departure. One authorization has one journey to a provider, however often its browser is sent there: the state
+ * follows from the handle, which is a secret of that browser.
+ */
+export const departureState = (
+  context: Context,
+  { handle, provider_id, linking = '' as UserId, reauthenticate = false }: Omit<Journey, 'profile'>,
+): Secret => bound(context, 'state', `${handle} ${provider_id} ${linking} ${reauthenticate}`) as Secret
+
+/** Stores a departure of this browser; nothing is written while it is under way already. */
+export const storeDeparture = async (
+  context: Context,
+  state: Secret,
+  journey: Pick<JourneyRow, 'browser_hash'> & Journey,
+): Promise<void> => {
+  const key = { state_hash: hashSecret(state), step: 'away', now: context.clock.now() } as const
+  if (await context.store.read(q => findJourney(q, key))) return
+  await storeJourney(context, state, { ...journey, step: 'away' })
+}
+
+/** Stores a journey of this browser under a secret that works once. */
+const storeJourney = async (
   context: Context,
   state: Secret,
   { step, browser_hash, provider_id, ...bag }: Pick<JourneyRow, 'step' | 'browser_hash'> & Journey,

@@ -30,9 +30,9 @@ const budgets = {
   /** A mail that is sent. */
   mail: { network: { burst: 20, per_second: 20 / 3_600 }, reserved: 3 },
   /** A call to another server. */
-  outbound: { network: { burst: 300, per_second: 2 }, reserved: 20 },
+  outbound: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /** A SAML response that is parsed. */
-  xml: { network: { burst: 300, per_second: 2 }, reserved: 20 },
+  xml: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
 } satisfies Record<string, Budget>
 
 export type ChargeKind = keyof typeof budgets

@@ -105,10 +105,10 @@ test('what is no request is refused, and a page runs nothing of it', async () =>
       undefined,
     )
   const acs_url = 'https://sp.example/acs'
-  const right = await app.call(asked(acs_url))
+  const right = await app.call(await asked(acs_url))
   expect([right.status, await right.text()]).toEqual([200, expect.not.stringContaining('<script>')])
-  const large = asked(acs_url, `_${randomBytes(10_000).toString('hex')}`)
-  for (const url of [large, asked('javascript:alert(1)'), SSO, `${SSO}?SAMLRequest=AAAA`])
+  const large = await asked(acs_url, `_${randomBytes(10_000).toString('hex')}`)
+  for (const url of [large, await asked('javascript:alert(1)'), SSO, `${SSO}?SAMLRequest=AAAA`])
     expect((await app.call(url)).status).toBe(400)
   expect((await app.call('/dev/saml/other')).status).toBe(404)
 })

@@ -1,10 +1,12 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { createPrivateKey, hash, type KeyObject } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { findKey, insertKey, type StoredKey } from './store.ts'
 
 /** What providers know us by: signs our requests, and opens what they encrypt. */
 export interface SamlKey {
+  /** Tells it from the keys of other servers in this process. */
+  readonly id: string
   readonly private_key: KeyObject
   /** DER in base64. */
   readonly certificate: string
@@ -43,7 +45,11 @@ export const openStoredKey = (
   { private_key, certificate }: StoredKey,
 ): SamlKey => {
   const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
-  return { private_key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }), certificate }
+  return {
+    id: `saml-${hash('sha256', certificate)}`,
+    private_key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }),
+    certificate,
+  }
 }
 
 const algorithm = {

@@ -14,7 +14,7 @@ import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { pageBoundary } from '#src/pages/boundary.ts'
-import { judge, leave, metadataOf, prove, shown } from './service-provider.ts'
+import { judge, leave, metadataOf, prove, shown, stateOf } from './service-provider.ts'
 
 /** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
 export const samlRoutes = (context: Context) => {
@@ -61,8 +61,10 @@ const field = (form: URLSearchParams, name: string): string => {
 /** The form of the POST binding, and whether its RelayState is that of somebody on the way to this provider. */
 const openForm = async (context: Context, provider: SamlProvider, body: string) => {
   const form = new URLSearchParams(body)
-  const state = field(form, 'RelayState')
-  return { encoded: field(form, 'SAMLResponse'), state, isAnswer: await isAway(context, { state, provider }) }
+  const relay_state = field(form, 'RelayState')
+  const state = stateOf(relay_state)
+  const isAnswer = await isAway(context, { state, provider })
+  return { encoded: field(form, 'SAMLResponse'), relay_state, state, isAnswer }
 }
 
 /** Comes from the provider's page, without our cookies. What nobody asked for is judged before it is kept. */
@@ -95,11 +97,11 @@ const arrive = async (
   provider: SamlProvider,
   body: string,
 ): Promise<Response> => {
-  const { encoded, state, isAnswer } = await openForm(context, provider, body)
+  const { encoded, relay_state, state, isAnswer } = await openForm(context, provider, body)
   const isOwnAccord = !isAnswer && provider.settings.allow_idp_initiated
   return receive(context, call, provider, {
     state: isOwnAccord ? undefined : state,
     prove: async asked =>
-      prove(context, provider, await judge(context, provider, encoded, asked && { ...asked, state })),
+      prove(context, provider, await judge(context, provider, encoded, asked && { ...asked, relay_state })),
   })
 }

@@ -7,12 +7,13 @@ import { ArrivalError } from '#src/federation/refusal.ts'
 import type { Leave } from '#src/federation/start-login.ts'
 import { bound } from '#src/federation/upstream-request.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
 import { profileOf } from '#src/protocol/saml/profile.ts'
 import type { Assertion } from '#src/protocol/saml/response.ts'
+import { signingThread } from '#src/tokens/signing-thread.ts'
 import { samlKey } from './key.ts'
 import { useAssertion } from './store.ts'
 
@@ -41,24 +42,42 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
     sign_requests: provider.settings.sign_requests,
   })
 
-/** The ID of the request that went out under this state: whoever does not know the state cannot name it. */
-const requestId = (context: Context, state: string): string => `_${bound(context, 'saml_request', state)}`
+/** The ID of the request that went out with this RelayState: it cannot be named without knowing that. */
+const requestId = (context: Context, relay_state: string): string =>
+  `_${bound(context, 'saml_request', relay_state)}`
 
-/** The provider's address with our request; the state is its RelayState. */
+const SEPARATOR = '.'
+
+/** The state of the journey that a RelayState belongs to. */
+export const stateOf = (relay_state: string): string => relay_state.split(SEPARATOR, 1)[0] ?? ''
+
+/**
+ * The provider's address with our request. The RelayState is the state and a few random characters: one journey may send its
+ * browser off more than once, and providers refuse a request whose ID they have seen. At most 80 bytes, section 3.4.3 of
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
+ */
 export const leave =
   (context: Context): Leave<SamlProvider> =>
   async ({ provider, state, reauthenticate }) => {
     const { sso_url, sign_requests } = provider.settings
+    const relay_state = `${state}${SEPARATOR}${newSecret().slice(0, 16)}`
     const request = {
-      id: requestId(context, state),
+      id: requestId(context, relay_state),
       issued_at: context.clock.now(),
       issuer: addressOf(context, provider, 'metadata'),
       acs_url: addressOf(context, provider, 'acs'),
       destination: sso_url,
       force: reauthenticate,
     }
-    return redirectUrl(request, state, sign_requests ? (await samlKey(context)).private_key : undefined)
+    return redirectUrl(request, relay_state, sign_requests ? await signer(context) : undefined)
   }
+
+/** Signs on the thread of signatures: RSA-3072 takes more than a millisecond. */
+const signer = async (context: Context) => {
+  const { id, private_key } = await samlKey(context)
+  return async (input: string) =>
+    Buffer.from(await signingThread.sign(id, private_key, 'RS256', input), 'base64url').toString('base64')
+}
 
 /**
  * What the provider says in a response.
@@ -70,7 +89,7 @@ export const judge = async (
   context: Context,
   provider: SamlProvider,
   encoded: string,
-  asked: (Asked & { state: string }) | undefined,
+  asked: (Asked & { relay_state: string }) | undefined,
 ): Promise<Assertion> => {
   // With the libraries behind it, loaded by the first response and not by every start.
   const { readResponse } = await import('#src/protocol/saml/response.ts')
@@ -84,7 +103,7 @@ export const judge = async (
     audience: addressOf(context, provider, 'metadata'),
     acs_url: addressOf(context, provider, 'acs'),
     request: asked && {
-      id: requestId(context, asked.state),
+      id: requestId(context, asked.relay_state),
       sent_at: asked.sent_at,
       force: asked.reauthenticate,
     },

@@ -1,4 +1,3 @@
-import { type KeyObject, sign } from 'node:crypto'
 import { escapeXml } from './escape.ts'
 import { namespaces, POST_BINDING, RSA_SHA256 } from './names.ts'
 import { formatTime } from './time.ts'
@@ -33,19 +32,19 @@ const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.fro
  * The address that carries the request by the redirect binding, section 3.4.4.1 of
  * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf: the signature is over the query as it is sent.
  *
- * @param key our RSA key; undefined sends the request unsigned
+ * @param sign gives the RSA-SHA256 signature in base64; undefined sends the request unsigned
  */
-export const redirectUrl = (
+export const redirectUrl = async (
   request: AuthnRequest,
   relay_state: string,
-  key: KeyObject | undefined,
-): string => {
+  sign: ((input: string) => string | Promise<string>) | undefined,
+): Promise<string> => {
   const query = [
     `SAMLRequest=${encodeURIComponent(deflate(renderAuthnRequest(request)))}`,
     `RelayState=${encodeURIComponent(relay_state)}`,
-    ...(key ? [`SigAlg=${encodeURIComponent(RSA_SHA256)}`] : []),
+    ...(sign ? [`SigAlg=${encodeURIComponent(RSA_SHA256)}`] : []),
   ].join('&')
-  const signature = key && sign('sha256', Buffer.from(query), key).toString('base64')
+  const signature = await sign?.(query)
   const [address = ''] = request.destination.split('#', 1)
   const separator = address.includes('?') ? '&' : '?'
   return address + separator + query + (signature ? `&Signature=${encodeURIComponent(signature)}` : '')

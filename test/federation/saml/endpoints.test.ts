@@ -1,11 +1,12 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { createPublicKey, verify, X509Certificate } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
 import { attributeOf, find, findAll, parseXml, textOf } from '#src/protocol/saml/xml.ts'
+import { signingThread } from '#src/tokens/signing-thread.ts'
 import { BASE, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
-import { addSaml, certifiedProvider, ISSUER, SSO, setOut } from './world.ts'
+import { addSaml, arrive, certifiedProvider, ISSUER, SSO, setOut, type Trip } from './world.ts'
 
 const app = await startApp()
 const idp = await certifiedProvider()
@@ -118,9 +119,41 @@ describe('GET /saml/{alias}/login', () => {
     ).toBe(true)
     const trip = await setOut(app, 'corp')
     expect(trip.party.request_id).toMatch(/^_[\w-]{43}$/)
-    expect(trip.relay_state).toMatch(/^[\w-]{43}$/)
+    expect(trip.relay_state).toMatch(/^[\w-]{43}\.[\w-]{16}$/)
     expect(trip.relay_state).not.toBe((await setOut(app, 'corp')).relay_state)
   })
+
+  test('H-20 again and again from one login page: one journey, signatures off the event loop, and a bound', async () => {
+    const at = await startApp()
+    const ip = '198.51.100.20'
+    await addClient(at, 'web')
+    await addSaml(at, idp, 'corp')
+    await addSaml(at, idp, 'second')
+    await at.events()
+    const browser = openBrowser(at, { ip })
+    const request = /request=([\w-]{43})/.exec((await browser.get(authorizeUrl('web'))).html)?.[1]
+    const signed = spyOn(signingThread, 'sign')
+    const stored = () =>
+      at.context.store.read(async q => [
+        await q.$count(q.tables.authorization_requests),
+        await q.$count(q.tables.journeys),
+      ])
+    const go = (alias: string) => browser.get(`/saml/${alias}/login?request=${request}`)
+    const trips = [await setOut(at, 'corp', `?request=${request}`, browser), await go('second')]
+    for (let i = 0; i < 998; i++) expect((await go('corp')).status).toBe(303)
+    expect([await stored(), signed.mock.calls.length]).toEqual([[1, 2], 1_000])
+    const refused = await go('corp')
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+    expect([await stored(), signed.mock.calls.length]).toEqual([[1, 2], 1_000])
+    signed.mockRestore()
+    const elsewhere = openBrowser(at, { ip: '203.0.113.20' })
+    const last = await setOut(at, 'corp', '', elsewhere)
+    expect(await at.events()).toEqual([])
+    expect(
+      new URL((await arrive(at, idp, trips[0] as Trip)).location ?? '').searchParams.get('code'),
+    ).toBeString()
+    expect((await arrive(at, idp, last)).url).toBe('/account')
+  }, 20_000)
 
   test('goes unsigned where the provider wants it so', async () => {
     const location = (await app.call('/saml/other/login')).headers.get('location') ?? ''

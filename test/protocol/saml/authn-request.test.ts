@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { verify } from 'node:crypto'
+import { sign as signBytes, verify } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { type AuthnRequest, redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { newPair } from '#test/fixtures/saml/identity-provider.ts'
 
 const { privateKey, publicKey } = newPair()
+const sign = (input: string) => signBytes('sha256', Buffer.from(input), privateKey).toString('base64')
 const request: AuthnRequest = {
   id: '_abc',
   issued_at: Date.UTC(2026, 0, 15, 12),
@@ -21,8 +22,8 @@ const read = (url: string) => {
 }
 
 describe('an authentication request by the redirect binding', () => {
-  test('says who asks, whom, and where the answer goes', () => {
-    const { root } = read(redirectUrl(request, 'relay', privateKey))
+  test('says who asks, whom, and where the answer goes', async () => {
+    const { root } = read(await redirectUrl(request, 'relay', sign))
     expect(nameOf(root)).toBe('samlp:AuthnRequest')
     const attributes = Object.fromEntries(
       Array.from(root.attributes)
@@ -40,8 +41,8 @@ describe('an authentication request by the redirect binding', () => {
     expect(textOf(find(root, 'saml:Issuer'))).toBe(request.issuer)
   })
 
-  test('is signed with RSA-SHA256 over the query as it is sent', () => {
-    const url = redirectUrl(request, 'a b&c=d/é', privateKey)
+  test('is signed with RSA-SHA256 over the query as it is sent', async () => {
+    const url = await redirectUrl(request, 'a b&c=d/é', sign)
     const query = url.slice(url.indexOf('SAMLRequest='))
     const [signed = '', signature = ''] = query.split('&Signature=')
     expect(signed.split('&').map(pair => pair.split('=')[0])).toEqual(['SAMLRequest', 'RelayState', 'SigAlg'])
@@ -56,22 +57,26 @@ describe('an authentication request by the redirect binding', () => {
     expect([parameters.get('tenant'), parameters.get('b')]).toEqual(['a', 'c'])
   })
 
-  test('goes unsigned where the provider wants it so, and to an address without its fragment', () => {
-    const url = redirectUrl({ ...request, destination: 'https://idp.example/sso#x' }, 'relay', undefined)
+  test('goes unsigned where the provider wants it so, and to an address without its fragment', async () => {
+    const url = await redirectUrl(
+      { ...request, destination: 'https://idp.example/sso#x' },
+      'relay',
+      undefined,
+    )
     expect(url.startsWith('https://idp.example/sso?SAMLRequest=')).toBe(true)
     expect([...new URL(url).searchParams.keys()]).toEqual(['SAMLRequest', 'RelayState'])
   })
 
-  test('demands a fresh proof only where one is wanted', () => {
-    expect(attributeOf(read(redirectUrl(request, '', privateKey)).root, 'ForceAuthn')).toBeUndefined()
+  test('demands a fresh proof only where one is wanted', async () => {
+    expect(attributeOf(read(await redirectUrl(request, '', sign)).root, 'ForceAuthn')).toBeUndefined()
     expect(
-      attributeOf(read(redirectUrl({ ...request, force: true }, '', privateKey)).root, 'ForceAuthn'),
+      attributeOf(read(await redirectUrl({ ...request, force: true }, '', sign)).root, 'ForceAuthn'),
     ).toBe('true')
   })
 
-  test('escapes what it is given', () => {
+  test('escapes what it is given', async () => {
     const issuer = `https://x/?a=1&b="<>'`
-    expect(textOf(find(read(redirectUrl({ ...request, issuer }, '', privateKey)).root, 'saml:Issuer'))).toBe(
+    expect(textOf(find(read(await redirectUrl({ ...request, issuer }, '', sign)).root, 'saml:Issuer'))).toBe(
       issuer,
     )
   })
