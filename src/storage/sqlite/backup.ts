@@ -1,4 +1,4 @@
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import {
   closeSync,
   createReadStream,
@@ -17,6 +17,7 @@ import { requireNoLog, sync } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
+import { openUntrusted } from './schema-check.ts'
 
 /** What has been copied and verified. */
 export interface Copied {
@@ -68,7 +69,7 @@ export const reading = <T>(
   options: object = { readonly: true },
 ): T => {
   try {
-    using db = new Database(path, options)
+    using db = openUntrusted(path, options)
     db.run('PRAGMA busy_timeout = 5000')
     return look(db)
   } catch (error) {
@@ -114,7 +115,7 @@ export const backUp = (source: string, target: string): Promise<Copied> =>
   makeFile(target, async partial => {
     try {
       reading(source, requireOurs)
-      using db = new Database(source, { readonly: true })
+      using db = openUntrusted(source, { readonly: true })
       db.run('PRAGMA busy_timeout = 5000')
       db.run('VACUUM INTO ?', [partial])
     } catch (error) {
@@ -137,7 +138,7 @@ const requireBackup = (path: string): void => {
 /** All that is committed goes into the file itself, so that its log can be removed. A damaged one is lost anyway. */
 const settle = (path: string): void => {
   try {
-    using db = new Database(path, { readwrite: true })
+    using db = openUntrusted(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {}
 }
@@ -158,7 +159,7 @@ export const withBackup = async <T>(
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
     const copied = verify(partial)
     {
-      using db = new Database(partial, { readwrite: true })
+      using db = openUntrusted(partial, { readwrite: true })
       migrate(db)
     }
     return await use(copied)

@@ -1,5 +1,8 @@
 import type { Database } from 'bun:sqlite'
 import { requireOurs } from './migrate.ts'
+import { schemaFindings } from './schema-check.ts'
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** More than these would say nothing new. */
 const MOST = 20
@@ -52,6 +55,10 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
   }
   look('header', () => requireOurs(db))
   if (findings.length > 0) return { findings, rows }
+  look('schema', () => {
+    findings.push(...schemaFindings(db))
+  })
+  if (findings.length > 0) return { findings, rows }
   look('structure', () => {
     for (const [text] of db.query(`PRAGMA integrity_check(${MOST})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
@@ -64,7 +71,7 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
     const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()
     for (const [name] of names)
       if (!/^sqlite_|_search/.test(String(name)))
-        rows[String(name)] = Number(db.query(`SELECT count(*) FROM "${name}"`).values()[0]?.[0])
+        rows[String(name)] = Number(db.query(`SELECT count(*) FROM ${quoted(String(name))}`).values()[0]?.[0])
   })
   look('totals', () => {
     const same = db.transaction(() => {

@@ -24,29 +24,54 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): void =
 }
 
 /** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
-export const migrate = (db: Database, migrations = sqliteMigrations, apply = true): void => {
+export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
   const isNew =
     value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
   if (!isNew) requireOurs(db, migrations)
   if (pendingIn(db, migrations).length === 0) return
-  if (!apply) throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
+  if (!upgrade)
+    throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
-    db.run('CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT')
-    for (const [name, text] of pendingIn(db, migrations)) {
-      db.run(text)
-      db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
-    }
+    apply(db, pendingIn(db, migrations))
   }).immediate()
 }
+
+const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
+
+/** Runs migrations and writes down that they were. */
+export const apply = (db: Database, migrations: [name: string, text: string][]): void => {
+  if (!hasMigrations(db)) db.run(MIGRATIONS)
+  for (const [name, text] of migrations) {
+    db.run(text)
+    db.run('INSERT INTO migrations (name, hash) VALUES (?, ?)', [name, hashOf(text)])
+  }
+}
+
+/** Throws a StorageError when `migrations` is anything but the table: reading a view would run what the file says. */
+const hasMigrations = (db: Database): boolean => {
+  const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
+  if (found && (found[0] !== 'table' || found[1] !== MIGRATIONS))
+    throw new StorageError(
+      `${db.filename} is damaged: schema: migrations is not the table that it should be.`,
+    )
+  return found !== undefined
+}
+
+/** The names of the migrations that the database has had, in their order. */
+export const appliedIn = (db: Database): string[] => appliedWithHash(db).map(([name]) => name)
+
+const appliedWithHash = (db: Database): [name: string, hash: string][] =>
+  hasMigrations(db)
+    ? (db.query('SELECT name, hash FROM migrations ORDER BY name').values() as [string, string][])
+    : []
 
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
-  const exists = value(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")
-  const applied = exists ? db.query('SELECT name, hash FROM migrations ORDER BY name').values() : []
+  const applied = appliedWithHash(db)
   for (const [name, hash] of applied) {
-    const text = migrations[String(name)]
+    const text = migrations[name]
     if (text === undefined)
       throw new StorageError(`${db.filename} was upgraded by a newer version (${name}): use that version.`)
     if (hashOf(text) !== hash)

@@ -49,6 +49,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     const db = new Database(path, { create: true })
     // Nothing is served yet: another process that starts at the same moment may be waited for.
     db.run('PRAGMA busy_timeout = 5000')
+    db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
     db.run(`PRAGMA page_size = ${PAGE}`)
     migrate(db, undefined, apply)
@@ -71,6 +72,7 @@ const openReader = (path: string): Database => {
   try {
     const db = new Database(path, { readonly: true })
     db.run('PRAGMA busy_timeout = 40')
+    db.run('PRAGMA trusted_schema = OFF')
     db.run(`PRAGMA cache_size = -${CACHE}`)
     return db
   } catch (error) {

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
 import { type Copied, makeFile } from '#src/storage/sqlite/backup.ts'
 import { migrate } from '#src/storage/sqlite/migrate.ts'
+import { openUntrusted, requireSchema } from '#src/storage/sqlite/schema-check.ts'
 import { copyRows } from './copy.ts'
 import { advanceSequences, emptyTables, inPostgres, keepOthersOut, postgresSide } from './postgres.ts'
 import { sqliteSide } from './sqlite.ts'
@@ -45,8 +46,9 @@ export const toPostgres = async (
   url: string,
   { replace, told }: { replace: boolean; told: Told },
 ): Promise<Record<string, number>> => {
-  using db = new Database(source, { readonly: true })
+  using db = openUntrusted(source, { readonly: true })
   migrate(db, undefined, false)
+  requireSchema(db)
   return await inPostgres(url, { migrate: true, mode: 'READ WRITE' }, async (connection, where) => {
     await keepOthersOut(connection, where)
     const [found] = await connection.unsafe(
