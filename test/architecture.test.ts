@@ -120,6 +120,12 @@ test('SQL lives in storage/, in files called store.ts, in audit/record.ts and in
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
 })
 
+test('the guide is loaded when it is read', () => {
+  const eager = [...source].filter(([, text]) => /^(?:import|\}) .*'#src\/guide\//m.test(text))
+  expect(eager.map(([file]) => file)).toEqual(['cli/guide.ts'])
+  expect(source.get('cli/run.ts')).not.toMatch(/^import .*guide/m)
+})
+
 test('Elysia lives at the edge', () => {
   const edge =
     /(^|\/)(routes|[a-z-]+-routes|elysia)\.ts$|^(http|oauth|authorize|federation|account|operations|admin|dev)\/|^app\.ts$/

@@ -146,6 +146,7 @@ export const overview = (started: Started, ms: number): string => {
       aligned([
         ['Issuer', started.url],
         ['Controls', `${started.local_url}/dev/`, `token ${started.control_token}`],
+        ['Guide', `${started.local_url}/guide`],
         ...(started.ca_file ? [['Certificate', started.ca_file] satisfies Row] : []),
       ]),
     ),
