@@ -15,9 +15,9 @@ import { houseBrand } from '#src/pages/themes.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
 import type { IdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
-import { findSessionLogin, type Login } from '#src/sessions/login-store.ts'
+import { findSessionOf, type Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { type LoggedIn, logOut } from '#src/sessions/service.ts'
+import { logOut, revokeSessionsAlone } from '#src/sessions/service.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 
 const PATH = '/oauth/logout'
@@ -43,8 +43,11 @@ export const getLogout =
     const parameters = parseForm(start < 0 ? '' : call.request.url.slice(start + 1))
     const logout = await openLogout(context, call, parameters)
     const { hint, logins } = logout
-    if (hint) return end(context, logout, await hintedLogins(context, logout, hint))
-    // Anybody can send a browser here: without the hint its user is asked.
+    const session = hint && (await hintedSession(context, hint))
+    const hinted = logins.filter(({ id }) => id === session?.login_id)
+    if (hinted.length > 0) return end(context, logout, hinted)
+    // Anybody can send a browser here, or have an old hint: without the login that it speaks of the person is asked.
+    if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
 
@@ -78,21 +81,24 @@ const openLogout = async (context: Context, call: Call, parameters: Parameters):
   }
 }
 
-/** The logins of the hinted user in this browser, and the one that the hinted session came from, wherever that is. */
-const hintedLogins = async (
+const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
+  sid === undefined
+    ? undefined
+    : store.read(q => findSessionOf(q, { session_id: `sess_${sid}`, user_id: `usr_${sub}` }))
+
+type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
+
+/** Only the client's own session, where it is not ended yet: neither the login behind it nor other clients' sessions. */
+const endSession = async (
   context: Context,
-  { logins }: Logout,
-  { sub, sid }: IdTokenHint,
-): Promise<LoggedIn[]> => {
-  const user_id = `usr_${sub}` as const
-  const here = logins.filter(login => login.user_id === user_id)
-  const now = context.clock.now()
-  const other =
-    sid && (await context.store.read(q => findSessionLogin(q, { session_id: `sess_${sid}`, user_id, now })))
-  return other && !here.some(({ id }) => id === other.id) ? [...here, other] : here
+  { id: session_id, user_id, email }: HintedSession,
+  origin: Call,
+): Promise<void> => {
+  const by = { actor: { id: user_id, email }, origin, reason: 'logout' }
+  await context.store.write(tx => revokeSessionsAlone(context, tx, { session_id }, by))
 }
 
-const end = async (context: Context, logout: Logout, ended: LoggedIn[]): Promise<Response> => {
+const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Response> => {
   if (ended.length > 0) await context.store.write(tx => logOut(context, tx, ended, logout.call))
   const isLoggedIn = logout.logins.some(login => !ended.some(({ id }) => id === login.id))
   const answer = await goodbye(context, logout)

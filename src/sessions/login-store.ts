@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -79,30 +79,15 @@ export const findSubject = async (q: Queries, login: { login_id: LoginId; user_i
   return subject
 }
 
-/** The login behind an active session of this user, in the form in which it can be logged out. */
-export const findSessionLogin = async (
-  q: Queries,
-  session: { session_id: SessionId; user_id: UserId; now: number },
-) => {
+/** The session of this user, ended or not, with the login that it came from. */
+export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {
   const { sessions, users } = q.tables
-  const [login] = await q
-    .select({
-      id: sessions.login_id,
-      user_id: users.id,
-      email: users.email,
-      organization_id: users.organization_id,
-    })
+  const [found] = await q
+    .select({ id: sessions.id, login_id: sessions.login_id, user_id: users.id, email: users.email })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(
-      and(
-        eq(sessions.id, session.session_id),
-        eq(sessions.user_id, session.user_id),
-        isNull(sessions.ended_at),
-        gt(sessions.expires_at, session.now),
-      ),
-    )
-  return login
+    .where(and(eq(sessions.id, session.session_id), eq(sessions.user_id, session.user_id)))
+  return found
 }
 
 /** The logins of one user that have not run out, in whatever browser, the latest first. */

@@ -59,11 +59,8 @@ export const revokeSessions = async (
   by: By,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<number> => {
-  const now = context.clock.now()
-  const ended = await endSessions(tx, filter, now, limit)
+  const ended = await revokeSessionsAlone(context, tx, filter, by, limit)
   const { session_id, user_id, login_id, except_login_id, client_id, organization_id } = filter
-  if (session_id ?? user_id ?? login_id) await refuseTokens(tx, filter, now)
-  for (const session of ended) await recordRevoked(context, tx, session, by)
   if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
   if (!user_id || session_id || login_id) return ended.length
   await killCodes(tx, { user_id, client_id, organization_id, except_login_id })
@@ -72,6 +69,21 @@ export const revokeSessions = async (
     await endBegun(tx, user_id, organization_id)
   }
   return ended.length
+}
+
+/** The same, with nothing but these sessions: the logins that they came from stay. */
+export const revokeSessionsAlone = async (
+  context: Context,
+  tx: Transaction,
+  filter: SessionFilter,
+  by: By,
+  limit = Number.MAX_SAFE_INTEGER,
+): Promise<Session[]> => {
+  const now = context.clock.now()
+  const ended = await endSessions(tx, filter, now, limit)
+  if (filter.session_id ?? filter.user_id ?? filter.login_id) await refuseTokens(tx, filter, now)
+  for (const session of ended) await recordRevoked(context, tx, session, by)
+  return ended
 }
 
 const recordRevoked = (context: Context, tx: Transaction, session: Session, by: By): Promise<void> =>

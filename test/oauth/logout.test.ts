@@ -69,7 +69,7 @@ describe('with a valid id_token_hint', () => {
     expect((await refresh(app, client, tokens.refresh_token)).status).toBe(400)
     for (const { access_token } of [tokens, second])
       expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(401)
-    expect(browser.cookies.size).toBeLessThan(2)
+    expect([...browser.cookies.keys()].filter(name => name.includes('_login'))).toEqual([])
     expect(await isAskedToLogIn(browser)).toBe(true)
   })
 
@@ -98,12 +98,49 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([loggedOut(alice)])
   })
 
-  test('from another browser it ends the session that it names', async () => {
+  test('H-34 from another browser, or from none, it ends the session that it names and nothing else', async () => {
     const { browser, tokens } = await shopping('alice')
-    const page = await openBrowser(app).get(logoutUrl({ id_token_hint: tokens.id_token }))
-    expect(page.status).toBe(200)
-    expect(await events()).toEqual([loggedOut(alice), revoked(alice, sessionOf(tokens))])
-    expect(await isAskedToLogIn(browser)).toBe(true)
+    const { code = '' } = await browserCode(browser, 'other')
+    const { body: second } = await redeem(app, other, code)
+    await app.events()
+    const url = logoutUrl({ id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE })
+    expect((await app.call(url)).headers.get('location')).toBe(GOODBYE)
+    expect(await events()).toEqual([revoked(alice, sessionOf(tokens))])
+    expect((await refresh(app, client, tokens.refresh_token)).status).toBe(400)
+    const statuses = [tokens, second].map(async ({ access_token }) => {
+      return (await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status
+    })
+    expect(await Promise.all(statuses)).toEqual([401, 200])
+    expect((await refresh(app, other, second.refresh_token)).status).toBe(200)
+    expect(await isAskedToLogIn(browser)).toBe(false)
+    await app.events()
+    expect((await app.call(url)).status).toBe(303)
+    expect(await events()).toEqual([])
+  })
+
+  test('H-34 where somebody else is logged in, or the same person by another login, the person is asked', async () => {
+    const { browser: elsewhere, tokens } = await shopping('alice')
+    for (const user of [alice, bob]) {
+      const { browser, tokens: own } = await shopping(user.username)
+      const page = await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+      expect([page.status, page.forms[0]?.action]).toEqual([200, '/oauth/logout'])
+      expect(await events()).toEqual(user === alice ? [revoked(alice, sessionOf(tokens))] : [])
+      expect(await isAskedToLogIn(browser)).toBe(false)
+      await browser.submit(page)
+      expect(await events()).toEqual([loggedOut(user), revoked(user, sessionOf(own))])
+    }
+    expect(await isAskedToLogIn(elsewhere)).toBe(false)
+  })
+
+  test('H-34 a hint from before a later login of this browser asks, and one of another user’s session ends nothing', async () => {
+    const { browser, tokens } = await shopping('alice')
+    await browser.submit(await browser.get('/oauth/logout'))
+    await signIn(browser, await browser.get(authorizeUrl('shop')), 'alice')
+    await app.events()
+    const page = await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+    expect(page.forms).toHaveLength(1)
+    expect(await isAskedToLogIn(browser)).toBe(false)
+    expect(await events()).toEqual([])
   })
 
   test('a second time there is nothing to end and nothing is recorded', async () => {
