@@ -42,14 +42,17 @@ export const postAuthorize =
   async (call: Call): Promise<Response> => {
     const parameters = parseParameters(queryOf(call), await readForm(call.request))
     return authorize(context, call, parameters, async ({ request, organization }) => {
-      charge(context, { ip_address: call.ip_address, organization_id: organization.id, kind: 'commit' })
+      const who = { ip_address: call.ip_address, organization_id: organization.id }
+      const body = JSON.stringify(request)
+      charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
+      charge(context, { ...who, kind: 'commit' })
       const handle = newSecret()
       const expires_at = context.clock.now() + PARKED_FOR
       await context.store.write(tx =>
         insertParked(tx, {
           handle_hash: hashSecret(handle),
           kind: 'authorize',
-          body: JSON.stringify(request),
+          body,
           expires_at,
         }),
       )

@@ -49,7 +49,7 @@ export const receive = async (
   provider: IdentityProvider,
   { state, prove }: Answer,
 ): Promise<Response> => {
-  await checkArrivals(context, call)
+  await checkArrivals(context, call, provider)
   const visitor = visitorOf(context, call)
   const { flow, cookies, linking, asked } = await flowFor(context, visitor, provider, state)
   return refusing(context, visitor, { provider, flow, linking }, async () => {

@@ -1,9 +1,11 @@
 import { consumeParked, insertParked } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { bound } from './upstream-request.ts'
 
@@ -11,16 +13,20 @@ const PARKED_FOR = 5 * MINUTE
 
 /**
  * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/parked`, where its Lax cookie comes
- * along (decisions.md section 3, "Cross-site POSTs"). What answers the journey of `state` is kept once, however often it is
- * posted: nobody fills the store by way of one journey.
+ * along (decisions.md section 3, "Cross-site POSTs"). `key` names the one thing that the body is about, such as the journey that
+ * it answers: it is kept once, however often it is posted.
  */
 export const park = async (
   context: Context,
-  { path }: Call,
+  { path, ip_address }: Call,
+  { organization_id }: IdentityProvider,
   body: string,
-  state?: string,
+  key: string,
 ): Promise<Response> => {
-  const handle = state === undefined ? newSecret() : bound(context, 'parked', state)
+  const who = { ip_address, organization_id }
+  charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
+  charge(context, { ...who, kind: 'commit' })
+  const handle = bound(context, 'parked', key)
   const expires_at = context.clock.now() + PARKED_FOR
   await context.store.write(tx =>
     insertParked(tx, { handle_hash: hashSecret(handle), kind: path, body, expires_at }),

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
@@ -49,8 +50,13 @@ const arrivalsFrom = (ip_address: string): ThrottleKey => ({
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
 })
 
-/** 429 after too many refused arrivals from the same address. */
-export const checkArrivals = async (context: Context, { ip_address }: Call): Promise<void> => {
+/** Charges an arrival before anything of it is parsed or asked for. 429 after too many refused ones from the same address. */
+export const checkArrivals = async (
+  context: Context,
+  { ip_address }: Call,
+  { organization_id, type }: IdentityProvider,
+): Promise<void> => {
+  charge(context, { ip_address, organization_id, kind: type === 'saml' ? 'xml' : 'outbound' })
   const wait = await context.store.read(q => checkThrottle(context, q, [arrivalsFrom(ip_address)]))
   if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
 }
@@ -67,9 +73,11 @@ export const refuseArrival = async (
   const { request_id } = call
   const causes = causesOf(error.cause).map(describe)
   context.log.warn({ event: 'arrival_refused', request_id, provider: provider.alias, reason, causes })
+  const { organization_id } = provider
+  charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
   await context.store.write(async tx => {
     await failLogin(context, tx, [arrivalsFrom(call.ip_address)], {
-      organization_id: provider.organization_id,
+      organization_id,
       user_id,
       username_attempted: email,
       failure_reason: reason,

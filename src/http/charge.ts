@@ -18,6 +18,8 @@ interface Budget {
   readonly network: Allowance
   /** Units that a network may spend before its organization's bucket is asked. */
   readonly reserved: number
+  /** Of all networks together, where the sum is to be bounded too. */
+  readonly instance?: Allowance
 }
 
 const budgets = {
@@ -31,6 +33,12 @@ const budgets = {
   mail: { network: { burst: 20, per_second: 20 / 3_600 }, reserved: 3 },
   /** A call to another server. */
   outbound: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
+  /** A KiB of another site's POST that is kept, for 5 minutes at most: a bucket is full again after as long. */
+  parking: {
+    network: { burst: 16 * 1_024, per_second: (16 * 1_024) / 300 },
+    reserved: 256,
+    instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
+  },
   /** A SAML response that is parsed. */
   xml: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
 } satisfies Record<string, Budget>
@@ -71,19 +79,19 @@ export const charge = (
   { ip_address, organization_id, kind, units = 1, device }: Charge,
 ): void => {
   const { networks, organizations } = ports.charges
-  const { network, reserved }: Budget = budgets[kind]
+  const { network, reserved, instance }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
-  const left = networks.left(own, network, now) - units
-  if (left < 0) throw refused(-left / network.per_second)
-  if (!device && left < network.burst - reserved) {
-    const shared = times(network, ORGANIZATION)
-    const key = `${kind}:${organization_id ?? ''}`
-    const lacking = units - organizations.left(key, shared, now)
-    if (lacking > 0) throw refused(lacking / shared.per_second)
-    organizations.take(key, shared, now, units)
+  const isPastReserve = networks.left(own, network, now) - units < network.burst - reserved
+  const due: [buckets: TokenBuckets, key: string, allowance: Allowance][] = [[networks, own, network]]
+  if (isPastReserve && !device)
+    due.push([organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION)])
+  if (instance) due.push([organizations, `${kind}:*`, instance])
+  for (const [buckets, key, allowance] of due) {
+    const lacking = units - buckets.left(key, allowance, now)
+    if (lacking > 0) throw refused(lacking / allowance.per_second)
   }
-  networks.take(own, network, now, units)
+  for (const [buckets, key, allowance] of due) buckets.take(key, allowance, now, units)
 }
 
 const times = ({ burst, per_second }: Allowance, n: number): Allowance => ({

@@ -61,6 +61,25 @@ test('a known device pays from a bucket of its own', () => {
   expect(taken(30, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
+test('H-21 parked bodies are bounded over all networks and organizations too', () => {
+  const { clock, ports } = {
+    clock: { now: () => 0 },
+    ports: { charges: openCharges() },
+  } as unknown as Context
+  const park = (i: number, units: number) => {
+    try {
+      const who = { ip_address: `198.51.${i >> 8}.${i & 255}`, organization_id: `org_${i}` } as const
+      charge({ clock, ports }, { ...who, kind: 'parking', units })
+      return units
+    } catch {
+      return 0
+    }
+  }
+  let kept = 0
+  for (let i = 0; i < 1_000; i++) kept += park(i, 16 * 1_024)
+  expect([kept, park(1_001, 1)]).toEqual([256 * 1_024, 0])
+})
+
 test('O-57 one network fills the store with begun logins to a bound; others, another server, and it a little later, go on', async () => {
   const app = await startApp()
   const other = await startApp()

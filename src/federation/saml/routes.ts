@@ -69,7 +69,7 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
 
 /** Comes from the provider's page, without our cookies. What nobody asked for is judged before it is kept. */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
-  await checkArrivals(context, call)
+  await checkArrivals(context, call, provider)
   const refuse = (error: unknown) =>
     refuseArrival(
       context,
@@ -84,11 +84,11 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   const { encoded, state, isAnswer } = await openForm(context, provider, body)
   if (!isAnswer && !provider.settings.allow_idp_initiated)
     throw await refuse(new ArrivalError('unknown_state'))
-  if (!isAnswer)
-    await judge(context, provider, encoded, undefined).catch(async error => {
-      throw await refuse(error)
-    })
-  return park(context, call, body, isAnswer ? state : undefined)
+  if (isAnswer) return park(context, call, provider, body, state)
+  const { id } = await judge(context, provider, encoded, undefined).catch(async error => {
+    throw await refuse(error)
+  })
+  return park(context, call, provider, body, `${provider.id} ${id}`)
 }
 
 const arrive = async (

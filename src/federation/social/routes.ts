@@ -55,10 +55,10 @@ const arrive = (context: Context, call: Call, provider: SocialProvider, query: s
 
 /** `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
-  await checkArrivals(context, call)
+  await checkArrivals(context, call, provider)
   const body = await readForm(call.request)
   const state = stateOf(new URLSearchParams(body))
   if (!(await isAway(context, { state, provider })))
     throw await refuseArrival(context, call, provider, new ArrivalError('unknown_state'))
-  return park(context, call, body, state)
+  return park(context, call, provider, body, state)
 }
