@@ -32,10 +32,17 @@ export interface Caller {
   confirm(q: Queries): Promise<void>
 }
 
+/** The organization that a call to another server is made for: `outbound_allow` names hosts by organization. */
+export interface CalledFor {
+  id: OrganizationId
+  slug: string
+}
+
 /** How we ask other servers (http/outbound): like `fetch`, with a text, a form or nothing as the body. */
 export type Outbound = (
   url: string | URL,
-  init?: {
+  init: {
+    organization: CalledFor
     method?: string
     headers?: HeadersInit
     body?: string | URLSearchParams

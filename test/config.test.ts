@@ -55,6 +55,30 @@ test('the environment beats the file, in YAML and in JSON', () => {
   expect(loadConfig({ GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }).config.port).toBe(9002)
 })
 
+test('H-15 outbound_allow is read as host and port, for the default organization or a tenant; a port is 443', () => {
+  const read = (value: string) => loadConfig({ GATEHOUSE_OUTBOUND_ALLOW: value }).config.outbound_allow
+  expect(read('IdP.internal, acme=idp.internal:8443,10.0.0.1:080,[::1]:9000, acme=[FD00::1]')).toEqual([
+    'idp.internal:443',
+    'acme=idp.internal:8443',
+    '10.0.0.1:80',
+    '[::1]:9000',
+    'acme=[fd00::1]:443',
+  ])
+  for (const value of [
+    'https://idp.internal',
+    'a:b',
+    'a:0',
+    'a:65536',
+    '::1',
+    '*=a',
+    'a:*',
+    '=a',
+    'A_b=c',
+    'a/b',
+  ])
+    expect(() => read(value)).toThrow('GATEHOUSE_OUTBOUND_ALLOW')
+})
+
 test('a secret can stand in a file, and no other setting can', () => {
   const secret = file('secret', 'kept in a file\n')
   expect(loadConfig({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret }).config.admin_client_secret).toBe(

@@ -7,7 +7,7 @@ import type { Origin } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { exceeding, expand, type Permission, permissions } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { hasOrganization } from './store.ts'
+import { findIdentity } from './store.ts'
 
 export { scopeOf, within } from '#src/http/tenant.ts'
 export { effectiveRoles } from './store.ts'
@@ -96,13 +96,13 @@ export const requireOrganization = async (
   q: Queries,
   caller: Caller,
   wanted?: string,
-): Promise<OrganizationId> => {
-  const id = organizationFor(caller, wanted)
-  if (!(await hasOrganization(q, id)))
+): Promise<{ id: OrganizationId; slug: string }> => {
+  const organization = await findIdentity(q, organizationFor(caller, wanted))
+  if (!organization)
     throw invalid({
       field: 'organization_id',
       code: 'unknown_organization',
       message: 'There is no such organization.',
     })
-  return id
+  return organization
 }

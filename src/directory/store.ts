@@ -30,13 +30,15 @@ export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { 
 
 const selectOrganization = prepared((q, { organizations }) =>
   q
-    .select({ id: organizations.id })
+    .select({ id: organizations.id, slug: organizations.slug })
     .from(organizations)
     .where(eq(organizations.id, placeholder('id'))),
 )
 
-export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
-  (await selectOrganization(q, { id })).length > 0
+export const findIdentity = async (
+  q: Queries,
+  id: OrganizationId,
+): Promise<{ id: OrganizationId; slug: string } | undefined> => (await selectOrganization(q, { id }))[0]
 
 /** Condition of a prepared statement: the row is the organization's that the parameter `within` names; null: anybody's. */
 export const isWithin = (organization_id: Column): SQL =>

@@ -3,12 +3,19 @@ import { type IncomingMessage, request as plainRequest, type RequestOptions } fr
 import { request as secureRequest } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 import type { Config } from '#src/config.ts'
-import type { Outbound } from '#src/context.ts'
+import type { CalledFor, Outbound } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 
-/** Why a call was not made or not waited for. The message names no address: it may reach a log, and nothing else. */
+/**
+ * A call that was not made, or that had no whole answer. The message is one and the same, so that nobody who reads it tells
+ * hosts and ports apart; `cause` is for the server's log.
+ */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
+  constructor(cause: unknown) {
+    super('The other server may not be called, or gave no whole answer in time.', { cause })
+  }
 }
 
 interface Limits {
@@ -52,49 +59,53 @@ export const isPublic = (address: string): boolean =>
     ? !private4.check(address, 'ipv4')
     : isIP(address) === 6 && public6.check(address, 'ipv6') && !special6.check(address, 'ipv6')
 
-/** Whether `outbound_allow` names the host, with or without the port: it may then be private, and plain http. */
-export const isAllowed = ({ outbound_allow }: Pick<Config, 'outbound_allow'>, url: URL): boolean => {
-  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  const bare = url.hostname.replace(/^\[|\]$/g, '')
-  const names = [url.hostname, bare, `${url.hostname}:${port}`]
-  return outbound_allow.some(entry => names.includes(entry.toLowerCase()))
+type Allow = Pick<Config, 'outbound_allow'>
+type Call = Parameters<Outbound>[1]
+
+/**
+ * Reports whether `outbound_allow` names host and port of the URL for this organization: it may then be private, and plain
+ * http. Development mode has entries for all organizations and ports (`*=localhost:*`), which no setting can have.
+ */
+export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
+  const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
+  const entries = [`${slug}=${target}`, `*=${url.hostname}:*`]
+  if (id === DEFAULT_ORGANIZATION) entries.push(target)
+  return outbound_allow.some(entry => entries.includes(entry))
 }
 
 /** The one address to which this call goes: names are resolved once, so that no second answer of DNS can turn it elsewhere. */
-const addressOf = async (config: Pick<Config, 'outbound_allow'>, url: URL, limits: Limits) => {
+const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
   const bare = url.hostname.replace(/^\[|\]$/g, '')
   const literal = isIP(bare)
   const found = literal ? [{ address: bare, family: literal }] : await limits.resolve(bare)
-  const usable = isAllowed(config, url) ? found[0] : found.find(({ address }) => isPublic(address))
-  if (!usable) throw new OutboundError('The address is a private one, which outbound_allow does not name.')
+  const usable = isNamed ? found[0] : found.find(({ address }) => isPublic(address))
+  if (!usable) throw new Error('The address is a private one, which outbound_allow does not name.')
   return usable
 }
 
 /**
  * Asks another server: five seconds and 1 MiB at most, https only and never a private address unless the setting
- * `outbound_allow` names the host. Redirects are answers like any other and are not followed. Each call has a connection
- * of its own, so that a slow server keeps nobody waiting but those who asked it.
+ * `outbound_allow` names host and port for the organization. Redirects are answers like any other and are not followed. Each
+ * call has a connection of its own, so that a slow server keeps nobody waiting but those who asked it. Rejects with
+ * OutboundError.
  */
 export const outboundFetch =
-  (config: Pick<Config, 'outbound_allow'>, given: Partial<Limits> = {}): Outbound =>
-  async (address, init = {}) => {
+  (config: Allow, given: Partial<Limits> = {}): Outbound =>
+  async (address, init) => {
     const limits = { ...LIMITS, ...given }
-    const url = new URL(address)
-    if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isAllowed(config, url)))
-      throw new OutboundError('Only https is called, and http where outbound_allow names the host.')
     const late = Promise.withResolvers<never>()
     const stop = new AbortController()
-    const timer = setTimeout(() => {
-      late.reject(new OutboundError('There was no whole answer in time.'))
-      stop.abort()
-    }, limits.timeout)
-    const abort = () => {
-      late.reject(new OutboundError('The call was given up.'))
+    const giveUp = (reason: string) => {
+      late.reject(new Error(reason))
       stop.abort()
     }
+    const timer = setTimeout(() => giveUp('There was no whole answer in time.'), limits.timeout)
+    const abort = () => giveUp('The call was given up.')
     init.signal?.addEventListener('abort', abort)
     try {
-      return await Promise.race([send(config, url, init, limits, stop.signal), late.promise])
+      return await Promise.race([send(config, new URL(address), init, limits, stop.signal), late.promise])
+    } catch (cause) {
+      throw new OutboundError(cause)
     } finally {
       clearTimeout(timer)
       init.signal?.removeEventListener('abort', abort)
@@ -102,13 +113,16 @@ export const outboundFetch =
   }
 
 const send = async (
-  config: Pick<Config, 'outbound_allow'>,
+  config: Allow,
   url: URL,
-  { method = 'GET', headers, body }: NonNullable<Parameters<Outbound>[1]>,
+  { organization, method = 'GET', headers, body }: Call,
   limits: Limits,
   signal: AbortSignal,
 ): Promise<Response> => {
-  const { address, family } = await addressOf(config, url, limits)
+  const isNamed = isAllowed(config, url, organization)
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isNamed))
+    throw new Error('Only https is called, and http where outbound_allow names host and port.')
+  const { address, family } = await addressOf(url, isNamed, limits)
   signal.throwIfAborted()
   const text = body?.toString()
   const answer = Promise.withResolvers<IncomingMessage>()
@@ -141,7 +155,7 @@ const readAll = async (message: IncomingMessage, limit: number): Promise<Buffer>
     size += chunk.length
     if (size > limit) {
       message.destroy()
-      throw new OutboundError(`The answer is larger than ${limit} bytes.`)
+      throw new Error(`The answer is larger than ${limit} bytes.`)
     }
     chunks.push(chunk)
   }
@@ -149,7 +163,7 @@ const readAll = async (message: IncomingMessage, limit: number): Promise<Buffer>
 }
 
 const asResponse = ({ statusCode = 0, headers }: IncomingMessage, bytes: Buffer): Response => {
-  if (statusCode < 200) throw new OutboundError('The answer has no status that ends a call.')
+  if (statusCode < 200) throw new Error('The answer has no status that ends a call.')
   const plain = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(', ') : value] as [string, string]],
   )

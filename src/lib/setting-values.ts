@@ -106,4 +106,16 @@ export const isRange = (entry: string): boolean => {
 export const duration = (value: string): number =>
   parseDuration(value) ?? refuse('a whole number and m, h, d or w, such as 90d')
 
-export const isHost = (entry: string): boolean => /^[\w.:[\]-]+$/.test(entry)
+/** `host:port` or `SLUG=host:port`, the host as URLs have it; without a port, 443. An IPv6 address stands in brackets. */
+export const outboundAllow = (value: string): string[] =>
+  list(
+    () => true,
+    '',
+  )(value).map(entry => {
+    const [, slug = '', host = '', port = '443'] =
+      /^([a-z\d-]+=)?([\w.-]+|\[[\da-f.:]+\])(?::(\d{1,5}))?$/i.exec(entry) ?? []
+    const url = URL.parse(`https://${host}:${port}`)
+    return host && url && port !== '0'
+      ? `${slug}${url.hostname}:${Number(port)}`
+      : refuse('a comma list of host:port or SLUG=host:port, such as idp.internal:8443, acme=[fd00::1]:443')
+  })

@@ -88,6 +88,8 @@ interface Prepared {
   mistakes: Mistake[]
 }
 
+const NO_ORGANIZATION: OrganizationId = 'org_'
+
 /** What takes time and may not hold the transaction: hashes of new users' passwords, documents of providers. */
 const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
@@ -101,7 +103,10 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     seed.entries.identity_providers.map(async (entry): Promise<Entry<'identity_providers'>> => {
       const { value, given, path } = entry
       if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
-      const { found, problems } = await settingsFrom(base, value)
+      const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
+      // The file may make the organization: entries of `outbound_allow` for a tenant name its slug.
+      const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
+      const { found, problems } = await settingsFrom(base, organization, value)
       mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
       const { metadata_url: _, metadata_xml: __, ...rest } = value
       const names = [...given].filter(name => !name.startsWith('metadata_'))
@@ -113,7 +118,7 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
 
 const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
   const home = await readOrganizationBySlug(q, user.organization)
-  return (await kinds.users.find(q, user, home?.id ?? 'org_')) !== undefined
+  return (await kinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
 /** The same context inside an open transaction: what the services write belongs to it. */

@@ -181,7 +181,7 @@ const configOf = (options: StartOptions): Config => {
     host: options.host ?? '127.0.0.1',
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
-    outbound_allow: [...(base.outbound_allow ?? []), ...HOSTS],
+    outbound_allow: [...(base.outbound_allow ?? []), ...HOSTS.map(host => `*=${host}:*`)],
   }
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(

@@ -263,7 +263,7 @@ export const decisions: Tables = {
     ...by(`${executable}listens on this machine alone`, 'GATEHOUSE_HOST: default'),
     ...by(`${executable}TLS with a certificate and key`, 'GATEHOUSE_TLS_CERT, GATEHOUSE_TLS_KEY'),
     ...by('sessions/location: a session shows city and country', 'GATEHOUSE_GEOIP_FILE'),
-    ...by('http/outbound: outbound_allow names hosts', 'GATEHOUSE_OUTBOUND_ALLOW'),
+    ...by('http/outbound: H-15 outbound_allow', 'GATEHOUSE_OUTBOUND_ALLOW'),
     ...by(NOTHING, 'GATEHOUSE_SMTP_URL, GATEHOUSE_MAIL_FROM'),
     ...by(
       `${executable}the admin client’s secret of the settings`,

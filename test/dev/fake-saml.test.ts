@@ -18,7 +18,7 @@ import { basic } from '#test/support/tokens.ts'
 const METADATA = `${BASE}/dev/saml/metadata`
 const SSO = `${BASE}/dev/saml/sso`
 
-const production = await startApp({ outbound_allow: ['localhost'] })
+const production = await startApp({ outbound_allow: ['*=localhost:*'] })
 const answer = development(production.context, production.fetch, {
   clock: devClock(),
   mail: captureMail(),

@@ -15,7 +15,9 @@ let documents: Record<string, () => Response | Promise<Response>>
 let current: string
 let old: string
 
-const fetch: Outbound = async url => {
+const calledFor: string[] = []
+const fetch: Outbound = async (url, { organization }) => {
+  calledFor.push(organization.slug)
   const document = documents[String(url)]
   if (!document) throw new OutboundError('The address is a private one.')
   return document()
@@ -28,7 +30,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   documents = {}
-  app = await startApp({ outbound_allow: ['idp.internal'] }, { fetch })
+  app = await startApp({ outbound_allow: ['idp.internal:80'] }, { fetch })
   await app.admin('GET', '/roles')
   await app.events()
 })
@@ -236,6 +238,21 @@ describe('422 names the field', () => {
     expect(refused(await app.admin('PUT', `${PATH}/corp`, { issuer: 'http://other.internal' }))).toEqual([
       'issuer',
     ])
+  })
+
+  test('H-15 plain http and private addresses are for the organization that the setting names', async () => {
+    const { id } = await addOrganization(app, 'acme')
+    const theirs = { ...oidc, organization_id: id, issuer: 'http://idp.internal' }
+    expect(refused(await app.admin('POST', PATH, theirs))).toEqual(['issuer'])
+    const { entity_id: _, sso_url: __, certificates: ___, ...rest } = saml()
+    const metadata_url = 'https://idp.internal:8443/metadata'
+    calledFor.length = 0
+    expect(refused(await app.admin('POST', PATH, { ...rest, organization_id: id, metadata_url }))).toEqual([
+      'metadata_url',
+    ])
+    await create(app, PATH, { ...saml(), organization_id: id })
+    expect(refused(await app.admin('PUT', `${PATH}/northwind`, { metadata_url }))).toEqual(['metadata_url'])
+    expect(calledFor).toEqual(['acme', 'acme'])
   })
 
   test('what never changes, and fields of another type, in a PUT', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
+import type { Outbound } from '#src/context.ts'
 import { isAllowed, isPublic, OutboundError, outboundFetch } from '#src/http/outbound.ts'
 
 const hits: string[] = []
@@ -26,7 +27,15 @@ afterAll(() => server.stop(true))
 
 const home = `http://127.0.0.1:${server.port}`
 const allowed = { outbound_allow: [`127.0.0.1:${server.port}`] }
-const open = outboundFetch(allowed)
+const organization = { id: 'org_default', slug: 'default' } as const
+const acme = { id: 'org_1', slug: 'acme' } as const
+type Init = Parameters<Outbound>[1]
+/** Calls for the default organization. */
+const outbound =
+  (...settings: Parameters<typeof outboundFetch>) =>
+  (url: string, init: Partial<Init> = {}) =>
+    outboundFetch(...settings)(url, { organization, ...init })
+const open = outbound(allowed)
 
 test('an allowed host is asked with method, headers and body', async () => {
   const answer = await open(`${home}/echo`, {
@@ -51,11 +60,14 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
       (thrown: unknown) => thrown,
     )
     expect(error).toBeInstanceOf(OutboundError)
-    return (error as OutboundError).message
+    expect((error as OutboundError).message).toBe(
+      'The other server may not be called, or gave no whole answer in time.',
+    )
+    return ((error as OutboundError).cause as Error).message
   }
 
   test('private addresses and plain http are never called without the setting', async () => {
-    const closed = outboundFetch({ outbound_allow: [] })
+    const closed = outbound({ outbound_allow: [] })
     const before = hits.length
     expect(await refusal(closed(`${home}/echo`))).toContain('https')
     for (const host of ['127.0.0.1', '[::1]', '10.0.0.1', '0x7f.1', '[::ffff:10.0.0.1]', '169.254.169.254'])
@@ -69,14 +81,14 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
       lookups++
       return [{ address: lookups === 1 ? '10.1.2.3' : '93.184.216.34', family: 4 }]
     }
-    const closed = outboundFetch({ outbound_allow: [] }, { resolve })
+    const closed = outbound({ outbound_allow: [] }, { resolve })
     expect(await refusal(closed('https://rebind.example/'))).toContain('private')
     expect(lookups).toBe(1)
   })
 
   test('the connection goes to the address that was looked at, under the name that was asked for', async () => {
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
-    const pinned = outboundFetch({ outbound_allow: ['idp.internal'] }, { resolve })
+    const pinned = outbound({ outbound_allow: [`idp.internal:${server.port}`] }, { resolve })
     const answer = (await (await pinned(`http://idp.internal:${server.port}/echo`)).json()) as {
       host: string
     }
@@ -84,10 +96,10 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
   })
 
   test('no whole answer in time: given up, before the head and within the body', async () => {
-    const hasty = outboundFetch(allowed, { timeout: 20 })
+    const hasty = outbound(allowed, { timeout: 20 })
     expect(await refusal(hasty(`${home}/hang`))).toContain('in time')
     expect(await refusal(hasty(`${home}/drip`))).toContain('in time')
-    const stuck = outboundFetch(allowed, { timeout: 20, resolve: () => new Promise(() => {}) })
+    const stuck = outbound(allowed, { timeout: 20, resolve: () => new Promise(() => {}) })
     expect(await refusal(stuck('https://never.example/'))).toContain('in time')
   })
 
@@ -99,8 +111,8 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
   })
 
   test('an answer over the limit', async () => {
-    expect(await refusal(outboundFetch(allowed, { bytes: 100 })(`${home}/huge`))).toContain('larger')
-    expect((await outboundFetch(allowed, { bytes: 200 })(`${home}/huge`)).status).toBe(200)
+    expect(await refusal(outbound(allowed, { bytes: 100 })(`${home}/huge`))).toContain('larger')
+    expect((await outbound(allowed, { bytes: 200 })(`${home}/huge`)).status).toBe(200)
   })
 
   test('a redirect is not followed', async () => {
@@ -132,13 +144,52 @@ test('which addresses are public', () => {
   expect(Object.fromEntries(Object.keys(table).map(address => [address, isPublic(address)]))).toEqual(table)
 })
 
-test('outbound_allow names hosts with or without a port', () => {
-  const names = (entry: string, url: string) => isAllowed({ outbound_allow: [entry] }, new URL(url))
-  expect(names('idp.internal', 'https://idp.internal/x')).toBe(true)
-  expect(names('IDP.internal:443', 'https://idp.internal/x')).toBe(true)
-  expect(names('idp.internal:8443', 'https://idp.internal/x')).toBe(false)
-  expect(names('idp.internal:80', 'http://idp.internal/x')).toBe(true)
-  expect(names('internal', 'https://idp.internal/x')).toBe(false)
-  expect(names('::1', 'http://[::1]:9000/x')).toBe(true)
-  expect(names('[::1]:9000', 'http://[::1]:9000/x')).toBe(true)
+describe('H-15 outbound_allow', () => {
+  test('names host and port, for the default organization or for one tenant', () => {
+    const names = (entry: string, url: string, as: Init['organization'] = organization) =>
+      isAllowed({ outbound_allow: [entry] }, new URL(url), as)
+    expect(names('idp.internal:443', 'https://idp.internal/x')).toBe(true)
+    expect(names('idp.internal:8443', 'https://idp.internal/x')).toBe(false)
+    expect(names('idp.internal:443', 'https://idp.internal:8443/x')).toBe(false)
+    expect(names('idp.internal:80', 'http://IDP.internal/x')).toBe(true)
+    expect(names('internal:443', 'https://idp.internal/x')).toBe(false)
+    expect(names('[::1]:9000', 'http://[::1]:9000/x')).toBe(true)
+    expect(names('idp.internal:443', 'https://idp.internal/x', acme)).toBe(false)
+    expect(names('acme=idp.internal:443', 'https://idp.internal/x', acme)).toBe(true)
+    expect(names('acme=idp.internal:443', 'https://idp.internal/x')).toBe(false)
+    expect(names('default=idp.internal:443', 'https://idp.internal/x')).toBe(true)
+    expect(names('idp.internal:443', 'https://idp.internal/x', { ...acme, slug: 'idp.internal' })).toBe(false)
+  })
+
+  test('a tenant does not reach what is open to the default organization', async () => {
+    const before = hits.length
+    await expect(open(`${home}/echo`, { organization: acme })).rejects.toBeInstanceOf(OutboundError)
+    expect(hits.length).toBe(before)
+    const theirs = outbound({ outbound_allow: [`acme=127.0.0.1:${server.port}`] })
+    expect((await theirs(`${home}/echo`, { organization: acme })).status).toBe(200)
+  })
+
+  test('one error for what is not allowed, not listening, not speaking HTTP or too slow', async () => {
+    const silent = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { open: socket => void socket.end('no HTTP\n'), data() {} },
+    })
+    const ports = [server.port, silent.port, 1]
+    const some = outbound({ outbound_allow: ports.map(port => `127.0.0.1:${port}`) }, { timeout: 200 })
+    const errors = await Promise.all(
+      [
+        `${home}/hang`,
+        `http://127.0.0.1:${silent.port}`,
+        'http://127.0.0.1:1',
+        'http://127.0.0.1:2',
+        'https://no.invalid',
+        'no address',
+      ].map(url => some(url).catch((error: Error) => `${error.name}: ${error.message}`)),
+    )
+    silent.stop(true)
+    expect(new Set(errors)).toEqual(
+      new Set(['OutboundError: The other server may not be called, or gave no whole answer in time.']),
+    )
+  })
 })

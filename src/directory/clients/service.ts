@@ -100,7 +100,7 @@ export const createClient = async (
   const client = await writeAs(context, by.caller, async tx => {
     mayGrant(by.caller, input.scopes)
     mayReachAcross(by.caller, input.capabilities)
-    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
     const now = context.clock.now()
     const client = {
       ...input,

@@ -55,7 +55,7 @@ export const createGroup = (
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
-    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
     refuse(roles.problems)
     const now = context.clock.now()
     const { name, description } = input

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { CalledFor, Context } from '#src/context.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { readMetadata } from '#src/protocol/saml/metadata.ts'
@@ -17,12 +17,14 @@ type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'
  */
 export const settingsFrom = async (
   context: Pick<Context, 'fetch' | 'log'>,
+  organization: CalledFor,
   { metadata_xml, metadata_url }: Source,
 ): Promise<{ found: Found; problems: Detail[] }> => {
   const field = metadata_url === undefined ? 'metadata_xml' : 'metadata_url'
   const refused = (message: string) => ({ found: {}, problems: [{ field, code: 'bad_metadata', message }] })
   try {
-    const document = metadata_url === undefined ? metadata_xml : await load(context, metadata_url)
+    const document =
+      metadata_url === undefined ? metadata_xml : await load(context, organization, metadata_url)
     if (document === undefined) return { found: {}, problems: [] }
     const { entity_id, sso_url, certificates } = readMetadata(document)
     return {
@@ -37,8 +39,13 @@ export const settingsFrom = async (
   }
 }
 
-const load = async (context: Pick<Context, 'fetch'>, url: string): Promise<string> => {
-  const answer = await context.fetch(url, { headers: { accept: 'application/samlmetadata+xml, */*' } })
+const load = async (
+  context: Pick<Context, 'fetch'>,
+  organization: CalledFor,
+  url: string,
+): Promise<string> => {
+  const headers = { accept: 'application/samlmetadata+xml, */*' }
+  const answer = await context.fetch(url, { organization, headers })
   if (answer.status !== 200) throw new Error(`metadata: HTTP status ${answer.status}`)
   return answer.text()
 }

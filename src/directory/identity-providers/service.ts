@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { CalledFor, Caller, Context } from '#src/context.ts'
 import {
   type By,
   changedFields,
@@ -95,11 +95,18 @@ const settle = (type: Type, given: Given, before: Given = {}) => {
 }
 
 /** Plain http is for hosts that the server's settings name. */
-const addressProblems = ({ config }: Context, given: Given): Detail[] =>
+const addressProblems = ({ config }: Context, organization: CalledFor, given: Given): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
-    return url?.protocol === 'http:' && !isAllowed(config, url)
-      ? [{ field, code: 'http', message: 'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names the host.' }]
+    return url?.protocol === 'http:' && !isAllowed(config, url, organization)
+      ? [
+          {
+            field,
+            code: 'http',
+            message:
+              'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names host and port for the organization.',
+          },
+        ]
       : []
   })
 
@@ -161,17 +168,17 @@ export const createProvider = async (
   by: By,
 ): Promise<ProviderWithRoles> => {
   const check = async (q: Queries) => {
-    const organization_id = await requireOrganization(q, by.caller, input.organization_id)
-    return { organization_id, roles: await mayGive(by, q, organization_id, input) }
+    const organization = await requireOrganization(q, by.caller, input.organization_id)
+    return { organization, roles: await mayGive(by, q, organization.id, input) }
   }
   // Nobody makes the server load a document who may not create the provider.
-  await context.store.read(check)
-  const { found, problems } = await settingsFrom(context, input.type === 'saml' ? input : {})
+  const { organization: asking } = await context.store.read(check)
+  const { found, problems } = await settingsFrom(context, asking, input.type === 'saml' ? input : {})
   const { settings, problems: unfit } = settle(input.type, { ...input, ...found })
   return writeAs(context, by.caller, async tx => {
-    const { organization_id, roles } = await check(tx)
+    const { organization, roles } = await check(tx)
     refuse([...roles.problems, ...problems, ...(problems.length > 0 ? [] : unfit)])
-    refuse(addressProblems(context, settings ?? {}))
+    refuse(addressProblems(context, organization, settings ?? {}))
     const now = context.clock.now()
     const id = input.id ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
@@ -180,7 +187,7 @@ export const createProvider = async (
       alias,
       name,
       type: input.type,
-      organization_id,
+      organization_id: organization.id,
       enabled,
       allow_registration,
       trust_email,
@@ -214,19 +221,23 @@ export const updateProvider = async (
   const { metadata_xml, metadata_url, ...given } = change
   const check = async (q: Queries) => {
     const provider = await getProviderToChange(q, by, ref)
-    return { provider, roles: await mayGive(by, q, provider.organization_id, given) }
+    const [organization, roles] = await Promise.all([
+      requireOrganization(q, by.caller, provider.organization_id),
+      mayGive(by, q, provider.organization_id, given),
+    ])
+    return { provider, organization, roles }
   }
-  const { provider: known } = await context.store.read(check)
+  const { provider: known, organization: asking } = await context.store.read(check)
   const foreign = fieldProblems(known.type, change)
   refuse(foreign)
-  const { found, problems } = await settingsFrom(context, { metadata_xml, metadata_url })
+  const { found, problems } = await settingsFrom(context, asking, { metadata_xml, metadata_url })
   const sent: Given = { ...given, ...found }
   return writeAs(context, by.caller, async tx => {
-    const { provider, roles } = await check(tx)
+    const { provider, organization, roles } = await check(tx)
     const fields = changedFields(asSent(context, provider), sent)
     const { settings, problems: unfit } = settle(provider.type, sent, { ...provider.settings })
     refuse([...readOnlyProblems(fields, writable), ...roles.problems, ...problems, ...unfit])
-    refuse(addressProblems(context, settings ?? {}))
+    refuse(addressProblems(context, organization, settings ?? {}))
     refuse(secretProblems(provider, given, settings))
     if (fields.length === 0) return provider
     const own = [

@@ -29,7 +29,7 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
 export const createRole = (context: Context, input: CreateRole & { id?: RoleId }, by: By): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     mayGrant(by.caller, input.permissions)
-    const organization_id = await requireOrganization(tx, by.caller, input.organization_id)
+    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
     const now = context.clock.now()
     const role = {
       ...input,

@@ -124,7 +124,7 @@ export const createUser = async (
 ): Promise<UserWithRoles> => {
   const check = async (q: Queries) => {
     const organization_id = by.caller
-      ? await requireOrganization(q, by.caller, input.organization_id)
+      ? (await requireOrganization(q, by.caller, input.organization_id)).id
       : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
     const settings = settingsOf(await getOrganization(q, organization_id))
     const roles = await rolesToGive(q, by, organization_id, input.roles)

@@ -1,17 +1,19 @@
 import { createPrivateKey } from 'node:crypto'
 import * as client from 'openid-client'
-import type { Context, Outbound } from '#src/context.ts'
+import type { CalledFor, Context, Outbound } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
-import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
-import { isAllowed } from '#src/http/outbound.ts'
+import type { OidcProvider, SocialProvider } from '#src/directory/identity-providers/store.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
+import { isAllowed, OutboundError } from '#src/http/outbound.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signWith } from '#src/tokens/signature.ts'
 
 /** openid-client's way of asking, through ours. */
 export const through =
-  (fetch: Outbound): client.CustomFetch =>
+  (fetch: Outbound, organization: CalledFor): client.CustomFetch =>
   (url, { method, headers, body, signal }) =>
     fetch(url, {
+      organization,
       method,
       headers,
       ...(body != null && { body: body instanceof URLSearchParams ? body : String(body) }),
@@ -19,8 +21,18 @@ export const through =
     })
 
 /** The library refuses plain http unless told; for whom it is allowed, the server's settings say. */
-export const allowHttp = ({ config }: Context, url: string) =>
-  isAllowed(config, new URL(url)) ? [client.allowInsecureRequests] : []
+export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
+  isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
+
+/** The organization that calls to the provider are made for. Throws OutboundError once it is deleted. */
+export const organizationOf = async (
+  { store }: Context,
+  { organization_id }: SocialProvider,
+): Promise<CalledFor> => {
+  const organization = await findOrganization(store, organization_id)
+  if (!organization) throw new OutboundError(new Error('The organization of the provider is deleted.'))
+  return organization
+}
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
@@ -93,11 +105,12 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   return configuration
 }
 
-const discover = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
+const discover = async (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
+  const organization = await organizationOf(context, provider)
   const { issuer, client_id } = provider.settings
   return client.discovery(new URL(issuer), client_id, undefined, clientAuth(context, provider), {
-    [client.customFetch]: through(context.fetch),
+    [client.customFetch]: through(context.fetch, organization),
     // Without the first an ID token fresh from the provider's token endpoint goes unverified.
-    execute: [client.enableNonRepudiationChecks, ...allowHttp(context, issuer)],
+    execute: [client.enableNonRepudiationChecks, ...allowHttp(context, issuer, organization)],
   })
 }

@@ -6,13 +6,13 @@ import type { OAuth2Provider } from '#src/directory/identity-providers/store.ts'
 import { profileOf } from '#src/federation/profile.ts'
 import { ArrivalError } from '#src/federation/refusal.ts'
 import { bound } from '#src/federation/upstream-request.ts'
-import { allowHttp, through } from './configuration.ts'
+import { allowHttp, organizationOf, through } from './configuration.ts'
 import { redirectUri, type Upstream } from './upstream.ts'
 
 /** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
 export const oauth2: Upstream<OAuth2Provider> = {
   leave: async (context, { provider, state, reauthenticate }) =>
-    client.buildAuthorizationUrl(configurationOf(context, provider), {
+    client.buildAuthorizationUrl(await configurationOf(context, provider), {
       redirect_uri: redirectUri(context, provider),
       scope: provider.settings.scopes.join(' '),
       state,
@@ -22,7 +22,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     }),
 
   prove: async (context, provider, { parameters, state }) => {
-    const configuration = configurationOf(context, provider)
+    const configuration = await configurationOf(context, provider)
     // There is no metadata to compare an issuer with: the redirect URI, one for each provider, tells them apart.
     parameters.delete('iss')
     const { access_token } = await client.authorizationCodeGrant(
@@ -40,7 +40,8 @@ export const oauth2: Upstream<OAuth2Provider> = {
   },
 }
 
-const configurationOf = (context: Context, provider: OAuth2Provider): client.Configuration => {
+const configurationOf = async (context: Context, provider: OAuth2Provider): Promise<client.Configuration> => {
+  const organization = await organizationOf(context, provider)
   const { authorization_endpoint, token_endpoint, client_id } = provider.settings
   const configuration = new client.Configuration(
     { issuer: new URL(authorization_endpoint).origin, authorization_endpoint, token_endpoint },
@@ -48,8 +49,8 @@ const configurationOf = (context: Context, provider: OAuth2Provider): client.Con
     undefined,
     client.ClientSecretPost(openSecret(context, provider)),
   )
-  configuration[client.customFetch] = through(context.fetch)
-  for (const allow of allowHttp(context, token_endpoint)) allow(configuration)
+  configuration[client.customFetch] = through(context.fetch, organization)
+  for (const allow of allowHttp(context, token_endpoint, organization)) allow(configuration)
   return configuration
 }
 

@@ -12,7 +12,7 @@ if (needs('simplesamlphp', SIMPLESAML))
       const site = startClient()
       const port = freePort()
       const url = `http://localhost:${port}`
-      const app = await startApp({ url, outbound_allow: ['127.0.0.1'] })
+      const app = await startApp({ url, outbound_allow: ['*=127.0.0.1:*'] })
       app.clock.advance(Date.now() - app.clock.now())
       const server = Bun.serve({
         port,

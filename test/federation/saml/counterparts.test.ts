@@ -28,7 +28,7 @@ const encrypted: Wanted = { alias: 'encrypted', sign_response: true, sign_assert
 
 /** An app that keeps real time, as real providers do. */
 const startInRealTime = async (): Promise<TestApp> => {
-  const app = await startApp({ outbound_allow: ['127.0.0.1'] })
+  const app = await startApp({ outbound_allow: ['*=127.0.0.1:*'] })
   app.clock.advance(Date.now() - app.clock.now())
   await addClient(app, 'web', { client_secret: undefined })
   return app

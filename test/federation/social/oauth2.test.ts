@@ -10,7 +10,7 @@ import { addUser } from '#test/support/people.ts'
 let answers: Record<string, () => Response>
 let asked: { url: string; headers: Headers; body: URLSearchParams }[]
 
-const fetch: Outbound = async (url, init = {}) => {
+const fetch: Outbound = async (url, init) => {
   const headers = new Headers(init.headers)
   asked.push({ url: String(url), headers, body: new URLSearchParams(String(init.body ?? '')) })
   return answers[String(url)]?.() ?? new Response('', { status: 404 })
