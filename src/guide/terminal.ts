@@ -9,6 +9,8 @@ interface Style {
 }
 
 const GAP = 2
+/** The last column explains: narrower than this it is hard to read. */
+const NARROWEST = 32
 
 /** What a link leads to stands behind its text, unless the text says it. */
 const inline = (part: Inline): string => {
@@ -35,12 +37,14 @@ const wrap = (text: string, width: number): string[] => {
 
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
-/** Widths of columns, the widest made narrower until all fit; undefined when the longest words do not. */
+/** Widths of columns, the widest made narrower until all fit; undefined when they cannot. */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
     (rows[0] ?? []).map((_, i) => Math.max(...rows.map(row => measure(row[i] ?? ''))))
   const widths = across(cell => cell.length)
   const least = across(longestWord)
+  const last = widths.length - 1
+  least[last] = Math.max(least[last] ?? 0, Math.min(widths[last] ?? 0, NARROWEST))
   const total = () => widths.reduce((sum, each) => sum + each + GAP, -GAP)
   while (total() > width) {
     const spare = widths.map((each, i) => (each > (least[i] ?? 0) ? each : 0))
@@ -65,10 +69,12 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
   const widths = columns([head, ...rows], width)
   if (widths) return [...tableRow(head, widths).map(bold), ...rows.flatMap(row => tableRow(row, widths))]
-  // Too wide: the first cell above the others.
+  // Too wide: the first cell above the others, which have the names of their columns but for the last one.
   return rows.flatMap(([first = '', ...rest]) => [
-    first,
-    ...rest.flatMap(cell => wrap(cell, width - 4).map(line => `    ${line}`)),
+    bold(first),
+    ...rest
+      .map((cell, i) => (i < rest.length - 1 ? `${head[i + 1]}: ${cell}` : cell))
+      .flatMap(cell => wrap(cell, width - 4).map(line => `    ${line}`)),
   ])
 }
 

@@ -15,27 +15,32 @@ test('a table is aligned, and its widest column is wrapped', () => {
       type: 'table',
       head: [words('Name'), words('Meaning')],
       rows: [
-        [[{ type: 'code', text: 'a' }], words('one two three four')],
-        [words('long-name'), words('five')],
+        [[{ type: 'code', text: 'a' }], words('one two three four five six seven eight')],
+        [words('long-name'), words('nine')],
       ],
     }),
-    { ...style, width: 24 },
+    { ...style, width: 44 },
   )
   expect(text).toBe(
-    ['<Name       Meaning>', 'a          one two three', '           four', 'long-name  five'].join('\n'),
+    [
+      '<Name       Meaning>',
+      'a          one two three four five six seven',
+      '           eight',
+      'long-name  nine',
+    ].join('\n'),
   )
 })
 
-test('a table whose words are too long for its columns stands in blocks', () => {
+test('a table too wide for its columns stands in blocks, with the names of all but the last', () => {
   const text = pageText(
     page({
       type: 'table',
-      head: [words('A'), words('B')],
-      rows: [[words('abcdefghij'), words('klmnopqrst u')]],
+      head: [words('A'), words('B'), words('C')],
+      rows: [[words('abcdefghij'), words('klmnopqrst'), words('r s t u v w x y z')]],
     }),
-    { ...style, width: 16 },
+    { ...style, width: 18 },
   )
-  expect(text).toBe(['abcdefghij', '    klmnopqrst u'].join('\n'))
+  expect(text).toBe(['<abcdefghij>', '    B: klmnopqrst', '    r s t u v w x', '    y z'].join('\n'))
 })
 
 test('lists are marked, headings bold, code indented, links named', () => {
