@@ -126,7 +126,7 @@ type Value<S> = S extends { fallback: infer F; parse(value: string): infer T }
     : T
   : never
 
-/** Settings of the server, parsed once from environment and file (decisions.md section 7). */
+/** Settings of the server, parsed once from environment and file. */
 export type Config = { -readonly [K in Exclude<Name, 'url' | 'host'>]: Value<Settings[K]> } & {
   url: string
   host: string

@@ -11,7 +11,7 @@ export interface Clock {
   now(): number
 }
 
-/** Whoever calls the admin API, with the rights of this very moment (decisions.md section 2). */
+/** Whoever calls the admin API, with the rights of this very moment. */
 export interface Caller {
   kind: 'client' | 'user'
   /** `usr_…` or the client_id: the `actor_id` of events. */

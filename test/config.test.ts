@@ -19,7 +19,7 @@ const refusal = (env: Record<string, string>, path?: string): string => {
   throw new Error('nothing was refused')
 }
 
-test('without settings the defaults of decisions.md section 7 hold', () => {
+test('RUN-17 without settings each setting has its default', () => {
   const { config, sources, warnings } = loadConfig({})
   expect(config).toMatchObject({
     url: 'http://localhost:8080',
@@ -38,7 +38,7 @@ test('without settings the defaults of decisions.md section 7 hold', () => {
   expect(warnings).toEqual([])
 })
 
-test('with a url the server listens on all addresses, unless host says otherwise', () => {
+test('RUN-16 with a url the server listens on all addresses, unless host says otherwise', () => {
   expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com' }).config.host).toBe('::')
   expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_HOST: '0.0.0.0' }).config.host).toBe(
     '0.0.0.0',
@@ -79,7 +79,7 @@ test('H-15 outbound_allow is read as host and port, for the default organization
     expect(() => read(value)).toThrow('GATEHOUSE_OUTBOUND_ALLOW')
 })
 
-test('a secret can stand in a file, and no other setting can', () => {
+test('RUN-15 a secret can stand in a file, and no other setting can', () => {
   const secret = file('secret', 'kept in a file\n')
   expect(loadConfig({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret }).config.admin_client_secret).toBe(
     'kept in a file',

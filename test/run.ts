@@ -1,3 +1,7 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ledgerGaps } from './conformance/ledger.ts'
 import { hasPostgres, startPostgres } from './support/postgres.ts'
 
 /**
@@ -56,9 +60,14 @@ const failures: string[] = []
 const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 /** Of each test that names none, ms: the five seconds of the runner are too few for a browser or a process on a busy machine. */
 const TIMEOUT = '30000'
+const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))
+const reports: string[] = []
 const test = async (args: string[], env?: Record<string, string>): Promise<number> => {
   let output = ''
-  const code = await run(['bun', 'test', '--timeout', TIMEOUT, ...args], env, text => {
+  const report = join(reportFolder, `${reports.length}.xml`)
+  reports.push(report)
+  const reporter = ['--reporter=junit', `--reporter-outfile=${report}`]
+  const code = await run(['bun', 'test', '--timeout', TIMEOUT, ...reporter, ...args], env, text => {
     output += text
   })
   // The runner lists them once more by itself.
@@ -91,6 +100,12 @@ if (built !== 0) process.exit(built)
 
 const args = process.argv.slice(2)
 const codes = [await test(args), args.length > 0 ? 0 : await testOnPostgres()]
+if (args.length === 0) {
+  const gaps = await ledgerGaps(await Promise.all(reports.map(report => Bun.file(report).text())))
+  counts.fail += gaps.length
+  if (gaps.length > 0) codes.push(1)
+  failures.push(...gaps)
+}
 if (failures.length > 0) console.log(`\n${failures.join('\n\n')}`)
 const skipped = counts.skip > 0 ? `, ${counts.skip} skipped` : ''
 console.log(`\n${counts.pass} passed, ${counts.fail} failed${skipped}`)

@@ -1,4 +1,4 @@
-/** The event types of the specification, and those that decisions.md adds. */
+/** The event types of the audit log. */
 export const eventTypes = [
   'user.created',
   'user.updated',

@@ -35,7 +35,7 @@ export const getAuthorize =
 
 /**
  * The parameters as a form, from whatever site. A Lax cookie does not come along with such a post, so a good request is parked
- * and taken up by our own GET (decisions.md section 3, "Cross-site POSTs").
+ * and taken up by our own GET.
  */
 export const postAuthorize =
   (context: Context) =>

@@ -12,7 +12,7 @@ import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** After SIGTERM requests in flight have this long; the process is gone within 2 s (decisions.md section 7). */
+/** After SIGTERM requests in flight have this long; the process is gone within 2 s. */
 const DRAIN_MS = 1_500
 const LAST_SPANS_MS = 250
 

@@ -64,7 +64,7 @@ type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
  * How many rows of a kind there are, in one organization or in all, without looking at them. When a filter asked for
- * the organization, the total is exact up to 10,000 only, as every filtered one (decisions.md section 2).
+ * the organization, the total is exact up to 10,000 only, as every filtered one.
  */
 export const countAll = async (
   q: Queries,

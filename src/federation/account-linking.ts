@@ -33,7 +33,7 @@ export type Admission =
   | { step: 'create' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
-/** Who it is, and what is left to do: the one rule for all providers (decisions.md section 5, "Linking"). */
+/** Who it is, and what is left to do: the one rule for all providers. */
 export const admit = async (q: Queries, arrival: Arrival): Promise<Admission> => {
   const { provider, organization, profile, linking } = arrival
   const account = await findAccount(q, { provider_id: provider.id, subject: profile.subject })

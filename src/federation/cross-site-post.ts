@@ -13,7 +13,7 @@ const PARKED_FOR = 5 * MINUTE
 
 /**
  * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/parked`, where its Lax cookie comes
- * along (decisions.md section 3, "Cross-site POSTs"). `key` names the one thing that the body is about, such as the journey that
+ * along. `key` names the one thing that the body is about, such as the journey that
  * it answers: it is kept once, however often it is posted.
  */
 export const park = async (

@@ -67,7 +67,7 @@ const read = (subject: string): Block[] =>
   )
 
 /**
- * The guide in the order of its table of contents, README.md: headings, and below them lists of `[title](page.md): about`.
+ * The guide in the order of its table of contents, README.md: headings, and below them lists of `[title](subject): about`.
  * A Bun macro: the executable carries the tree and no parser of Markdown. https://bun.com/docs/bundler/macros
  */
 export const parseGuide = (): Section[] => {

@@ -1,7 +1,7 @@
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
-/** The one error body of the service (decisions.md section 2). */
+/** The one error body of the service. */
 export interface ErrorBody {
   error: string
   error_description: string

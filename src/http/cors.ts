@@ -6,7 +6,7 @@ const originOf = (request: Request): string | null => request.headers.get('origi
 
 /**
  * The preflight of an endpoint that pages of clients call: any origin that some client registers may ask; whether it may
- * read the answer is decided there (decisions.md section 3, "CORS").
+ * read the answer is decided there.
  */
 export const preflight =
   (context: Cors, methods: string) =>

@@ -23,7 +23,7 @@ export interface AdminRoute {
   path: string
   permission: Permission
   summary: string
-  /** Refuses callers of a tenant's organization with 403 (decisions.md section 2, "Foreign organization"). */
+  /** Refuses callers of a tenant's organization with 403. */
   instance_only?: boolean
   query?: z.ZodType
   body?: z.ZodType
@@ -63,7 +63,7 @@ interface Matched {
   params: Record<string, string>
 }
 
-/** The order of decisions.md section 2: 401, 403, 408 / 413 / 415 / 400, 422, and only then the handler's own refusals. */
+/** The order of checks: 401, 403, 408 / 413 / 415 / 400, 422, and only then the handler's own refusals. */
 export const serve =
   (context: Context, route: AdminRoute) =>
   async ({ request, params }: Matched): Promise<Response> => {

@@ -16,7 +16,7 @@ export const idFilter = z
 
 const LIMIT = 'A whole number from 1 to 100.'
 
-/** limit, cursor and order: what every list takes (decisions.md section 2). */
+/** limit, cursor and order: what every list takes. */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
     limit: z.preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 })).default(20),

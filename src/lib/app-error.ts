@@ -49,7 +49,7 @@ export class AppError extends Error {
   }
 }
 
-/** 404, the same for unknown and foreign ids (decisions.md section 2). */
+/** 404, the same for unknown and foreign ids. */
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 

@@ -10,7 +10,7 @@ export interface LiveToken extends AccessToken {
 }
 
 /**
- * Whether this server honours a token now (decisions.md section 3, "Access token validity at this server"): undefined when it
+ * Whether this server honours a token now: undefined when it
  * is none of ours, or its session was revoked, its user deleted or disabled, its organization deleted.
  */
 export const findLiveToken = async (context: Context, text: string): Promise<LiveToken | undefined> => {

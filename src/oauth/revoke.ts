@@ -12,7 +12,7 @@ import { asClient, guarded, WrongGuess } from './client-authentication.ts'
 import { type Exchange, endpoint } from './endpoint.ts'
 
 /**
- * Always 200 with an empty body, whatever came; only a store that cannot write is a 503 (decisions.md section 3).
+ * Always 200 with an empty body, whatever came; only a store that cannot write is a 503.
  * https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>

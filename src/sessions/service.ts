@@ -47,7 +47,7 @@ export const startSession = async (
 }
 
 /**
- * Revokes the active sessions that fit (decisions.md section 4, "Revoking"): their refresh tokens die, this server
+ * Revokes the active sessions that fit: their refresh tokens die, this server
  * refuses their access tokens from now on, and the logins that they came from end. When it is about a user, login or
  * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions, of one client
  * or of all, takes codes not yet redeemed along; of all clients, all logins of the user and what else was begun too. Gives how many active ones there were.

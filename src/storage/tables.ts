@@ -398,7 +398,7 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** What a cross-site POST brought, until our own GET picks it up (decisions.md section 3). */
+  /** What a cross-site POST brought, until our own GET picks it up. */
   const parked_requests = table(
     'parked_requests',
     {

@@ -132,7 +132,7 @@ describe('GET /account', () => {
     expect(done.heading).toBe('Your account')
   })
 
-  test('needs profile:read, and profile:update for changes', async () => {
+  test('PAG-01 needs profile:read, and profile:update for changes', async () => {
     const role = async (name: string, permissions: string[]) => {
       await app.admin('POST', '/roles', { name, permissions })
       const user = await addUser(app, `user${++users}`, { roles: [name] })

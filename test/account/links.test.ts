@@ -281,7 +281,7 @@ describe('the set-up link', () => {
     expect(body.data).toHaveLength(1)
   })
 
-  test('lasts 30 minutes and asks for its own form', async () => {
+  test('PAG-02 lasts 30 minutes and asks for its own form', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     expect((await browser.submit(page, { ...first, csrf_token: 'junk' })).status).toBe(403)

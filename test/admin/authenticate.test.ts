@@ -30,7 +30,7 @@ describe('a user', () => {
     return addUser(app, username, { roles: [`role-of-${username}`] })
   }
 
-  test('has the permissions of the roles as far as the scopes of the token name them; the scope admin names all', async () => {
+  test('API-03 has the permissions of the roles as far as the scopes of the token name them; the scope admin names all', async () => {
     const user = await withRole('reader', 'users:read', 'clients:read')
     expect(await rights(await tokenOf(user, 'openid'))).toEqual({
       permissions: [],
@@ -52,7 +52,7 @@ describe('a user', () => {
     expect((await rights(await tokenOf(user, 'openid users:read'))).permissions).toEqual(['users:read'])
   })
 
-  test('roles inherited from groups count', async () => {
+  test('API-04 roles inherited from groups count', async () => {
     const user = await addUser(app, 'member')
     await app.admin('POST', '/roles', { name: 'auditors', permissions: ['events:read'] })
     const group = await app.admin('POST', '/groups', { name: 'audit', roles: ['auditors'] })
@@ -81,7 +81,7 @@ describe('a user', () => {
     })
   })
 
-  test('a demotion, a disabling and a revocation hold at the next call', async () => {
+  test('API-01 a demotion, a disabling and a revocation hold at the next call', async () => {
     const user = await withRole('falling', 'users:read')
     const token = await tokenOf(user, 'users:read')
     const ask = async () => (await app.admin('GET', '/users', undefined, token)).status
@@ -109,7 +109,7 @@ describe('a user', () => {
 })
 
 describe('a client', () => {
-  test('has the permission strings among its granted scopes, and is nobody else', async () => {
+  test('API-02 has the permission strings among its granted scopes, and is nobody else', async () => {
     const worker = await service('worker', { scopes: ['users:read', 'roles:read', 'reports'] })
     const token = await app.tokenOf('worker', worker.client_secret, 'users:read reports')
     expect(await callerOf(token)).toMatchObject({

@@ -160,7 +160,7 @@ describe('real answers', async () => {
   }
 
   for (const { key, method, path, operation } of inOrder)
-    test(`${key} answers what the document says, and nothing else`, async () => {
+    test(`API-05 ${key} answers what the document says, and nothing else`, async () => {
       await app.admin('PUT', `/groups/${group.id}/members/${other.id}`)
       const status = Number(Object.keys(operation.responses).find(each => Number(each) < 300))
       const isList = operation.parameters?.some(({ name }: Json) => name === 'cursor')
@@ -172,7 +172,7 @@ describe('real answers', async () => {
       expect(validator(schema).safeParse(answer.body).error?.issues ?? []).toEqual([])
     })
 
-  test('refusals have the one error shape', async () => {
+  test('API-08 refusals have the one error shape', async () => {
     const error = validator({ $ref: true })
     const refusals = [
       await app.admin('GET', '/users/usr_x'),
@@ -204,7 +204,7 @@ describe('requests', () => {
     ip_address: '192.0.2.1',
   }
 
-  test('every list takes limit, cursor and order', () => {
+  test('API-07 every list takes limit, cursor and order', () => {
     expect(lists).toHaveLength(10)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
@@ -231,7 +231,7 @@ describe('requests', () => {
     },
   )
 
-  test('every body is closed: what the document does not name is refused by name', async () => {
+  test('API-06 every body is closed: what the document does not name is refused by name', async () => {
     for (const { key, method, path, operation } of operations) {
       const schema = operation.requestBody?.content['application/json'].schema
       if (!schema) continue

@@ -36,7 +36,7 @@ describe('GET /events', () => {
     (await app.admin('GET', `/events${query}`, undefined, token)).body
   const types = async (query: string) => (await listAll(app, `/events${query}`)).map(({ type }) => type)
 
-  test('shows each field; one event by its id', async () => {
+  test('EVT-05 shows each field; one event by its id', async () => {
     const user = await addUser(app, 'alice')
     const { data, pagination } = await list('?limit=1')
     expect(data[0]).toEqual({
@@ -86,7 +86,7 @@ describe('GET /events', () => {
     for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
   })
 
-  test('every filter, newest first unless told otherwise', async () => {
+  test('EVT-02 every filter, newest first unless told otherwise', async () => {
     const alice = await addUser(app, 'alice')
     app.clock.advance(1000)
     await app.admin('PUT', `/users/${alice.id}`, { enabled: false })
@@ -107,7 +107,7 @@ describe('GET /events', () => {
     expect((await list('?type=user.created')).pagination.total).toBe(2)
   })
 
-  test('from and to are inclusive, with any zone, or whole days', async () => {
+  test('EVT-03 from and to are inclusive, with any zone, or whole days', async () => {
     const moments: [string, string[]][] = [
       ['from=2026-01-15T12:00:02Z', ['third', 'second']],
       ['from=2026-01-15T12:00:02.001Z', ['third']],
@@ -135,7 +135,7 @@ describe('GET /events', () => {
     }
   })
 
-  test('any bad value or unknown name is 422', async () => {
+  test('EVT-01 any bad value or unknown name is 422', async () => {
     const bad = {
       type: ['user', 'user.created,user.deleted', ''],
       from: [
@@ -183,7 +183,7 @@ describe('GET /events', () => {
     expect((await app.admin('GET', `/events/${own.data[0].id}`, undefined, token)).status).toBe(200)
   })
 
-  test('nothing changes or deletes an event', async () => {
+  test('EVT-04 nothing changes or deletes an event', async () => {
     const [event] = (await list()).data
     for (const method of ['PUT', 'DELETE', 'POST'])
       expect((await app.admin(method, `/events/${event.id}`, {})).status).toBe(405)

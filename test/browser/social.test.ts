@@ -145,7 +145,7 @@ for (const [alias, login, given_name] of [
   ['posting', 'grace', 'Grace'],
 ] as const)
   testInChromium(
-    `button, upstream, consent, client, exchange; the answer comes by ${alias}`,
+    `FED-01 button, upstream, consent, client, exchange; the answer comes by ${alias}`,
     async () => {
       await app.events()
       const { page, close } = await openPage()

@@ -1,4 +1,4 @@
-/** decisions.md section 7, row by row, at the executable. */
+/** The settings and commands, at the executable. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import {
   existsSync,
@@ -57,7 +57,7 @@ const printed = async (server: Running, text: string): Promise<string> => {
 const announced = (server: Running): Json[] => lines(server).filter(({ event }) => event !== 'config')
 
 describe('a first start without settings', () => {
-  test('makes keys, database and a private secret, says so in JSON lines, and names the file, never the secret', async () => {
+  test('RUN-09 makes keys, database and a private secret, says so in JSON lines, and names the file, never the secret', async () => {
     await using server = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' })
     const { data_dir, port } = server
     await printed(server, '"event":"set_up"')
@@ -91,7 +91,7 @@ describe('a first start without settings', () => {
     expect(new Set(body.data.map(({ ip_address }: Json) => ip_address))).toEqual(new Set(['127.0.0.1']))
   })
 
-  test('listens on this machine alone', async () => {
+  test('RUN-08 listens on this machine alone', async () => {
     await using server = await serveExecutable()
     const tcp = readFileSync('/proc/net/tcp', 'utf8')
     const port = server.port.toString(16).toUpperCase().padStart(4, '0')
@@ -113,7 +113,7 @@ test('a later start finds its keys, its clients and its users, and prints no sec
   expect(await tokenOf(remote(second).call, client_secret)).not.toBe('')
 })
 
-test('the admin client’s secret of the settings is applied at each start', async () => {
+test('RUN-11 the admin client’s secret of the settings is applied at each start', async () => {
   const data_dir = folder()
   const old = 'the-first-secret-of-the-admin-client'
   const first = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: old }, data_dir)
@@ -129,7 +129,7 @@ test('the admin client’s secret of the settings is applied at each start', asy
   expect(await tokenOf(remote(second).call, SECRET)).not.toBe('')
 })
 
-test('the first admin user of the settings logs in, and no set-up link is printed', async () => {
+test('RUN-12 the first admin user of the settings logs in, and no set-up link is printed', async () => {
   await using server = await serveExecutable({
     GATEHOUSE_ADMIN_USERNAME: 'root',
     GATEHOUSE_ADMIN_EMAIL: 'root@example.com',
@@ -144,7 +144,7 @@ test('the first admin user of the settings logs in, and no set-up link is printe
   expect(server.output()).not.toContain('set_up')
 })
 
-test('a settings file in YAML, by GATEHOUSE_CONFIG; the environment beats it', async () => {
+test('RUN-04 a settings file in YAML, by GATEHOUSE_CONFIG; the environment beats it', async () => {
   const config = file(
     'gatehouse.yaml',
     'url: https://id.example.com\nlog_level: silent\nport: 1\nhost: 127.0.0.1\n',
@@ -169,7 +169,11 @@ test('a settings file in YAML, by GATEHOUSE_CONFIG; the environment beats it', a
 
 describe('a start that is refused says why in one line', () => {
   test.each<[string, Record<string, string>, string]>([
-    ['an unknown name', { GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment).'],
+    [
+      'RUN-05 an unknown name',
+      { GATEHOUSE_COLOUR: 'red' },
+      'GATEHOUSE_COLOUR: no such setting (environment).',
+    ],
     ['a bad value', { GATEHOUSE_PORT: 'x' }, 'GATEHOUSE_PORT: given "x"'],
     [
       'an address of another machine',
@@ -201,7 +205,7 @@ describe('a start that is refused says why in one line', () => {
     expect(stdout).not.toContain('"ready"')
   })
 
-  test('a second server on the same data directory, or the same port', async () => {
+  test('RUN-03 a second server on the same data directory, or the same port', async () => {
     await using server = await serveExecutable()
     const port = String(server.port)
     const same = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_PORT: '0' }
@@ -239,7 +243,7 @@ describe('a start that is refused says why in one line', () => {
   })
 })
 
-test('a container’s service link is passed over with a warning', async () => {
+test('RUN-02 a container’s service link is passed over with a warning', async () => {
   await using server = await serveExecutable({ GATEHOUSE_SERVICE_HOST: '10.0.0.1' })
   expect(await printed(server, 'GATEHOUSE_SERVICE_HOST')).toContain('"level":40')
 })
@@ -258,7 +262,7 @@ describe('cookies', () => {
     return { lines: [before, ...browser.received], output: server.output() }
   }
 
-  test('follow the scheme of the public address, not of the socket', async () => {
+  test('RUN-06 follow the scheme of the public address, not of the socket', async () => {
     const { lines, output } = await names('https://id.example.com')
     expect(lines).toHaveLength(2)
     for (const line of lines) {
@@ -271,7 +275,7 @@ describe('cookies', () => {
   test.each([
     ['http://id.example.com', '_80'],
     ['http://id.example.com:8088', '_8088'],
-  ])('on plain http carry the port of %s, and a warning is logged', async (url, port) => {
+  ])('RUN-10 on plain http carry the port of %s, and a warning is logged', async (url, port) => {
     const { lines, output } = await names(url)
     for (const line of lines) {
       expect(line).toMatch(new RegExp(`^gatehouse_[a-z]+${port}=`))
@@ -281,7 +285,7 @@ describe('cookies', () => {
   })
 })
 
-test('TLS with a certificate and key of our own', async () => {
+test('RUN-01 TLS with a certificate and key of our own', async () => {
   const { cert, key } = await selfSigned('localhost')
   await using server = await serveExecutable({
     GATEHOUSE_URL: 'https://localhost',
@@ -316,7 +320,7 @@ describe('X-Forwarded-For', () => {
     return body.data[0].ip_address
   }
 
-  test('is read from the right when the proxy is trusted, from nobody else, and Forwarded never', async () => {
+  test('RUN-07 is read from the right when the proxy is trusted, from nobody else, and Forwarded never', async () => {
     expect(await seenAs({})).toBe('127.0.0.1')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8' })).toBe('127.0.0.1')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1' })).toBe('198.51.100.7')
@@ -325,7 +329,7 @@ describe('X-Forwarded-For', () => {
 })
 
 describe('commands beside a running server', () => {
-  test('user link: the first admin’s set-up link, and a link for a user; the server honours both at once', async () => {
+  test('RUN-13 user link: the first admin’s set-up link, and a link for a user; the server honours both at once', async () => {
     await using server = await serveExecutable()
     const env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }
     const app = remote(server)
@@ -383,7 +387,7 @@ describe('commands without a server', () => {
     expect(existsSync(data_dir)).toBe(false)
   })
 
-  test('version, help and mistakes', async () => {
+  test('RUN-14 version, help and mistakes', async () => {
     expect(await gatehouse(['version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
     const help = await gatehouse(['help'])
     expect(help.code).toBe(0)

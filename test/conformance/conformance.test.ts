@@ -1,50 +1,66 @@
 import { describe, expect, test } from 'bun:test'
-import { checklist, notBuiltYet as idsNotBuiltYet, notATest } from './checklist.ts'
-import { decisions } from './decisions.ts'
-import { isThere, NOTHING, namedIds, type Tables } from './pins.ts'
-import { specification } from './specification.ts'
+import { existsSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { Glob } from 'bun'
+import { provenIds } from './ledger.ts'
+import { idsOf, readRules } from './rules.ts'
 
-/** Rows of what is still being built; empty when all is. */
-const notBuiltYet = [
-  'Event types: user.mfa_enabled / mfa_disabled',
-  '4 Users, sessions, logins: passkeys',
-  '7 Running it: GATEHOUSE_SMTP_URL, GATEHOUSE_MAIL_FROM',
-]
+const rules = await readRules()
 
-const rowsOf = (tables: Tables) =>
-  Object.entries(tables).flatMap(([table, rows]) =>
-    rows.map(([row, pin]) => ({ name: `${table}: ${row}`, pin })),
-  )
-const rows = [...rowsOf(specification), ...rowsOf(decisions)]
-
-describe('the rows of the specification and its decisions', () => {
-  test('each name a test that exists', () => {
-    const lost = rows.filter(({ pin }) => pin !== NOTHING && !isThere(pin))
-    expect(lost.map(({ name, pin }) => `${name} -> ${pin}`)).toEqual([])
+describe('the rules', () => {
+  test('have an id of their own, one sentence and a source', () => {
+    const ids = rules.map(({ id }) => id)
+    expect(ids.length).toBeGreaterThan(400)
+    expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
+    expect(rules.filter(({ sentence }) => !/\.$/.test(sentence)).map(({ id }) => id)).toEqual([])
+    expect(rules.filter(({ source }) => source.trim() === '').map(({ id }) => id)).toEqual([])
   })
 
-  test('only those listed as not built yet name none', () => {
-    const open = rows.filter(({ pin }) => pin === NOTHING)
-    expect(open.map(({ name }) => name).sort()).toEqual(notBuiltYet.toSorted())
-  })
-
-  test('stand in the list once', () => {
-    const names = rows.map(({ name }) => name)
-    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+  test('are named at the beginning of a title', () => {
+    expect(idsOf('O-62, TOK-03 only hashes are stored')).toEqual(['O-62', 'TOK-03'])
+    expect(idsOf('a title with O-62 in it')).toEqual([])
   })
 })
 
-describe('the rows of the security checklist', () => {
-  const ids = Object.entries(checklist).flatMap(([letter, count]) =>
-    Array.from({ length: count }, (_, i) => `${letter}-${String(i + 1).padStart(2, '0')}`),
+test('the ledger counts passed tests and their groups, never failed or skipped ones', () => {
+  const report = `
+    <testcase name="O-01 passes" classname="inner &gt; O-02 outer" time="0" />
+    <testcase name="O-03 fails" classname=""><failure message="no" /></testcase>
+    <testcase name="O-04 is skipped" classname=""><skipped /></testcase>`
+  expect([...provenIds([report])]).toEqual(['O-01', 'O-02'])
+})
+
+test('each rule id that a comment cites is a rule', async () => {
+  const ids = new Set(rules.map(({ id }) => id))
+  const files = [...new Glob('src/**/*.{ts,md}').scanSync()]
+  const cited = await Promise.all(
+    files.map(async file =>
+      ((await Bun.file(file).text()).match(/(?<=[(\s`])[A-Z]{1,3}-\d\d(?=[),.;:\s`])/g) ?? []).map(id => [
+        file,
+        id,
+      ]),
+    ),
   )
+  expect(cited.flat().filter(([, id = '']) => !ids.has(id))).toEqual([])
+})
 
-  test('each begin the title of a test, but those that are not built yet or no test', () => {
-    const left = [...idsNotBuiltYet, ...Object.keys(notATest)].sort()
-    expect(ids.filter(id => !namedIds.has(id)).sort()).toEqual(left)
-  })
-
-  test('no title names a row that does not exist', () => {
-    expect([...namedIds].filter(id => !ids.includes(id))).toEqual([])
-  })
+test('each Markdown file that the repository cites exists in it', async () => {
+  const files = [
+    ...new Glob('{src,test,templates,.github,.ci}/**/*.{ts,md,yml}').scanSync({ dot: true }),
+    'README.md',
+  ]
+  const lost = await Promise.all(
+    files.map(async file => {
+      const text = await Bun.file(file).text()
+      const prose = file.endsWith('.ts') ? (text.match(/^\s*(?:\/?\*|\/\/).*$/gm) ?? []).join('\n') : text
+      const cited = prose.match(/(?<![\w/:*@.[-])[\w./-]*\w\.md\b/g) ?? []
+      return [...new Set(cited)]
+        .filter(
+          path =>
+            ![path, join('src', path), join(dirname(file), path)].some(one => existsSync(normalize(one))),
+        )
+        .map(path => `${file} -> ${path}`)
+    }),
+  )
+  expect(lost.flat()).toEqual([])
 })

@@ -18,7 +18,7 @@ const file = async (name: string, content: unknown): Promise<string> => {
 }
 
 describe('dev 1: gatehouse dev', () => {
-  test('needs no settings, is seeded, and leaves nothing behind', async () => {
+  test('RUN-18 needs no settings, is seeded, and leaves nothing behind', async () => {
     const server = await startDev()
     const { ready } = server
     expect(ready).toMatchObject({

@@ -81,7 +81,7 @@ test('a user’s rights are those of the roles of this moment, direct and inheri
 })
 
 describe('refusals come in their order', () => {
-  test('permission, body, existence, rights, stored rows, conflict', async () => {
+  test('API-09 permission, body, existence, rights, stored rows, conflict', async () => {
     const token = await callerOf(app, 'org_default', ['roles:create', 'roles:update'])
     await create(app, '/roles', { name: 'taken', permissions: ['events:read'] })
     const role = await create(app, '/roles', { name: 'strong', permissions: ['events:read'] })
@@ -108,7 +108,7 @@ describe('refusals come in their order', () => {
   })
 })
 
-test('what is new without an organization belongs to the caller’s own', async () => {
+test('API-10 what is new without an organization belongs to the caller’s own', async () => {
   const { id } = await addOrganization(app, 'acme')
   const token = await callerOf(app, id, ['admin'])
   const bodies: Record<string, Json> = {

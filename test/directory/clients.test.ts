@@ -39,7 +39,7 @@ const event = (type: string, target_id: string, metadata: Record<string, unknown
   metadata,
 })
 
-test('a confidential client is registered with its defaults; its secret is answered once and stored as a hash', async () => {
+test('CLI-04 a confidential client is registered with its defaults; its secret is answered once and stored as a hash', async () => {
   const { status, body } = await app.admin('POST', '/clients', machine)
   expect(status).toBe(201)
   const { client_secret, ...client } = body
@@ -83,14 +83,14 @@ test('a confidential client is registered with its defaults; its secret is answe
   )
 })
 
-test('a public client has no secret, and none can be made', async () => {
+test('CLI-06 a public client has no secret, and none can be made', async () => {
   const { body } = await app.admin('POST', '/clients', spa)
   expect(body).toMatchObject({ ...spa, token_endpoint_auth_method: 'none' })
   expect(body).not.toHaveProperty('client_secret')
   expect(refused(await app.admin('POST', '/clients/spa/secret'))).toEqual(['client_id'])
 })
 
-test('a client_id of any allowed characters is registered, read, changed and deleted', async () => {
+test('CLI-02 a client_id of any allowed characters is registered, read, changed and deleted', async () => {
   for (const client_id of [
     'a.b',
     'https://app.example/x',
@@ -108,7 +108,7 @@ test('a client_id of any allowed characters is registered, read, changed and del
   }
 })
 
-test('a client_id that reads as an id of ours, or has other characters, is refused', async () => {
+test('CLI-03 a client_id that reads as an id of ours, or has other characters, is refused', async () => {
   const bad = [
     'ab',
     'x'.repeat(129),
@@ -131,7 +131,7 @@ test('a client_id that reads as an id of ours, or has other characters, is refus
     expect(refused(await app.admin('POST', '/clients', { ...machine, client_id }))).toEqual(['client_id'])
 })
 
-test('a client_id is unique on the instance', async () => {
+test('CLI-01 a client_id is unique on the instance', async () => {
   const { id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
   await create(app, '/clients', { ...machine, organization_id: id })
   expect((await app.admin('POST', '/clients', machine)).body).toMatchObject({
@@ -142,7 +142,7 @@ test('a client_id is unique on the instance', async () => {
 })
 
 describe('validation', () => {
-  test('of each field, on POST and PUT alike', async () => {
+  test('CLI-09 of each field, on POST and PUT alike', async () => {
     await create(app, '/clients', machine)
     const bad: [Json, string][] = [
       [{ name: '' }, 'name'],
@@ -195,7 +195,7 @@ describe('validation', () => {
     expect((await app.admin('GET', '/clients')).body.pagination.total).toBe(2)
   })
 
-  test('accepts every bound, algorithm and method', async () => {
+  test('CLI-07 accepts every bound, algorithm and method', async () => {
     await create(app, '/clients', machine)
     const good = [
       { access_token_ttl: 60, refresh_token_ttl: 300 },
@@ -221,7 +221,7 @@ describe('validation', () => {
     ])
   })
 
-  test('of what the fields are to one another, with stored ones too', async () => {
+  test('CLI-10 of what the fields are to one another, with stored ones too', async () => {
     const bad: [Json, string][] = [
       [{ ...spa, redirect_uris: [] }, 'redirect_uris'],
       [{ ...machine, grant_types: ['authorization_code'] }, 'redirect_uris'],
@@ -310,7 +310,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('refuses what never changes', async () => {
+  test('CLI-11 refuses what never changes', async () => {
     await create(app, '/clients', machine)
     const fixed = {
       client_id: 'other',
@@ -337,7 +337,7 @@ test('O-63 a new secret works and the old one does not, in the same second', asy
   expect(await app.tokenOf('machine', body.client_secret)).toBeString()
 })
 
-test('a deleted client ends its sessions and refresh tokens, access tokens stay valid, its name is free without heritage', async () => {
+test('CLI-05 a deleted client ends its sessions and refresh tokens, access tokens stay valid, its name is free without heritage', async () => {
   const shop = {
     ...spa,
     client_id: 'shop',
@@ -383,7 +383,7 @@ test('a deleted client ends its sessions and refresh tokens, access tokens stay 
   expect(left).toEqual([])
 })
 
-test('the origins that clients register are known at once, and forgotten with them', async () => {
+test('CLI-13 the origins that clients register are known at once, and forgotten with them', async () => {
   const { store } = app.context
   const origin = 'https://app.example'
   const known = async () => [await anyOrigin(store, origin), await originOf(store, 'spa', origin)]
@@ -395,7 +395,7 @@ test('the origins that clients register are known at once, and forgotten with th
   expect(await known()).toEqual([false, false])
 })
 
-test('the list filters by type and organization, with exact totals', async () => {
+test('CLI-12 the list filters by type and organization, with exact totals', async () => {
   const { id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
   await create(app, '/clients', machine)
   await create(app, '/clients', spa)
@@ -416,7 +416,7 @@ test('the list filters by type and organization, with exact totals', async () =>
 })
 
 describe('O-70', () => {
-  test('nobody registers a client, or gives one scopes, beyond their own permissions', async () => {
+  test('CLI-08 nobody registers a client, or gives one scopes, beyond their own permissions', async () => {
     const verbs = ['clients:create', 'clients:update', 'clients:delete', 'clients:read']
     const token = await callerOf(app, 'org_default', [...verbs, 'users:read'])
     const strong = await create(app, '/clients', {

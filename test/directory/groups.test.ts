@@ -24,7 +24,7 @@ const event = (type: string, target_id: string, metadata: Record<string, unknown
 const rolesOf = async (user: Json): Promise<string[]> =>
   (await app.context.store.read(q => effectiveRoles(q, user.id))).map(role => role.name)
 
-test('a group is created with its defaults, read, listed, and recorded', async () => {
+test('GRP-01 a group is created with its defaults, read, listed, and recorded', async () => {
   const { status, body: group } = await app.admin('POST', '/groups', {
     name: 'Staff',
     roles: ['user', 'editor', 'user'],
@@ -81,7 +81,7 @@ test('a name is unique in its organization', async () => {
 })
 
 describe('PUT', () => {
-  test('changes the fields given alone; members have the new roles at once', async () => {
+  test('GRP-03 changes the fields given alone; members have the new roles at once', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
     const user = await addUser(app, 'alice')
     await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
@@ -121,7 +121,7 @@ describe('PUT', () => {
 })
 
 describe('members', () => {
-  test('are added and taken out, counted, listed and recorded', async () => {
+  test('GRP-02 are added and taken out, counted, listed and recorded', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
     const path = `/groups/${group.id}/members`
     const users = [await addUser(app, 'alice'), await addUser(app, 'bob'), await addUser(app, 'carol')]

@@ -73,7 +73,7 @@ const common = {
 }
 
 describe('an OpenID provider', () => {
-  test('is added with its defaults; the secret is never answered, and stored sealed', async () => {
+  test('IDP-05 is added with its defaults; the secret is never answered, and stored sealed', async () => {
     const { status, body } = await app.admin('POST', PATH, oidc)
     expect(status).toBe(201)
     const { client_secret: _, ...given } = oidc
@@ -99,7 +99,7 @@ describe('an OpenID provider', () => {
     expect(await app.events()).toEqual([event('created', body)])
   })
 
-  test('takes from its preset what that provider fixes', async () => {
+  test('IDP-06 takes from its preset what that provider fixes', async () => {
     const preset = async (body: Json) => create(app, PATH, { client_id: 'id', client_secret: 's', ...body })
     expect(await preset({ type: 'oidc', alias: 'google', name: 'Google', preset: 'google' })).toMatchObject({
       issuer: 'https://accounts.google.com',
@@ -163,7 +163,7 @@ describe('a SAML provider', () => {
     expect(await app.events()).toEqual([event('updated', { id, ...body }, { fields: ['certificates'] })])
   })
 
-  test('comes from a metadata document, sent or loaded, and follows a later one', async () => {
+  test('IDP-04 comes from a metadata document, sent or loaded, and follows a later one', async () => {
     const { entity_id: _, sso_url: __, certificates: ___, ...bare } = saml()
     const sent = await create(app, PATH, { ...bare, metadata_xml: metadata(current) })
     const found = { entity_id: 'https://idp.example/m', sso_url: 'https://idp.example/sso' }
@@ -191,7 +191,7 @@ describe('a SAML provider', () => {
   })
 })
 
-describe('422 names the field', () => {
+describe('IDP-01 422 names the field', () => {
   const cases: [string, Json, string[]][] = [
     ['an unknown type', { ...oidc, type: 'ldap' }, ['type']],
     ['no issuer', { ...oidc, issuer: undefined }, ['issuer']],
@@ -268,7 +268,7 @@ describe('422 names the field', () => {
   })
 })
 
-test('a PUT changes what it names, by id or alias; the secret too, and nothing leaves no trace', async () => {
+test('IDP-02 a PUT changes what it names, by id or alias; the secret too, and nothing leaves no trace', async () => {
   const body = await create(app, PATH, oidc)
   await app.events()
   app.clock.advance(1000)
@@ -319,7 +319,7 @@ describe('H-14 the secret is given again when tokens go to another server', () =
   })
 })
 
-test('a taken alias is 409, also of another organization and in a change', async () => {
+test('IDP-03 a taken alias is 409, also of another organization and in a change', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, { ...oidc, organization_id: id })
   expect((await app.admin('POST', PATH, oidc)).status).toBe(409)

@@ -64,7 +64,7 @@ describe('logo, colour and CSS', () => {
     expect((await app.call(accentUrl('#0a7d6c'))).status).toBe(200)
   })
 
-  test('stand on the pages of the organization, in the order in which they win, and on no other’s', async () => {
+  test('PAG-03 stand on the pages of the organization, in the order in which they win, and on no other’s', async () => {
     const own = await openBrowser(app).get(authorizeUrl('acme-shop'))
     expect(sheetsOf(own.html).slice(2)).toEqual([accentUrl('#0a7d6c'), acme.settings.custom_css])
     expect(own.html).toContain(`<img class="logo" src="${acme.settings.logo}" alt="">`)

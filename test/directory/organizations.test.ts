@@ -29,7 +29,7 @@ const settings = async (reference: string, change: Json): Promise<Json> => {
   return body.settings
 }
 
-test('an organization is created with its defaults, read by id and slug, and recorded', async () => {
+test('ORG-03 an organization is created with its defaults, read by id and slug, and recorded', async () => {
   const { status, body } = await app.admin('POST', '/organizations', acme)
   expect(status).toBe(201)
   expect(body).toEqual({
@@ -45,7 +45,7 @@ test('an organization is created with its defaults, read by id and slug, and rec
   expect(await app.events()).toEqual([event('organization.created', body.id, acme)])
 })
 
-test('a body that is no organization is refused by field, and nothing is stored', async () => {
+test('ORG-01 a body that is no organization is refused by field, and nothing is stored', async () => {
   const slugs = ['ab', 'x'.repeat(65), 'Acme', 'a_b', 'a b', '-ab', 'ab-', 'a.b', 'ä-b', '', 7, null]
   const bad: [object, string[]][] = [
     [{}, ['name', 'slug']],
@@ -68,7 +68,7 @@ test('M-11 slugs that read as a path of ours or as an id are refused', async () 
     expect(refused(await app.admin('POST', '/organizations', { ...acme, slug }))).toEqual(['slug'])
 })
 
-test('a slug is unique, and free again once its organization is deleted or renamed', async () => {
+test('ORG-02 a slug is unique, and free again once its organization is deleted or renamed', async () => {
   const { id } = await create(app, '/organizations', acme)
   expect((await app.admin('POST', '/organizations', { name: 'Other', slug: 'acme' })).status).toBe(409)
   expect((await app.admin('POST', '/organizations', { name: 'Other', slug: 'default' })).status).toBe(409)
@@ -81,7 +81,7 @@ test('a slug is unique, and free again once its organization is deleted or renam
 })
 
 describe('PUT', () => {
-  test('changes the fields given alone, by id or slug', async () => {
+  test('ORG-04 changes the fields given alone, by id or slug', async () => {
     const { body: before } = await app.admin('POST', '/organizations', acme)
     await app.events()
     app.clock.advance(1000)
@@ -140,7 +140,7 @@ describe('PUT', () => {
 })
 
 describe('settings', () => {
-  test('merge by key, and null resets one', async () => {
+  test('ORG-06 merge by key, and null resets one', async () => {
     await create(app, '/organizations', {
       ...acme,
       settings: { theme: 'ember', password_policy: { min_length: 12, require_digit: false } },
@@ -158,7 +158,7 @@ describe('settings', () => {
     expect(await settings('acme', { password_policy: { min_length: null } })).toEqual({ session_ttl: '12h' })
   })
 
-  test('refuse values out of bounds and unknown names', async () => {
+  test('ORG-07 refuse values out of bounds and unknown names', async () => {
     const { body } = await app.admin('POST', '/organizations', acme)
     const bad: [Json, string][] = [
       ...['4m', '366d', '53w', '0h', '1.5h', '12', 'h', '12s', ' 12h', '-1d', '1y', 12].map(
@@ -232,7 +232,7 @@ describe('settings', () => {
   })
 })
 
-test('the default organization cannot be deleted, an unknown one is not found', async () => {
+test('ORG-09 the default organization cannot be deleted, an unknown one is not found', async () => {
   for (const reference of ['org_default', 'default'])
     expect((await app.admin('DELETE', `/organizations/${reference}`)).body).toMatchObject({
       error: 'conflict',
@@ -289,7 +289,7 @@ test('M-10 a deleted organization is gone for every read at once, and its succes
 })
 
 describe('the list', () => {
-  test('goes by creation, page by page, with exact totals and user counts', async () => {
+  test('ORG-05 goes by creation, page by page, with exact totals and user counts', async () => {
     for (const slug of ['ccc', 'aaa', 'bbb']) {
       app.clock.advance(1)
       await create(app, '/organizations', { name: slug.toUpperCase(), slug })
@@ -315,7 +315,7 @@ describe('the list', () => {
     })
   })
 
-  test('searches name, slug and display name without regard to case', async () => {
+  test('ORG-08 searches name, slug and display name without regard to case', async () => {
     await create(app, '/organizations', { name: 'Zürich 100%', slug: 'swiss', display_name: 'Bank_X' })
     await create(app, '/organizations', acme)
     const found = async (search: string) => {

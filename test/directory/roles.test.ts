@@ -27,7 +27,7 @@ const event = (
   metadata,
 })
 
-test('a role is created with its defaults, read, listed, and recorded', async () => {
+test('ROL-04 a role is created with its defaults, read, listed, and recorded', async () => {
   const { status, body: role } = await app.admin('POST', '/roles', editor)
   expect(status).toBe(201)
   expect(role).toEqual({
@@ -48,7 +48,7 @@ test('a role is created with its defaults, read, listed, and recorded', async ()
   ])
 })
 
-test('every organization has the built-in roles, those of the default one under fixed ids', async () => {
+test('ROL-07 every organization has the built-in roles, those of the default one under fixed ids', async () => {
   const admin = { name: 'admin', built_in: true, permissions: ['*'], user_count: 0 }
   const user = {
     name: 'user',
@@ -62,7 +62,7 @@ test('every organization has the built-in roles, those of the default one under 
   expect(await listAll(app, `/roles?organization_id=${id}&order=asc`)).toMatchObject([admin, user])
 })
 
-test('a body that is no role is refused by field, and nothing is stored', async () => {
+test('ROL-01 a body that is no role is refused by field, and nothing is stored', async () => {
   const bad: [object, string[]][] = [
     [{}, ['name', 'permissions']],
     [{ ...editor, name: '' }, ['name']],
@@ -82,7 +82,7 @@ test('a body that is no role is refused by field, and nothing is stored', async 
   expect(await app.events()).toEqual([])
 })
 
-test('a name is unique in its organization, and free in others', async () => {
+test('ROL-03 a name is unique in its organization, and free in others', async () => {
   await create(app, '/roles', editor)
   expect((await app.admin('POST', '/roles', editor)).body).toMatchObject({ status: 409, error: 'conflict' })
   expect((await app.admin('POST', '/roles', { ...editor, name: 'admin' })).status).toBe(409)
@@ -93,7 +93,7 @@ test('a name is unique in its organization, and free in others', async () => {
 })
 
 describe('PUT', () => {
-  test('changes the fields given alone', async () => {
+  test('ROL-06 changes the fields given alone', async () => {
     const role = await create(app, '/roles', editor)
     app.clock.advance(1000)
     await app.events()
@@ -128,7 +128,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('refuses what never changes, and fields that do not exist', async () => {
+  test('ROL-10 refuses what never changes, and fields that do not exist', async () => {
     const role = await create(app, '/roles', editor)
     const fixed = {
       id: 'role_x',
@@ -148,7 +148,7 @@ describe('PUT', () => {
     expect((await app.admin('GET', `/roles/${role.id}`)).body).toEqual(role)
   })
 
-  test('refuses changes of built-in roles', async () => {
+  test('ROL-09 refuses changes of built-in roles', async () => {
     for (const id of ['role_admin', 'role_user'])
       for (const body of [{ description: 'Mine.' }, { permissions: ['users:read'] }])
         expect(await app.admin('PUT', `/roles/${id}`, body)).toMatchObject({
@@ -158,7 +158,7 @@ describe('PUT', () => {
   })
 })
 
-test('a deleted role is gone from its holders and groups, and gone the second time', async () => {
+test('ROL-02 a deleted role is gone from its holders and groups, and gone the second time', async () => {
   const role = await create(app, '/roles', editor)
   const user = await addUser(app, 'alice', { roles: ['user', 'editor'] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
@@ -175,13 +175,13 @@ test('a deleted role is gone from its holders and groups, and gone the second ti
   expect((await app.admin('GET', `/users/${user.id}`)).body.roles).toEqual(['user'])
 })
 
-test('built-in roles cannot be deleted', async () => {
+test('ROL-05 built-in roles cannot be deleted', async () => {
   for (const id of ['role_admin', 'role_user'])
     expect((await app.admin('DELETE', `/roles/${id}`)).status).toBe(409)
 })
 
 describe('the list', () => {
-  test('goes by creation, either way, page by page, with exact totals', async () => {
+  test('ROL-08 goes by creation, either way, page by page, with exact totals', async () => {
     for (const name of ['c', 'a', 'b']) {
       app.clock.advance(1)
       await create(app, '/roles', { ...editor, name })
@@ -197,7 +197,7 @@ describe('the list', () => {
     })
   })
 
-  test('refuses bad values and unknown names with 422, a bad cursor with 400', async () => {
+  test('API-11 refuses bad values and unknown names with 422, a bad cursor with 400', async () => {
     for (const query of [
       'limit=0',
       'limit=101',

@@ -48,7 +48,7 @@ describe('GET /users', () => {
   })
   const names = async (query: string) => (await listAll(app, `/users${query}`)).map(user => user.username)
 
-  test('newest first unless told otherwise; every sort, both ways, those who never logged in last', async () => {
+  test('USR-03 newest first unless told otherwise; every sort, both ways, those who never logged in last', async () => {
     expect(await names('')).toEqual(people.toReversed())
     expect(await names('?order=asc')).toEqual(people)
     expect(await names('?sort=username&order=asc')).toEqual(['Anna', 'Bert', 'carl', 'dora', 'emil', 'fay'])
@@ -66,7 +66,7 @@ describe('GET /users', () => {
     ])
   })
 
-  test('filters, alone and together', async () => {
+  test('USR-02 filters, alone and together', async () => {
     expect(await names('?enabled=false&order=asc')).toEqual(['Anna', 'Bert', 'fay'])
     expect(await names('?enabled=true&email_verified=true')).toEqual(['dora'])
     expect(await names('?email_verified=false&sort=username&order=asc')).toEqual([
@@ -81,7 +81,7 @@ describe('GET /users', () => {
     expect(await names('?organization_id=org_default&order=asc')).not.toContain('emil')
   })
 
-  test('search: parts of user name, address and both names, without case; what means something to SQL or FTS means itself', async () => {
+  test('USR-04 search: parts of user name, address and both names, without case; what means something to SQL or FTS means itself', async () => {
     expect(await names('?search=AR')).toEqual(['carl'])
     expect(await names('?search=N&role=admin')).toEqual(['Anna'])
     expect(await names('?search=zo%C3%AB')).toEqual(['fay'])
@@ -111,7 +111,7 @@ describe('GET /users', () => {
       expect([term, await names(`?search=${encodeURIComponent(term)}`)]).toEqual([term, []])
   })
 
-  test('the envelope: total, limit, has_more, next_cursor', async () => {
+  test('API-12 the envelope: total, limit, has_more, next_cursor', async () => {
     const { body } = await app.admin('GET', '/users?limit=4')
     expect(body.pagination).toEqual({ total: 6, limit: 4, has_more: true, next_cursor: expect.any(String) })
     const next = await app.admin('GET', `/users?limit=4&cursor=${body.pagination.next_cursor}`)
@@ -129,7 +129,7 @@ describe('GET /users', () => {
       ])
   })
 
-  test('any bad value or unknown name is 422', async () => {
+  test('USR-01 any bad value or unknown name is 422', async () => {
     const bad = {
       limit: ['0', '101', 'x', '1.5', ''],
       sort: ['id', 'createdAt'],

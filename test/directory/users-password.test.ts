@@ -32,7 +32,7 @@ const lax = {
 const codes = (details: { code: string }[]) => details.map(({ code }) => code)
 
 describe('hashes', () => {
-  test('are PHC strings of argon2id with the parameters of the settings', async () => {
+  test('USR-07 are PHC strings of argon2id with the parameters of the settings', async () => {
     const hash = await hashPassword(context, 'secret')
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=64,t=1,p=1\$/)
     expect(await verifyPassword(context, hash, 'secret')).toBe(true)
@@ -92,7 +92,7 @@ describe('hashes', () => {
 })
 
 describe('O-61', () => {
-  test('NFC and NFD of a password are one', async () => {
+  test('USR-06 NFC and NFD of a password are one', async () => {
     const hash = await hashPassword(context, 'Pass\u00e9-word')
     expect(await verifyPassword(context, hash, 'Passe\u0301-word')).toBe(true)
     expect(await verifyPassword(context, hash, 'Passe-word')).toBe(false)
@@ -126,18 +126,18 @@ describe('the policy', () => {
     expect(codes(checkPolicy(policy, 'пароль 12'))).toEqual(['require_uppercase'])
   })
 
-  test('each rule can be switched off, but an empty password is none', () => {
+  test('USR-08 each rule can be switched off, but an empty password is none', () => {
     expect(codes(checkPolicy(lax, 'x'))).toEqual([])
     expect(codes(checkPolicy(lax, ''))).toEqual(['min_length'])
     expect(codes(checkPolicy({ ...lax, min_length: 20 }, 'x'.repeat(19)))).toEqual(['min_length'])
   })
 
-  test('1,024 bytes at most, whatever the policy', () => {
+  test('USR-05 1,024 bytes at most, whatever the policy', () => {
     expect(codes(checkPolicy(lax, 'é'.repeat(512)))).toEqual([])
     expect(codes(checkPolicy(lax, 'é'.repeat(513)))).toEqual(['too_long'])
   })
 
-  test('what everybody chooses is refused where a person chooses, with digits and signs behind it too', () => {
+  test('USR-10 what everybody chooses is refused where a person chooses, with digits and signs behind it too', () => {
     for (const password of ['password', 'Password1!', 'Qwerty123', 'welcome2026!', '12345678', 'P@ssw0rd'])
       expect([password, codes(checkChosen(lax, password))]).toEqual([password, ['not_common']])
     for (const password of ['correct horse battery', 'Gr8-fjords-ahead', 'passwording-7'])
@@ -174,7 +174,7 @@ describe('the policy', () => {
 })
 
 describe('R-16 the queue of hashes', () => {
-  test('runs so many at once, lets so many wait in order, and turns the others away with Retry-After', async () => {
+  test('USR-09 runs so many at once, lets so many wait in order, and turns the others away with Retry-After', async () => {
     const queue = boundedQueue(2, 3)
     const started: number[] = []
     const finish: (() => void)[] = []

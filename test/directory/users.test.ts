@@ -34,7 +34,7 @@ const rows = (table: 'users' | 'user_roles' | 'purges' | 'events') =>
   app.context.store.read(async q => (await q.select().from(q.tables[table])) as Json[])
 
 describe('creating a user', () => {
-  test('with the fields that are needed: the others have their defaults', async () => {
+  test('USR-27 with the fields that are needed: the others have their defaults', async () => {
     const { status, body: user } = await app.admin('POST', '/users', alice)
     expect(status).toBe(201)
     expect(user).toEqual({
@@ -56,7 +56,7 @@ describe('creating a user', () => {
     expect(await app.events()).toEqual([event('user.created', user.id)])
   })
 
-  test('with every field', async () => {
+  test('USR-26 with every field', async () => {
     const acme = await addOrganization(app, 'acme')
     await create(app, '/roles', { name: 'editor', permissions: [], organization_id: acme.id })
     const given = {
@@ -71,7 +71,7 @@ describe('creating a user', () => {
     expect((await app.admin('GET', `/users/${user.id}`)).body).toEqual(user)
   })
 
-  test('422 names each field that is missing or wrong, and nothing is stored', async () => {
+  test('USR-12 422 names each field that is missing or wrong, and nothing is stored', async () => {
     const refusedFor = async (body: Json) => refused(await app.admin('POST', '/users', body))
     expect(await refusedFor({})).toEqual(['email', 'first_name', 'last_name', 'password', 'username'])
     expect(
@@ -92,12 +92,12 @@ describe('creating a user', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('limits: 3 and 128 characters are a user name, letters, digits, dots, hyphens, underscores', async () => {
+  test('USR-19 limits: 3 and 128 characters are a user name, letters, digits, dots, hyphens, underscores', async () => {
     for (const username of ['a.b', 'A-1', '___', 'x'.repeat(128)])
       await addUser(app, username, { email: `u${username.length}${username.charCodeAt(1)}@example.com` })
   })
 
-  test('a weak password: one detail for each rule that it breaks', async () => {
+  test('USR-13 a weak password: one detail for each rule that it breaks', async () => {
     const codesFor = async (password: string) => {
       const { status, body } = await app.admin('POST', '/users', { ...alice, password })
       expect(status).toBe(422)
@@ -120,14 +120,14 @@ describe('creating a user', () => {
     expect(await rows('users')).toEqual([])
   })
 
-  test('the policy is the organization’s own', async () => {
+  test('USR-24 the policy is the organization’s own', async () => {
     const lax = { min_length: 4, require_uppercase: false, require_digit: false, require_special: false }
     const acme = await addOrganization(app, 'acme', { settings: { password_policy: lax } })
     await addUser(app, 'alice', { organization_id: acme.id, password: 'abcd' })
     expect(refused(await app.admin('POST', '/users', { ...alice, password: 'abcd' }))).toEqual(['password'])
   })
 
-  test('409 for a user name or address that another user of the organization has, in any case', async () => {
+  test('USR-11 409 for a user name or address that another user of the organization has, in any case', async () => {
     await addUser(app, 'alice')
     const conflicts = async (body: Json) => {
       const answer = await app.admin('POST', '/users', { ...alice, ...body })
@@ -150,7 +150,7 @@ describe('creating a user', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
   })
 
-  test('an organization or role that does not exist is 422, named', async () => {
+  test('API-14 an organization or role that does not exist is 422, named', async () => {
     expect(refused(await app.admin('POST', '/users', { ...alice, organization_id: 'org_nowhere' }))).toEqual([
       'organization_id',
     ])
@@ -162,7 +162,7 @@ describe('creating a user', () => {
     ])
   })
 
-  test('allowed_domains: exact domains alone, on create and on change of the address', async () => {
+  test('USR-14 allowed_domains: exact domains alone, on create and on change of the address', async () => {
     const settings = { allowed_domains: ['allowed.com', 'bücher.example'] }
     const acme = await addOrganization(app, 'acme', { settings })
     const attempt = (email: string) =>
@@ -194,7 +194,7 @@ describe('changing a user', () => {
   })
   const put = (body: Json) => app.admin('PUT', `/users/${user.id}`, body)
 
-  test('only the fields given', async () => {
+  test('USR-20 only the fields given', async () => {
     const { status, body } = await put({ first_name: 'Al', attributes: { b: 1 } })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -209,7 +209,7 @@ describe('changing a user', () => {
     ])
   })
 
-  test('attributes are replaced as a whole, roles too', async () => {
+  test('USR-15 attributes are replaced as a whole, roles too', async () => {
     await create(app, '/roles', { name: 'editor', permissions: [] })
     await put({ attributes: { a: 1, b: 2 }, roles: ['editor', 'user'] })
     const { body } = await put({ attributes: { c: 3 }, roles: ['editor'] })
@@ -222,7 +222,7 @@ describe('changing a user', () => {
     expect(Object.fromEntries(counts)).toEqual({ editor: 0, user: 0, admin: 0 })
   })
 
-  test('enabled and disabled have events of their own; sessions live on', async () => {
+  test('USR-17 enabled and disabled have events of their own; sessions live on', async () => {
     const client = await addClient(app, 'shop')
     const tokens = await grantTokens(app, client, user)
     await app.events()
@@ -236,7 +236,7 @@ describe('changing a user', () => {
     expect((await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(200)
   })
 
-  test('what changes nothing is 200, without event, and updated_at stays', async () => {
+  test('API-15 what changes nothing is 200, without event, and updated_at stays', async () => {
     for (const body of [
       {},
       { first_name: 'Alice' },
@@ -247,7 +247,7 @@ describe('changing a user', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('an object that was read can be sent back changed; read-only fields that differ are 422', async () => {
+  test('API-13 an object that was read can be sent back changed; read-only fields that differ are 422', async () => {
     expect((await put({ ...user, last_name: 'L' })).body.last_name).toBe('L')
     const acme = await addOrganization(app, 'acme')
     const differing = {
@@ -295,7 +295,7 @@ describe('changing a user', () => {
 })
 
 describe('resetting a password', () => {
-  test('ends sessions and logins, kills codes on their way, and is recorded with each session', async () => {
+  test('USR-18 ends sessions and logins, kills codes on their way, and is recorded with each session', async () => {
     const user = await create(app, '/users', alice)
     const client = await addClient(app, 'shop')
     const login_id = await addLogin(app, user, hashSecret('browser'))
@@ -323,7 +323,7 @@ describe('resetting a password', () => {
     expect(left).toEqual([])
   })
 
-  test('temporary: the user must choose another one at the next login', async () => {
+  test('USR-23 temporary: the user must choose another one at the next login', async () => {
     const user = await create(app, '/users', alice)
     await app.admin('POST', `/users/${user.id}/reset-password`, {
       password: 'Another-horse-8',
@@ -351,7 +351,7 @@ describe('resetting a password', () => {
 })
 
 describe('deleting a user', () => {
-  test('takes sessions, logins, codes, consents, memberships, roles and events along; one user.deleted stays', async () => {
+  test('USR-22 takes sessions, logins, codes, consents, memberships, roles and events along; one user.deleted stays', async () => {
     const user = await create(app, '/users', { ...alice, roles: ['user', 'admin'] })
     const bob = await addUser(app, 'bob')
     const client = await addClient(app, 'shop')
@@ -419,7 +419,7 @@ describe('deleting a user', () => {
   })
 })
 
-test('revoking all sessions of a user: how many there were, and the logins end too', async () => {
+test('USR-21 revoking all sessions of a user: how many there were, and the logins end too', async () => {
   const user = await create(app, '/users', alice)
   const client = await addClient(app, 'shop')
   for (let i = 0; i < 3; i++) await grantTokens(app, client, user)
@@ -440,7 +440,7 @@ test('revoking all sessions of a user: how many there were, and the logins end t
 describe('O-70 nobody acts beyond their own rights', () => {
   const keeper = ['users:read', 'users:create', 'users:update', 'users:delete', 'sessions:revoke']
 
-  test('by giving a role', async () => {
+  test('USR-16 by giving a role', async () => {
     const token = await callerOf(app, 'org_default', keeper)
     await create(app, '/roles', { name: 'keeper', permissions: keeper })
     await create(app, '/roles', { name: 'auditor', permissions: ['events:read'] })
@@ -462,7 +462,7 @@ describe('O-70 nobody acts beyond their own rights', () => {
     expect((await app.admin('POST', '/users', { ...alice, roles: ['keeper'] }, token)).status).toBe(201)
   })
 
-  test('upon a user with more rights, held directly or by a group', async () => {
+  test('USR-25 upon a user with more rights, held directly or by a group', async () => {
     const token = await callerOf(app, 'org_default', keeper)
     const root = await addUser(app, 'root', { roles: ['admin'] })
     const member = await addUser(app, 'member')

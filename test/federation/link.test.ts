@@ -198,7 +198,7 @@ describe('somebody new', () => {
 })
 
 describe('an address that a user has already', () => {
-  test('is linked at once when the provider is trusted and says that it is verified', async () => {
+  test('FED-03 is linked at once when the provider is trusted and says that it is verified', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, sub)
     await app.events()
@@ -225,7 +225,7 @@ describe('an address that a user has already', () => {
     ['registration is closed', 'closed', {}, {}],
   ]
 
-  test.each(doubtful)('needs the local password once when %s', async (_, alias, more, said) => {
+  test.each(doubtful)('FED-04 needs the local password once when %s', async (_, alias, more, said) => {
     const { sub, email } = somebody()
     const user = await addUser(app, sub, more)
     const browser = fresh()
@@ -437,7 +437,7 @@ describe('O-69 a user who has a second factor', () => {
   })
 })
 
-describe('what is missing is asked for on one page', () => {
+describe('FED-06 what is missing is asked for on one page', () => {
   test('a name', async () => {
     const { sub, email } = somebody()
     const browser = fresh()
@@ -529,7 +529,7 @@ test('what is stored of a journey tells neither handle nor state nor person', as
 })
 
 describe('ways in', () => {
-  test('from the login page, within the authorization; the exchange records the login', async () => {
+  test('FED-02 from the login page, within the authorization; the exchange records the login', async () => {
     const browser = fresh()
     const login = await browser.get(authorizeUrl('app', { nonce: 'n-1', login_hint: 'hint@example.com' }))
     const href = /href="(\/oauth\/social\/asking\?request=[^"]+)"/.exec(login.html)?.[1] ?? ''
@@ -569,7 +569,7 @@ describe('ways in', () => {
     ])
   })
 
-  test('with neither an authorization nor its parameters: ends on the person’s own page', async () => {
+  test('FED-07 with neither an authorization nor its parameters: ends on the person’s own page', async () => {
     await app.events()
     const page = await goThrough(fresh(), upstream, '/oauth/social/asking', somebody())
     expect(page.heading).toBe('Your account')
@@ -633,7 +633,7 @@ describe('ways in', () => {
     }
   })
 
-  test('several journeys of one browser all come to their end, in any order', async () => {
+  test('FED-05 several journeys of one browser all come to their end, in any order', async () => {
     const browser = fresh()
     const who = somebody()
     const backs: string[] = []

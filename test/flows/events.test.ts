@@ -62,9 +62,9 @@ const resources: [string, Json, Json, string][] = [
   ],
 ]
 
-describe('decisions.md section 6: what each operation records, and no other', () => {
+describe('each operation records its events, and no other', () => {
   test.each(resources)(
-    '%s: created, updated, deleted; reading and refusals nothing',
+    'EVT-06 %s: created, updated, deleted; reading and refusals nothing',
     async (path, body, change, kind) => {
       let id = ''
       expect(
@@ -92,7 +92,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     },
   )
 
-  test('enabling and disabling have events of their own, plus user.updated when more changed', async () => {
+  test('EVT-09 enabling and disabling have events of their own, plus user.updated when more changed', async () => {
     const { id } = await addUser(app, 'eve')
     const put = (change: Json) => recorded(() => app.admin('PUT', `/users/${id}`, change))
     expect(await put({ enabled: false })).toEqual([by('user.disabled', id)])
@@ -103,7 +103,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     ])
   })
 
-  test('members of groups, secrets of clients', async () => {
+  test('EVT-11 members of groups, secrets of clients', async () => {
     const { id } = await addUser(app, 'gil')
     const group = await create(app, '/groups', { name: 'Crew' })
     const member = `/groups/${group.id}/members/${id}`
@@ -115,7 +115,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     ])
   })
 
-  test('logins, tokens and sessions', async () => {
+  test('EVT-10 logins, tokens and sessions', async () => {
     const user = await addUser(app, 'tom')
     const client = await addClient(app, 'shop', {
       grant_types: ['authorization_code', 'refresh_token', 'client_credentials'],
@@ -175,7 +175,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     ).toEqual([])
   })
 
-  test('sessions: revoked by an admin, by a reset, by their own end', async () => {
+  test('EVT-12 sessions: revoked by an admin, by a reset, by their own end', async () => {
     const user = await addUser(app, 'sam')
     const client = await addClient(app, 'desk', { access_token_ttl: 60, refresh_token_ttl: 300 })
     const revoked = by('session.revoked', 'sess_')
@@ -216,7 +216,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     ])
   })
 
-  test('a person’s own new password', async () => {
+  test('EVT-07 a person’s own new password', async () => {
     const user = await addUser(app, 'pia')
     await addClient(app, 'web')
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
@@ -228,7 +228,7 @@ describe('decisions.md section 6: what each operation records, and no other', ()
     ])
   })
 
-  test('deletions leave one event each; what they take along has none', async () => {
+  test('EVT-08 deletions leave one event each; what they take along has none', async () => {
     const organization = await addOrganization(app, 'gone')
     const user = await addUser(app, 'leo', { organization_id: organization.id })
     const client = await addClient(app, 'gone-web', { organization_id: organization.id })

@@ -207,7 +207,7 @@ describe.each([...locales])('a login in %s', locale => {
   const other = locale === 'ja' ? 'de' : 'ja'
   const machine = { ip: `198.51.100.${locales.indexOf(locale) + 1}`, headers: { 'accept-language': other } }
 
-  test('asked for by the application: pages, refusals, errors and mail, until it is done', async () => {
+  test('PAG-04 asked for by the application: pages, refusals, errors and mail, until it is done', async () => {
     const client = `web-${locale}`
     await addClient(app, client)
     const user = await addUser(app, `user-${locale}`)

@@ -9,7 +9,7 @@ const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(lin
 const app = await startApp({}, { log })
 await addClient(app, 'shop')
 
-test('healthz and readyz say how it is; a store that is not well makes the second 503', async () => {
+test('RUN-19 healthz and readyz say how it is; a store that is not well makes the second 503', async () => {
   const ask = async (path: string) => {
     const answer = await app.call(path)
     return [answer.status, await answer.json(), answer.headers.get('retry-after')]
@@ -46,7 +46,7 @@ describe('what is nowhere', () => {
   })
 })
 
-describe('a body over its family’s limit', async () => {
+describe('API-16 a body over its family’s limit', async () => {
   const big = (bytes: number) => ({ method: 'POST', body: `{"name":"${'x'.repeat(bytes)}"}` })
   const token = await app.tokenOf('gatehouse-admin', 'test-admin-secret-with-enough-entropy')
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }

@@ -66,7 +66,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     return ((error as OutboundError).cause as Error).message
   }
 
-  test('private addresses and plain http are never called without the setting', async () => {
+  test('RUN-21 private addresses and plain http are never called without the setting', async () => {
     const closed = outbound({ outbound_allow: [] })
     const before = hits.length
     expect(await refusal(closed(`${home}/echo`))).toContain('https')
@@ -86,7 +86,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     expect(lookups).toBe(1)
   })
 
-  test('the connection goes to the address that was looked at, under the name that was asked for', async () => {
+  test('RUN-22 the connection goes to the address that was looked at, under the name that was asked for', async () => {
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
     const pinned = outbound({ outbound_allow: [`idp.internal:${server.port}`] }, { resolve })
     const answer = (await (await pinned(`http://idp.internal:${server.port}/echo`)).json()) as {
@@ -145,7 +145,7 @@ test('which addresses are public', () => {
 })
 
 describe('H-15 outbound_allow', () => {
-  test('names host and port, for the default organization or for one tenant', () => {
+  test('RUN-20 names host and port, for the default organization or for one tenant', () => {
     const names = (entry: string, url: string, as: Init['organization'] = organization) =>
       isAllowed({ outbound_allow: [entry] }, new URL(url), as)
     expect(names('idp.internal:443', 'https://idp.internal/x')).toBe(true)

@@ -332,7 +332,7 @@ describe('assets', () => {
       expect(asset(path)).toBeUndefined()
   })
 
-  test('an unknown theme is the default one', async () => {
+  test('PAG-05 an unknown theme is the default one', async () => {
     const { page, data } = find('logged-out.plain')
     const stylesheet = async (theme: string) =>
       (await render(page, { ...data, brand: { name: 'N', theme } } as Pages[typeof page]).text()).match(

@@ -49,7 +49,7 @@ describe('a theme of the data directory', () => {
     })
   })
 
-  test('is read again once it changes, without a restart; what a page has just named is still there', async () => {
+  test('PAG-06 is read again once it changes, without a restart; what a page has just named is still there', async () => {
     write('moving.css', red('#100000'))
     const [first = ''] = (await sheetsWith('moving')).slice(2)
     write('moving.css', red('#200000'))

@@ -80,7 +80,7 @@ describe('M-10 after an organization is deleted', () => {
     expect((await app.admin('GET', `/sessions?organization_id=${next.id}`)).body.data).toEqual([])
   })
 
-  test('its rows follow in batches, those of others stay', async () => {
+  test('API-17 its rows follow in batches, those of others stay', async () => {
     const { id } = await addOrganization(app, 'acme')
     const role = await create(app, '/roles', { name: 'editor', permissions: [], organization_id: id })
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'], organization_id: id })

@@ -169,7 +169,7 @@ describe('the route table', () => {
 })
 
 describe('its own permission opens each route', () => {
-  test('to callers of the tenant, for what is theirs', async () => {
+  test('API-19 to callers of the tenant, for what is theirs', async () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     for (const route of inOrder(app.routes)) {
       const { status, body } = await send(route, acme, tokenOf(route))
@@ -182,7 +182,7 @@ describe('its own permission opens each route', () => {
     }
   })
 
-  test('to callers of the default organization, for everything', async () => {
+  test('API-18 to callers of the default organization, for everything', async () => {
     const tokenOf = await tokensFor('org_default', exactly)
     for (const tenant of [home, acme])
       for (const route of inOrder(app.routes)) {

@@ -45,7 +45,7 @@ describe('O-60 an e-mail address has one canonical form', () => {
     `${'a'.repeat(65)}@example.com`,
     `alice@${'a'.repeat(64)}.com`,
     `a@${'abcdefghi.'.repeat(26)}com`,
-  ])('%j is no address', text => {
+  ])('USR-28 %j is no address', text => {
     expect(canonicalEmail(text)).toBeUndefined()
   })
 })

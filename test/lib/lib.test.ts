@@ -23,7 +23,7 @@ describe('ids', () => {
     expect(ids).toEqual([...ids].sort())
   })
 
-  test('are a prefix and a UUID version 7', () => {
+  test('API-21 are a prefix and a UUID version 7', () => {
     expect(newId('sess', 1)).toMatch(
       /^sess_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
     )
@@ -59,7 +59,7 @@ test.each([
 })
 
 describe('permissions', () => {
-  test('* and the scope admin stand for all, anything else for itself or nothing', () => {
+  test('API-20 * and the scope admin stand for all, anything else for itself or nothing', () => {
     expect(expand(['*']).size).toBe(permissions.length)
     expect(expand(['admin']).size).toBe(permissions.length)
     expect([...expand(['users:read', 'openid', 'users:*'])]).toEqual(['users:read'])
@@ -118,7 +118,7 @@ describe('the master key', () => {
   })
 })
 
-test('secrets have 256 bits and are compared by digest', () => {
+test('API-22 secrets have 256 bits and are compared by digest', () => {
   const secret = newSecret()
   expect(Buffer.from(secret, 'base64url').length).toBe(32)
   expect(sameHash(hashSecret(secret), hashSecret(secret))).toBe(true)

@@ -159,7 +159,7 @@ describe('O-55 the form of an access token', () => {
     expect(jtis.size).toBe(50)
   })
 
-  test('a client chooses its algorithms and the type JWT, and such a token is honoured here', async () => {
+  test('TOK-01 a client chooses its algorithms and the type JWT, and such a token is honoured here', async () => {
     const old = await addClient(app, 'old', {
       access_token_typ: 'JWT',
       access_token_signed_response_alg: 'RS512',
@@ -226,7 +226,7 @@ describe('O-56 how a token may be sent', () => {
 })
 
 describe('userinfo', () => {
-  test('the claims follow the scopes profile and email', async () => {
+  test('TOK-03 the claims follow the scopes profile and email', async () => {
     const full = await addClient(app, 'full')
     const ask = async (scope: string) => {
       const { access_token } = await grantTokens(app, full, alice, { scope })
@@ -259,7 +259,7 @@ describe('userinfo', () => {
     expect(posted.headers.get('cache-control')).toBe('no-store')
   })
 
-  test('a token outlives /oauth/revoke and the deletion of its client until it expires', async () => {
+  test('TOK-02 a token outlives /oauth/revoke and the deletion of its client until it expires', async () => {
     const doomed = await addClient(app, 'doomed')
     const made = await grantTokens(app, doomed, alice)
     const headers = bearer(made.access_token)

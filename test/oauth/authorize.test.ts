@@ -53,7 +53,7 @@ const expectPage = async (page: Page): Promise<void> => {
 }
 
 describe('O-01 an unknown client', () => {
-  test('is a page without redirect', async () => {
+  test('AUT-05 is a page without redirect', async () => {
     const page = await get({}, 'nobody')
     expect(page.heading).toBe('This sign-in link isn’t right')
     expect(page.html).toContain(page.headers.get('x-request-id') ?? 'no id')
@@ -158,7 +158,7 @@ describe('O-06 response types', () => {
     ['code code', 'unsupported_response_type'],
     ['', 'unsupported_response_type'],
     [undefined, 'invalid_request'],
-  ] as const)('%p is %s', async (response_type, error) => {
+  ] as const)('AUT-02 %p is %s', async (response_type, error) => {
     expect(await refusal(await get({ response_type }))).toBe(error)
   })
 })
@@ -291,22 +291,25 @@ describe('O-49 max_age', () => {
 })
 
 describe('scope', () => {
-  test.each([['admin'], ['openid unknown'], ['openid\temail'], ['"']])('%j is invalid_scope', async scope => {
-    expect(await refusal(await get({ scope }))).toBe('invalid_scope')
-  })
+  test.each([['admin'], ['openid unknown'], ['openid\temail'], ['"']])(
+    'AUT-01 %j is invalid_scope',
+    async scope => {
+      expect(await refusal(await get({ scope }))).toBe('invalid_scope')
+    },
+  )
 
-  test('none is openid', async () => {
+  test('AUT-07 none is openid', async () => {
     await logInTo(openBrowser(app), 'web', 'ada', { scope: undefined })
     const [code] = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
     expect(code?.scope).toBe('openid')
   })
 })
 
-test('a client without the code grant is unauthorized_client', async () => {
+test('AUT-03 a client without the code grant is unauthorized_client', async () => {
   expect(await refusal(await get({}, 'machine'))).toBe('unauthorized_client')
 })
 
-test('an organization other than the client’s own needs a capability', async () => {
+test('AUT-04 an organization other than the client’s own needs a capability', async () => {
   expect(await refusal(await get({ organization_id: 'org_other' }))).toBe('invalid_request')
 })
 
@@ -349,7 +352,7 @@ describe('O-32 a POST from another site', () => {
   const parameters = () => new URL(authorizeUrl('web'), 'http://x').search.slice(1)
   const crossSite = { origin: 'https://app.example' }
 
-  test('is parked, and taken up by our own GET with the cookies that belong to it', async () => {
+  test('AUT-06 is parked, and taken up by our own GET with the cookies that belong to it', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     const own = new Map(browser.cookies)

@@ -26,7 +26,7 @@ const due = async () => {
 
 const choose = { password: NEW, password_repeat: NEW }
 
-test('a temporary password is accepted, and has to be replaced before anything is issued', async () => {
+test('AUT-08 a temporary password is accepted, and has to be replaced before anything is issued', async () => {
   const { user, browser, page } = await due()
   expect(page.heading).toBe('Choose a new password')
   expect(page.url).toStartWith('/oauth/change-password?request=')
@@ -130,7 +130,7 @@ const runningOut = async (later: number, meanwhile = async (_: Browser) => {}) =
   return { user, browser, auth_time, settled }
 }
 
-test('an expired password, met by single sign-on, is asked for first; the login stays as old as it was', async () => {
+test('AUT-09 an expired password, met by single sign-on, is asked for first; the login stays as old as it was', async () => {
   const { browser, auth_time, settled } = await runningOut(5 * MINUTE)
   const page = await browser.get(authorizeUrl('web'))
   expect(page.heading).toBe('Choose a new password')

@@ -41,7 +41,7 @@ const asked = async (more: Record<string, string> = {}) => {
   return { client_id, browser, page }
 }
 
-test('the page posts the specification’s fields', async () => {
+test('AUT-14 the page posts the specification’s fields', async () => {
   const { client_id, page } = await asked()
   const { action, fields, buttons } = formOf(page)
   expect(action).toBe('/oauth/consent')
@@ -58,7 +58,7 @@ test('the page posts the specification’s fields', async () => {
   expect(buttons.map(({ name, value }) => `${name}=${value}`)).toEqual(['decision=deny', 'decision=approve'])
 })
 
-test('approval is remembered, and makes one code', async () => {
+test('AUT-11 approval is remembered, and makes one code', async () => {
   const { client_id, browser, page } = await asked()
   await app.events()
   const { code, state } = answerOf(await browser.submit(page, { decision: 'approve' }))
@@ -83,7 +83,7 @@ test('the fields of the specification alone are enough', async () => {
   expect(answerOf(await browser.post('/oauth/consent', { ...fields, decision: 'approve' })).code).toBeString()
 })
 
-test('denial tells the client, and is not remembered', async () => {
+test('AUT-12 denial tells the client, and is not remembered', async () => {
   const { client_id, browser, page } = await asked()
   expect(answerOf(await browser.submit(page, { decision: 'deny' }))).toEqual({
     error: 'access_denied',
@@ -143,7 +143,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     await check()
   })
 
-  test('a form of another site or another session is a 403 page', async () => {
+  test('AUT-10 a form of another site or another session is a 403 page', async () => {
     const other = await asked()
     const check = await unchanged()
     const fields = { ...formOf(page).fields, decision: 'approve' }
@@ -210,7 +210,7 @@ describe('O-66 consent is asked for', () => {
     return page.location === undefined ? page.heading.startsWith('Allow') : answerOf(page).code === undefined
   }
 
-  test('not of a client that does not require it', async () => {
+  test('AUT-13 not of a client that does not require it', async () => {
     expect(await shows(await loggedIn(), authorizeUrl('trusted'))).toBeFalse()
   })
 

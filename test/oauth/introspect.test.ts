@@ -49,7 +49,7 @@ describe('active tokens', () => {
     )
   })
 
-  test('a live refresh token has its own token_type', async () => {
+  test('TOK-04 a live refresh token has its own token_type', async () => {
     const { access_token, refresh_token } = await grantTokens(app, client, alice)
     const { sid, sub } = claimsOf(access_token)
     expect((await ask(refresh_token)).body).toEqual({
@@ -81,7 +81,7 @@ describe('inactive tokens say nothing else', () => {
     expect((await ask(next.refresh_token)).body).toEqual({ active: false })
   })
 
-  test('both kinds while the user is disabled', async () => {
+  test('TOK-05 both kinds while the user is disabled', async () => {
     const tokens = await grantTokens(app, client, alice)
     await app.admin('PUT', `/users/${alice.id}`, { enabled: false })
     expect((await ask(tokens.access_token)).body).toEqual({ active: false })
@@ -107,7 +107,7 @@ describe('inactive tokens say nothing else', () => {
 })
 
 describe('who may ask', () => {
-  test('without the capability 403, without or with wrong credentials 401, a public client never', async () => {
+  test('TOK-06 without the capability 403, without or with wrong credentials 401, a public client never', async () => {
     expect(await ask('x', client)).toMatchObject({ status: 403, body: { error: 'forbidden', status: 403 } })
     const form = { token: 'x' }
     expect((await post(app, '/oauth/introspect', form)).body).toMatchObject({

@@ -40,7 +40,7 @@ test('the login page says for whom, and posts what it should', async () => {
   expect(Object.keys(fields).sort()).toEqual(['csrf_token', 'password', 'request', 'username'])
 })
 
-test('a login stores who, where and when; the code waits for the client', async () => {
+test('AUT-15 a login stores who, where and when; the code waits for the client', async () => {
   const { browser, page } = await start()
   await app.events()
   const before = new Set((await logins()).map(({ id }) => id))
@@ -67,7 +67,7 @@ test('a login stores who, where and when; the code waits for the client', async 
   expect(await app.events()).toEqual([])
 })
 
-test('the specification’s three fields are enough', async () => {
+test('AUT-18 the specification’s three fields are enough', async () => {
   const { browser, page } = await start()
   const { csrf_token = '' } = formOf(page).fields
   expect(answerOf(await browser.post('/oauth/login', { csrf_token, ...credentials })).code).toBeString()
@@ -166,7 +166,7 @@ describe('O-29 a pending request belongs to the browser that began it', () => {
   })
 })
 
-test('ten requests may be in flight in one browser, and all can finish', async () => {
+test('AUT-17 ten requests may be in flight in one browser, and all can finish', async () => {
   const browser = openBrowser(app)
   const pages: Page[] = []
   for (let i = 0; i < 12; i++)
@@ -232,7 +232,7 @@ describe('O-30 the login cookie', () => {
     expect((await attacker.get(authorizeUrl('web'))).heading).toBe('Sign in')
   })
 
-  test('is new at every login, and takes the other logins along', async () => {
+  test('AUT-16 is new at every login, and takes the other logins along', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     const old = browser.cookies.get(name) ?? ''
@@ -331,7 +331,7 @@ describe('O-34 nobody learns who exists', () => {
     expect(await attempt('foreign', PASSWORD)).toEqual(wrong)
   })
 
-  test('the audit log alone tells', async () => {
+  test('EVT-13 the audit log alone tells', async () => {
     await app.events()
     const { browser, page } = await start()
     for (const [username, password] of [

@@ -52,7 +52,7 @@ const isAskedToLogIn = async (browser: ReturnType<typeof openBrowser>) => {
 }
 
 describe('with a valid id_token_hint', () => {
-  test('the login and every session from it end at once, with their events and no other, and the browser goes back', async () => {
+  test('AUT-20 the login and every session from it end at once, with their events and no other, and the browser goes back', async () => {
     const { browser, tokens } = await shopping('alice')
     const { code = '' } = await browserCode(browser, 'other')
     const { body: second } = await redeem(app, other, code)
@@ -176,7 +176,7 @@ describe('without a valid hint the person is asked', () => {
     }
   }
 
-  test('nothing ends before the confirmation, and everything in this browser ends with it', async () => {
+  test('AUT-19 nothing ends before the confirmation, and everything in this browser ends with it', async () => {
     for (const [what, hint] of Object.entries(await hints())) {
       const { browser, tokens } = await shopping('bob')
       const page = await browser.get(

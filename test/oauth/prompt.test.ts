@@ -38,7 +38,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     return answerOf(page).error
   }
 
-  test('not logged in', async () => {
+  test('AUT-27 not logged in', async () => {
     expect(await none(openBrowser(app))).toBe('login_required')
   })
 
@@ -55,7 +55,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(browser.received).toEqual([])
   })
 
-  test('no consent', async () => {
+  test('AUT-26 no consent', async () => {
     expect(await none(await loggedIn(), 'shop')).toBe('consent_required')
   })
 
@@ -67,7 +67,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(browser, 'web', { max_age: '0' })).toBe('login_required')
   })
 
-  test('a disabled user', async () => {
+  test('AUT-21 a disabled user', async () => {
     const user = await addUser(app, 'dora')
     const browser = await loggedIn('dora')
     await app.admin('PUT', `/users/${user.id}`, { enabled: false })
@@ -83,7 +83,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(browser)).toBe('login_required')
   })
 
-  test('a password change is due', async () => {
+  test('AUT-23 a password change is due', async () => {
     const browser = await loggedIn()
     const password_policy = { max_age_days: 30 }
     await app.admin('PUT', '/organizations/org_default', {
@@ -109,7 +109,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
 })
 
 describe('O-48 prompt=login', () => {
-  test('asks although somebody is logged in, and the code tells the new time', async () => {
+  test('AUT-24 asks although somebody is logged in, and the code tells the new time', async () => {
     const browser = await loggedIn()
     app.clock.advance(10 * MINUTE)
     const page = await browser.get(authorizeUrl('web', { prompt: 'login' }))
@@ -152,7 +152,7 @@ describe('O-49 max_age', () => {
     expect(answerOf(await signIn(browser, page, 'ada')).code).toBeString()
   })
 
-  test('asks once the login is older', async () => {
+  test('AUT-25 asks once the login is older', async () => {
     const browser = await loggedIn()
     const began = app.clock.now()
     app.clock.advance(MINUTE)
@@ -225,7 +225,7 @@ describe('O-50 id_token_hint', () => {
   })
 })
 
-test('prompt=consent asks although consent was given before', async () => {
+test('AUT-28 prompt=consent asks although consent was given before', async () => {
   const browser = await loggedIn()
   const consent = await browser.get(authorizeUrl('shop'))
   await browser.submit(consent, { decision: 'approve' })
@@ -245,7 +245,7 @@ test('prompt=login consent asks for both', async () => {
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 
-test('a login ends with the time that its organization gives it', async () => {
+test('AUT-22 a login ends with the time that its organization gives it', async () => {
   const browser = await loggedIn()
   app.clock.advance(DAY - 1)
   expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()

@@ -20,7 +20,7 @@ const honours = async (access_token: string): Promise<boolean> =>
   (await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status === 200
 
 describe('rotation', () => {
-  test('a refresh gives new tokens and records token.refreshed, and no other', async () => {
+  test('TOK-07 a refresh gives new tokens and records token.refreshed, and no other', async () => {
     const tokens = await grantTokens(app, client, alice)
     await app.events()
     const { status, body, headers } = await refresh(app, client, tokens.refresh_token)
@@ -185,7 +185,7 @@ describe('O-22 a refresh is refused after', () => {
 })
 
 describe('refresh_token_reuse_window', () => {
-  test('within it the same token brings the same successor again, with a fresh access token', async () => {
+  test('TOK-10 within it the same token brings the same successor again, with a fresh access token', async () => {
     const first = await grantTokens(app, tolerant, alice)
     const { body: lost } = await refresh(app, tolerant, first.refresh_token)
     app.clock.advance(10 * SECOND)
@@ -211,7 +211,7 @@ describe('refresh_token_reuse_window', () => {
     expect(await refresh(app, tolerant, second.refresh_token)).toMatchObject(refusal('invalid_grant'))
   })
 
-  test('once the successor was used, its predecessor revokes the session: never two generations back', async () => {
+  test('TOK-08 once the successor was used, its predecessor revokes the session: never two generations back', async () => {
     const first = await grantTokens(app, tolerant, alice)
     const { body: second } = await refresh(app, tolerant, first.refresh_token)
     const { body: third } = await refresh(app, tolerant, second.refresh_token)
@@ -226,7 +226,7 @@ describe('refresh_token_reuse_window', () => {
   })
 })
 
-test('the session slides: each refresh makes it last refresh_token_ttl from now', async () => {
+test('TOK-09 the session slides: each refresh makes it last refresh_token_ttl from now', async () => {
   const own = await startApp()
   const user = await addUser(own, 'alice')
   const shop = await addClient(own, 'shop')
@@ -255,7 +255,7 @@ test('O-62 only hashes of codes and refresh tokens are stored', async () => {
     expect(stored).not.toContain(secret)
 })
 
-test('a login that is proven anew in the same browser stays one login, and last_login moves', async () => {
+test('AUT-29 a login that is proven anew in the same browser stays one login, and last_login moves', async () => {
   const user = await addUser(app, 'fay')
   const browser = 'a'.repeat(43) as Parameters<typeof addLogin>[2]
   const first = await addLogin(app, user, browser)

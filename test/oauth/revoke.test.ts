@@ -71,7 +71,7 @@ describe('a real refresh token', () => {
     await app.events()
   })
 
-  test('with the right credentials, in the form or by Basic, and with the name of its client alone', async () => {
+  test('TOK-11 with the right credentials, in the form or by Basic, and with the name of its client alone', async () => {
     const bySecret = await fresh()
     await revoke({ token: bySecret.refresh_token, ...secretOf(client) })
     const byBasic = await fresh()

@@ -66,7 +66,7 @@ const send = (browser: Browser, page: Page, fields: Record<string, string>) =>
   browser.submit(page, fields, '/oauth/second-factor')
 
 describe('an authenticator app', () => {
-  test('is enrolled on the own page: one event, a sealed secret, ten codes shown once', async () => {
+  test('EVT-17 is enrolled on the own page: one event, a sealed secret, ten codes shown once', async () => {
     const user = await addUser(app, 'ada')
     const browser = openBrowser(app)
     const choice = await openEnrolment(browser, 'ada')

@@ -37,7 +37,7 @@ const handleOf = (page: Page, email: string): string => {
   return button?.[1] ?? 'missing'
 }
 
-test('shows who is logged in, and goes on as the one picked', async () => {
+test('AUT-30 shows who is logged in, and goes on as the one picked', async () => {
   const browser = await several()
   const page = await browser.get(picker())
   expect(page.heading).toBe('Choose an account')

@@ -39,7 +39,7 @@ describe('M-03 a request for one organization never gets a user of another', () 
   test.each([
     ['a-web', {}],
     ['cross', inA],
-  ])('%s: by password', async (client_id, more) => {
+  ])('AUT-31 %s: by password', async (client_id, more) => {
     const browser = openBrowser(app)
     const page = await browser.get(authorizeUrl(client_id, more))
     expect(page.html).toContain('Acme Ltd')

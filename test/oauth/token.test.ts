@@ -35,7 +35,7 @@ const refusal = (error: string, status = 400) => ({
 const types = async () => (await app.events()).map(({ type }) => type)
 
 describe('the code grant', () => {
-  test('a code gives tokens, a session and exactly the events of a login', async () => {
+  test('TOK-13 a code gives tokens, a session and exactly the events of a login', async () => {
     const { status, body, headers } = await redeem(
       app,
       client,
@@ -81,7 +81,7 @@ describe('the code grant', () => {
     ])
   })
 
-  test('ID token and access token carry the claims of the specification', async () => {
+  test('TOK-12 ID token and access token carry the claims of the specification', async () => {
     const tokens = await grantTokens(app, client, alice, { nonce: 'n1' })
     const now = app.clock.now() / SECOND
     const identity = {
@@ -114,7 +114,7 @@ describe('the code grant', () => {
     })
   })
 
-  test('without openid there is no ID token; without the grant refresh_token no refresh token', async () => {
+  test('TOK-18 without openid there is no ID token; without the grant refresh_token no refresh token', async () => {
     const once = await addClient(app, 'once', { grant_types: ['authorization_code'] })
     const { body } = await redeem(app, once, await addCode(app, once, alice, { scope: 'profile' }))
     expect(Object.keys(body).sort()).toEqual(['access_token', 'expires_in', 'scope', 'token_type'])
@@ -130,7 +130,7 @@ describe('the code grant', () => {
     return session
   }
 
-  test('the session remembers the browser of the login, not the server that redeems the code', async () => {
+  test('TOK-17 the session remembers the browser of the login, not the server that redeems the code', async () => {
     const login_id = await addLogin(app, alice)
     const code = await addCode(app, client, alice, {
       login_id,
@@ -287,7 +287,7 @@ describe('one code, one use, one client', () => {
 })
 
 describe('client credentials', () => {
-  test('a token for the client itself: no refresh token, no ID token, no session', async () => {
+  test('TOK-15 a token for the client itself: no refresh token, no ID token, no session', async () => {
     const { status, body } = await post(app, '/oauth/token', {
       grant_type: 'client_credentials',
       ...secretOf(service),
@@ -338,7 +338,7 @@ describe('client credentials', () => {
     expect(await types()).toEqual([])
   })
 
-  test('a grant that the client may not use is unauthorized_client, an unknown one unsupported_grant_type', async () => {
+  test('TOK-14 a grant that the client may not use is unauthorized_client, an unknown one unsupported_grant_type', async () => {
     const ask = (grant_type: string) => post(app, '/oauth/token', { grant_type, ...secretOf(client) })
     expect(await ask('client_credentials')).toMatchObject(refusal('unauthorized_client'))
     expect(await ask('password')).toMatchObject(refusal('unsupported_grant_type'))
@@ -395,7 +395,7 @@ describe('client authentication', () => {
     expect((await redeem(app, spa, code)).status).toBe(200)
   })
 
-  test('an unknown client and a wrong secret read the same', async () => {
+  test('TOK-16 an unknown client and a wrong secret read the same', async () => {
     const unknown = await post(app, '/oauth/token', { ...form, client_id: 'nobody', client_secret: 'x' })
     const wrong = await post(app, '/oauth/token', { ...form, client_id, client_secret: 'x' })
     const { request_id: _, ...said } = unknown.body

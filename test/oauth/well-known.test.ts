@@ -17,7 +17,7 @@ const paths = ['/.well-known/openid-configuration', '/.well-known/oauth-authoriz
 const keySet = '/.well-known/jwks.json'
 
 describe('discovery', () => {
-  test('both paths give one document, of the issuer in the settings, whatever the request says', async () => {
+  test('AUT-32 both paths give one document, of the issuer in the settings, whatever the request says', async () => {
     const documents = await Promise.all(
       paths.map(path =>
         get(app, path, { headers: { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' } }),
@@ -37,7 +37,7 @@ describe('discovery', () => {
     expect(JSON.stringify(document)).not.toContain('evil')
   })
 
-  test('every endpoint that it names exists', async () => {
+  test('AUT-33 every endpoint that it names exists', async () => {
     const { body } = await get(app, '/.well-known/openid-configuration')
     for (const [name, url] of Object.entries<string>(body).filter(([name]) => /_endpoint$|_uri$/.test(name)))
       expect([

@@ -46,7 +46,7 @@ const instance = async () => {
 const allScopes = [...permissions, 'admin']
 const admin_client_secret = 'a-secret-from-the-settings'
 
-test('a first start makes the default organization, its roles, and the admin client with a secret in a private file', async () => {
+test('RUN-23 a first start makes the default organization, its roles, and the admin client with a secret in a private file', async () => {
   const { start, rows } = await instance()
   const first = await start()
   const file = join(data_dir, 'admin-client.json')
@@ -93,7 +93,7 @@ test('the secret of the settings is applied at each start, and written to no fil
   expect((await rows()).events).toEqual([['client.secret_regenerated', null, 'root']])
 })
 
-test('scopes that are new since the last start are topped up; those taken away stay away', async () => {
+test('RUN-24 scopes that are new since the last start are topped up; those taken away stay away', async () => {
   const { store, start, rows } = await instance()
   await start()
   const known = allScopes.filter(scope => scope !== 'groups:read')

@@ -10,7 +10,7 @@ const here = { headers: { host: 'localhost:8080' } }
 const ISSUED = 'gatehouse_tokens_total{grant="client_credentials"}'
 const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 
-test('counts what happened: requests by family, tokens by grant, events by type', async () => {
+test('RUN-25 counts what happened: requests by family, tokens by grant, events by type', async () => {
   const app = await startApp()
   // The keys of the start are written beside the first requests: that write would wait in the queue, too.
   await app.context.ports.keys.published()

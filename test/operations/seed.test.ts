@@ -72,7 +72,7 @@ const refusal = async (work: () => unknown): Promise<Json> => {
 }
 
 describe('what a file names exists afterwards', () => {
-  test('under its chosen ids, made by the services, with an event each and no other', async () => {
+  test('RUN-26 under its chosen ids, made by the services, with an event each and no other', async () => {
     const app = await startApp()
     await app.events()
     const changes = await apply(app, whole)

@@ -12,7 +12,7 @@ import { temporaryPostgres } from '#test/support/postgres.ts'
 
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
-test('settings are read, changed in part, and recorded once each', async () => {
+test('EVT-14 settings are read, changed in part, and recorded once each', async () => {
   const app = await startApp()
   expect((await app.admin('GET', '/settings')).body).toEqual(defaults)
   await app.events()

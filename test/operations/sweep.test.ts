@@ -19,7 +19,7 @@ const start = async () => {
 }
 const sid = (tokens: { access_token: string }) => `sess_${claimsOf(tokens.access_token).sid}`
 
-test('a session that ran out is recorded once, at whatever number of sweeps, and no other event is', async () => {
+test('EVT-15 a session that ran out is recorded once, at whatever number of sweeps, and no other event is', async () => {
   const { app, user, client, sweep } = await start()
   const gone = await grantTokens(app, client, user)
   app.clock.advance(30 * MINUTE)

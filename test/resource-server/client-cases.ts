@@ -19,7 +19,7 @@ const HOUR = 3_600_000
 
 export const services: Case[] = [
   {
-    name: 'service client: one request for parallel calls, cached by sorted scopes',
+    name: 'SDK-01 service client: one request for parallel calls, cached by sorted scopes',
     async run(world) {
       const { issuer } = world
       const client = clientOf(world, { scopes: ['b', 'a'] })
@@ -63,7 +63,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client: renews at a tenth of the life before the end, in the background',
+    name: 'SDK-02 service client: renews at a tenth of the life before the end, in the background',
     async run(world) {
       const { clock, issuer } = world
       const client = clientOf(world)

@@ -45,7 +45,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: '50 parallel cold requests make one fetch',
+    name: 'SDK-04 50 parallel cold requests make one fetch',
     async run({ issuer, route }) {
       const ask = await route()
       const token = await issuer.token()
@@ -55,7 +55,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: '1,000 bogus kids make at most 3 fetches, and a rotation among them gets through within 10 s',
+    name: 'SDK-03 1,000 bogus kids make at most 3 fetches, and a rotation among them gets through within 10 s',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const flood = async (from: number, count: number) => {
@@ -241,7 +241,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'the set is refreshed in the background from 80 % of its lifetime on',
+    name: 'SDK-05 the set is refreshed in the background from 80 % of its lifetime on',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const token = await issuer.token()

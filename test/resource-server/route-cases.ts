@@ -5,7 +5,7 @@ import { accepted, type Case, dead, ISSUER, NOW, REALM, refused } from './world.
 
 export const rights: Case[] = [
   {
-    name: 'the claims are exposed under their wire names, everything else in raw',
+    name: 'SDK-11 the claims are exposed under their wire names, everything else in raw',
     async run({ issuer, route }) {
       const ask = await route()
       const { raw, ...claims } = accepted(await ask(await issuer.token({ tenant: 'blue' })))
@@ -75,7 +75,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'roles: all of them; anyRole: one of them, none of an empty list',
+    name: 'SDK-09 roles: all of them; anyRole: one of them, none of an empty list',
     async run({ issuer, route }) {
       const clerk = await issuer.token({ roles: ['user', 'clerk'] })
       const status = async (rules: Rules) => (await (await route({ rules }))(clerk)).status
@@ -91,7 +91,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'scopes: all of them, else 403 insufficient_scope naming them',
+    name: 'SDK-10 scopes: all of them, else 403 insufficient_scope naming them',
     async run({ issuer, route }) {
       const token = await issuer.token({ scope: 'orders:readonly orders:write' })
       accepted(await (await route({ rules: { scopes: ['orders:write', 'orders:readonly'] } }))(token))
@@ -106,7 +106,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'a bad token is 401 before any role or scope is looked at',
+    name: 'SDK-06 a bad token is 401 before any role or scope is looked at',
     async run({ issuer, route }) {
       const ask = await route({ rules: { roles: ['admin'], scopes: ['orders'] } })
       refused(await ask(await issuer.badToken('expired')), 'token_expired')
@@ -114,7 +114,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'optional: absent passes without claims, good passes with them, bad is 401',
+    name: 'SDK-07 optional: absent passes without claims, good passes with them, bad is 401',
     async run({ issuer, route }) {
       const ask = await route({ rules: { optional: true, roles: ['user'] } })
       same(accepted(await ask()), null)
@@ -139,7 +139,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'own handlers replace 401 and 403, and nothing else',
+    name: 'SDK-08 own handlers replace 401 and 403, and nothing else',
     async run({ issuer, route }) {
       const ask = await route({ ownHandlers: true, rules: { scopes: ['orders'] } })
       const handled = async (token?: string) => {

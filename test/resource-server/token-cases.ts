@@ -130,7 +130,7 @@ export const tokens = tokenCases({
   'aud none of several': { options: { audience: ['web', 'app'] }, is: 'claim_invalid' },
 
   'exp 1 ms inside the tolerance': { claims: { exp: NOW }, after: 4_999, is: 'accepted' },
-  'exp at the edge of the tolerance': { claims: { exp: NOW }, after: 5_000, is: 'token_expired' },
+  'SDK-12 exp at the edge of the tolerance': { claims: { exp: NOW }, after: 5_000, is: 'token_expired' },
   'exp now without tolerance': { claims: { exp: NOW }, options: { clockTolerance: 0 }, is: 'token_expired' },
   'no exp': { claims: { exp: undefined }, is: 'claim_missing' },
   'exp a string': { claims: { exp: `${NOW + 60}` }, is: 'claim_invalid' },

@@ -7,7 +7,7 @@ const AUDIENCE = 'test-client'
 
 export const settings: Case[] = [
   {
-    name: 'each of the six algorithms is accepted',
+    name: 'SDK-14 each of the six algorithms is accepted',
     async run({ issuer, verifier }) {
       for (const alg of ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const) {
         await issuer.rotate({ alg })
@@ -16,7 +16,7 @@ export const settings: Case[] = [
     },
   },
   {
-    name: 'issuer and audience are required, and every problem is named at once',
+    name: 'SDK-17 issuer and audience are required, and every problem is named at once',
     async run({ sdk: { core } }) {
       const problems = (options: unknown) => {
         try {
@@ -51,7 +51,7 @@ export const settings: Case[] = [
     },
   },
   {
-    name: 'fromEnv names all missing variables in one error; the realm is optional, the audience may be a list',
+    name: 'SDK-16 fromEnv names all missing variables in one error; the realm is optional, the audience may be a list',
     async run({ sdk: { core }, issuer }) {
       throws(() => core.fromEnv({}, {}), /SERVICE_URL is not set; SERVICE_CLIENT_ID is not set/)
       throws(
@@ -75,7 +75,7 @@ export const settings: Case[] = [
     },
   },
   {
-    name: 'errors tell the log what was found and what was expected, and name the claim',
+    name: 'SDK-15 errors tell the log what was found and what was expected, and name the claim',
     async run({ issuer, verifier, sdk: { core } }) {
       const verify = async (claims: Record<string, unknown>) => verifier().verify(await issuer.token(claims))
       await rejects(verify({ iss: `${issuer.issuer}/` }), { claim: 'iss', message: /trailing slash/ })
@@ -120,7 +120,7 @@ export const settings: Case[] = [
     },
   },
   {
-    name: 'checks for roles and scopes',
+    name: 'SDK-13 checks for roles and scopes',
     async run({ issuer, verifier, sdk: { core } }) {
       const claims = await verifier().verify(
         await issuer.token({ roles: ['user', 'clerk'], scope: 'a:read b' }),

@@ -32,7 +32,7 @@ const locations = async (geoip_file: string | undefined, ...addresses: string[])
 
 const city = { city: { names: { en: 'Reykjavík' } }, country: { names: { en: 'Iceland' } } }
 
-test('a session shows city and country of its browser, nothing for an address that is not known', async () => {
+test('SES-01 a session shows city and country of its browser, nothing for an address that is not known', async () => {
   const path = file('city.mmdb', mmdb([198, 51, 100], city))
   expect(await locations(path, '198.51.100.7', '198.51.101.7', '2001:db8::1', 'nonsense')).toEqual([
     'Reykjavík, Iceland',
@@ -47,7 +47,7 @@ test('a file that knows countries alone is enough', async () => {
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
 })
 
-test('without a file, with a missing or a broken one, sessions show no place and logins go on', async () => {
+test('SES-02 without a file, with a missing or a broken one, sessions show no place and logins go on', async () => {
   expect(await locations(undefined, '198.51.100.7')).toEqual([''])
   expect(await locations(join(folder, 'missing.mmdb'), '198.51.100.7')).toEqual([''])
   expect(await locations(file('broken.mmdb', 'no database'), '198.51.100.7')).toEqual([''])

@@ -52,8 +52,8 @@ const start = async () => {
 }
 const sid = (tokens: Json) => `sess_${claimsOf(tokens.access_token).sid}` as const
 
-describe('revoking (decisions.md section 4)', () => {
-  test('one session: its tokens are dead at once and its login ends; other sessions of that login live on', async () => {
+describe('revoking', () => {
+  test('SES-04 one session: its tokens are dead at once and its login ends; other sessions of that login live on', async () => {
     const { app, alice, client, other, revoke, loginsOf, isAlive } = await start()
     const login_id = await addLogin(app, alice)
     const first = await grantTokens(app, client, alice, { login_id })
@@ -78,7 +78,7 @@ describe('revoking (decisions.md section 4)', () => {
     expect(await revoke({ session_id: sid(first) })).toBe(0)
   })
 
-  test('all of a user’s sessions: all logins and codes too, those of nobody else', async () => {
+  test('SES-03 all of a user’s sessions: all logins and codes too, those of nobody else', async () => {
     const { app, alice, bob, client, revoke, loginsOf, isAlive } = await start()
     const mine = [await grantTokens(app, client, alice), await grantTokens(app, client, alice)]
     await addLogin(app, alice)

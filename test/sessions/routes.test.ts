@@ -24,7 +24,7 @@ const ids = async (query = '', token?: string) =>
   (await listAll(app, `/sessions${query}`, token)).map(({ id }) => id)
 
 describe('GET /sessions', () => {
-  test('shows each field of a session', async () => {
+  test('SES-10 shows each field of a session', async () => {
     const tokens = await grantTokens(app, shop, alice)
     expect(await list()).toEqual({
       data: [
@@ -53,7 +53,7 @@ describe('GET /sessions', () => {
     })
   })
 
-  test('active ones only, newest first, page by page', async () => {
+  test('SES-05 active ones only, newest first, page by page', async () => {
     const made: string[] = []
     for (let i = 0; i < 5; i++) {
       app.clock.advance(1000)
@@ -68,7 +68,7 @@ describe('GET /sessions', () => {
     expect(await list()).toEqual({ data: [], pagination: { total: 0, limit: 20, has_more: false } })
   })
 
-  test('filters, alone and together; unknown ones and bad values are 422', async () => {
+  test('SES-06 filters, alone and together; unknown ones and bad values are 422', async () => {
     const bob = await addUser(app, 'bob')
     const other = await addClient(app, 'other')
     const [a, b, c] = [
@@ -89,7 +89,7 @@ describe('GET /sessions', () => {
 })
 
 describe('DELETE /sessions/{session_id}', () => {
-  test('its tokens are dead at once, the login it came from ends, and it is recorded', async () => {
+  test('SES-07 its tokens are dead at once, the login it came from ends, and it is recorded', async () => {
     const login_id = await addLogin(app, alice, hashSecret('browser'))
     const tokens = await grantTokens(app, shop, alice, { login_id })
     const sibling = await grantTokens(app, shop, alice)
@@ -115,7 +115,7 @@ describe('DELETE /sessions/{session_id}', () => {
 })
 
 describe('DELETE /sessions', () => {
-  test('needs at least one filter', async () => {
+  test('SES-08 needs at least one filter', async () => {
     const tokens = await grantTokens(app, shop, alice)
     for (const query of [
       '',
@@ -130,7 +130,7 @@ describe('DELETE /sessions', () => {
     expect(await isAlive(tokens)).toBe(true)
   })
 
-  test('revokes what fits every filter, says how many, and records each', async () => {
+  test('SES-09 revokes what fits every filter, says how many, and records each', async () => {
     const bob = await addUser(app, 'bob')
     const other = await addClient(app, 'other')
     const kept = await grantTokens(app, other, bob)

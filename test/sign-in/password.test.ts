@@ -82,7 +82,7 @@ describe('O-35 an account', () => {
     expect(answerOf(await attempt(username, PASSWORD)).code).toBeString()
   })
 
-  test('waits twice as long each time, a minute at most, and attempt_count counts on', async () => {
+  test('PWD-04 waits twice as long each time, a minute at most, and attempt_count counts on', async () => {
     const { username } = await newUser()
     const ip = newAddress()
     await fail(5, username, ip)
@@ -202,7 +202,7 @@ const signedIn = async (username: string, ip = newAddress()) => {
     browser.submit(await browser.get(authorizeUrl('web', { prompt: 'login' })), { username: name, password })
 }
 
-describe('H-23 O-35 strangers do not close an account', () => {
+describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
   /** One network keeps the account’s common budget spent. */
   const close = async (username: string, ip = newAddress()) => {
     await fail(5, username, ip)
@@ -295,7 +295,7 @@ test('H-33 in a shared network, users who have signed in there are answered like
 })
 
 describe('O-35 an address', () => {
-  test('that tries many accounts waits a minute after 50 failures in 5 minutes', async () => {
+  test('PWD-02 that tries many accounts waits a minute after 50 failures in 5 minutes', async () => {
     const ip = newAddress()
     for (let i = 0; i < 50; i++) await fail(1, `spray${i}`, ip)
     const { username } = await newUser()
@@ -344,7 +344,7 @@ test('counts and waits are kept in the database, without names or passwords', as
   expect(JSON.stringify(rows)).not.toContain(username)
 })
 
-test('the password is hashed anew at a login once the settings ask for more', async () => {
+test('PWD-03 the password is hashed anew at a login once the settings ask for more', async () => {
   const user = await newUser()
   const hash = async () => {
     const rows = await app.context.store.read(async q => q.select().from(q.tables.users))

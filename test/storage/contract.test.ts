@@ -36,7 +36,7 @@ test('a read sees nothing of a write that has not been committed', async () => {
   expect(seen).toEqual({ inside: ['a'], outside: [] })
 })
 
-test('a body that throws undoes itself alone', async () => {
+test('RUN-27 a body that throws undoes itself alone', async () => {
   const store = await freshStore()
   const [before, refused, after] = await Promise.allSettled([
     store.write(tx => put(tx, 'before')),

@@ -101,7 +101,7 @@ test('waits for a short write of another process', async () => {
   expect(await store.read(names)).toEqual(['a'])
 })
 
-test('the commit of another process is noticed; our own are not taken for one', async () => {
+test('RUN-28 the commit of another process is noticed; our own are not taken for one', async () => {
   const store = await freshStore()
   const told = Promise.withResolvers<unknown>()
   store.onChange(topics => told.resolve(topics ?? 'anything'))

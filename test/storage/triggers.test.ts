@@ -200,7 +200,7 @@ test('check finds totals that are too high, too low or gone, and nothing in what
   expect(await findings(store.path)).toHaveLength(counted.length + 1)
 })
 
-test('an event cannot be changed, and the attempt undoes nothing else', async () => {
+test('EVT-16 an event cannot be changed, and the attempt undoes nothing else', async () => {
   const store = await freshStore()
   await store.write(async tx => {
     const { events } = tx.tables

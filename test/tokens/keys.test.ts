@@ -35,7 +35,7 @@ const changes = ({ store }: Base) =>
   })
 
 describe('the key set', () => {
-  test('a first start makes one ES256 and one RS256 key and publishes their public halves alone', async () => {
+  test('TOK-20 a first start makes one ES256 and one RS256 key and publishes their public halves alone', async () => {
     const { keys } = await open()
     const set = await keySet(keys)
     expect(set.keys.map(({ alg, kty, use }) => ({ alg, kty, use }))).toEqual([

@@ -174,7 +174,7 @@ export const replaceSecret = (
     await recordClient(context, tx, by, 'client.secret_regenerated', client)
   })
 
-/** Its sessions and refresh tokens end; access tokens stay valid until they run out (decisions.md section 2). */
+/** Its sessions and refresh tokens end; access tokens stay valid until they run out. */
 export const deleteClient = async (context: Context, client_id: string, by: By): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)

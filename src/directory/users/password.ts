@@ -80,7 +80,7 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * At most `slots` jobs at once and `waiting` behind them; 503 with `Retry-After` past that. argon2 runs on the
- * runtime's own threads, where more at once would only take the cores from everything else (architecture.md section 6).
+ * runtime's own threads, where more at once would only take the cores from everything else.
  */
 export const boundedQueue = (slots: number, waiting: number) => {
   let running = 0

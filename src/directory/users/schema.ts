@@ -83,7 +83,7 @@ export const CreateUser = z.strictObject({
 })
 export type CreateUser = z.output<typeof CreateUser>
 
-/** Read-only fields are let through here and compared with what is stored (decisions.md section 2). */
+/** Read-only fields are let through here and compared with what is stored. */
 export const UpdateUser = z.strictObject({
   ...z.object(writable).partial().shape,
   id: z.string().optional(),

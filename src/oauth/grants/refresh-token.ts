@@ -75,7 +75,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   }
 }
 
-/** The answer to this token once more, for a client whose first one was lost (decisions.md section 3, "Refresh token reuse"). */
+/** The answer to this token once more, for a client whose first one was lost. */
 const findRepeatable = (
   context: Context,
   { client, request }: RefreshCall,

@@ -44,7 +44,7 @@ const person = (alias: string): Partial<Said> => ({
 const answerTo = (trip: Trip) => encode(idp.respond({ ...ordinary(trip.party), ...person(trip.alias) }))
 const unasked = (alias: string) => encode(idp.respond({ ...ordinary(partyOf(app, alias)), ...person(alias) }))
 
-test('a first arrival makes a user, a second one finds it', async () => {
+test('FED-08 a first arrival makes a user, a second one finds it', async () => {
   await forget()
   const person = {
     name_id: 'first-1',
@@ -304,7 +304,7 @@ describe('the form', () => {
     ['no UTF-8', () => '\ud800', 400, 'unknown_state'],
   ]
   for (const [what, body, status, reason] of odd)
-    test(`with ${what} is refused`, async () => {
+    test(`FED-09 with ${what} is refused`, async () => {
       const trip = await setOut(app, 'corp', entry)
       await forget()
       const answer = await post(app, 'corp', body(trip), '203.0.113.7')

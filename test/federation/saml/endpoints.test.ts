@@ -24,7 +24,7 @@ const certificateOf = (root: Element) => {
 }
 
 describe('GET /saml/providers', () => {
-  test('lists the enabled ones of every organization, without authentication', async () => {
+  test('FED-13 lists the enabled ones of every organization, without authentication', async () => {
     const answer = await app.call('/saml/providers')
     const shown = ({ id, alias, name, organization_id }: typeof corp) => ({
       ...{ id, alias, name, organization_id },
@@ -47,7 +47,7 @@ describe('GET /saml/providers', () => {
 })
 
 describe('GET /saml/{alias}/metadata', () => {
-  test('is XML about us, under the address as entity id', async () => {
+  test('FED-12 is XML about us, under the address as entity id', async () => {
     const answer = await app.call('/saml/corp/metadata')
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/xml'])
     const root = parseXml(await answer.text())
@@ -62,7 +62,7 @@ describe('GET /saml/{alias}/metadata', () => {
     )
   })
 
-  test('carries one long-lived RSA certificate for all providers, none of the key set', async () => {
+  test('FED-10 carries one long-lived RSA certificate for all providers, none of the key set', async () => {
     const certificate = certificateOf(await metadata('corp'))
     expect(certificateOf(await metadata('other')).fingerprint256).toBe(certificate.fingerprint256)
     expect(certificate.publicKey.asymmetricKeyDetails?.modulusLength).toBe(3072)
@@ -107,7 +107,7 @@ describe('GET /saml/{alias}/metadata', () => {
 })
 
 describe('GET /saml/{alias}/login', () => {
-  test('goes to the provider with a request that the key of the metadata signed', async () => {
+  test('FED-11 goes to the provider with a request that the key of the metadata signed', async () => {
     const answer = await app.call('/saml/corp/login')
     const location = answer.headers.get('location') ?? ''
     expect(answer.status).toBe(303)

@@ -154,7 +154,7 @@ describe('M-09 a provider of one organization', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('allowed_domains hold for a first arrival', async () => {
+  test('FED-14 allowed_domains hold for a first arrival', async () => {
     await app.events()
     const trip = await setOut(app, 'tenant', tenantEntry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('ivan-1', 'ivan@evil.tenant.example')))

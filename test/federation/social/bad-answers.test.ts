@@ -119,7 +119,7 @@ describe('an ID token that is wrong in one way', () => {
     pages.push(withoutId(page))
   })
 
-  test('the page is the same for every reason', () => {
+  test('FED-16 the page is the same for every reason', () => {
     expect(pages).toHaveLength(cases.length)
     expect(new Set(pages).size).toBe(1)
   })
@@ -346,7 +346,7 @@ test('unknown providers, SAML ones and those of another organization are not fou
     expect((await browser.get(path)).status).toBe(404)
 })
 
-test('refused arrivals are throttled by address, apart from passwords', async () => {
+test('FED-15 refused arrivals are throttled by address, apart from passwords', async () => {
   const browser = openBrowser(app, { ip: '203.0.113.77' })
   for (let n = 0; n < 30; n++) expect((await browser.get('/oauth/social/up/callback')).status).toBe(400)
   const late = await browser.get('/oauth/social/up/callback')

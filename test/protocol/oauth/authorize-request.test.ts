@@ -203,7 +203,7 @@ describe('refused by redirect, with the state', () => {
     )
   })
 
-  test('a client without openid, when no scope is named', () => {
+  test('AUT-34 a client without openid, when no scope is named', () => {
     expect(authorize(query(), { ...client, scopes: ['profile'] })).toBe('redirect invalid_scope s1')
     expect(authorize(query({ scope: 'profile' }), { ...client, scopes: ['profile'] })).toBe('ok')
   })

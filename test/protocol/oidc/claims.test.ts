@@ -99,7 +99,7 @@ test.each([
   ['ES384', 'sha384'],
   ['RS512', 'sha512'],
   ['ES512', 'sha512'],
-] as const)('at_hash under %s is half a %s', (alg, name) => {
+] as const)('TOK-19 at_hash under %s is half a %s', (alg, name) => {
   const digest = new Bun.CryptoHasher(name).update(access_token).digest()
   expect(accessTokenHash(access_token, alg)).toBe(digest.subarray(0, digest.length / 2).toString('base64url'))
 })
