@@ -1,0 +1,71 @@
+/** Names of the code that the guide has to know, and no others. */
+import { expect, test } from 'bun:test'
+import { eventTypes } from '#src/audit/types.ts'
+import { controls } from '#src/dev/controls.ts'
+import { badTokenNames } from '#src/dev/mint.ts'
+import { CreateClient } from '#src/directory/clients/schema.ts'
+import { Settings } from '#src/directory/organizations/schema.ts'
+import { sections } from '#src/guide/pages.ts'
+import { type Inline, plain } from '#src/guide/tree.ts'
+import { permissions } from '#src/lib/permission.ts'
+
+/** The code spans of each cell, by row, of a page's tables that are headed so. */
+const tables = (subject: string, heading: string): string[][][] => {
+  const { blocks = [] } = sections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}
+  const codes = (cell: Inline[]) => cell.flatMap(part => (part.type === 'code' ? [part.text] : []))
+  return blocks.flatMap(block =>
+    block.type === 'table' && plain(block.head[0] ?? []) === heading
+      ? block.rows.map(row => row.map(codes))
+      : [],
+  )
+}
+const firsts = (subject: string, heading: string): string[] =>
+  tables(subject, heading).flatMap(([first = []]) => first)
+
+test('permissions', () => {
+  const named = tables('roles', 'Permissions').flatMap(([names = []]) => {
+    const [first = ''] = names
+    return names.map(name => (name.startsWith(':') ? first.replace(/:.*/, name) : name))
+  })
+  expect(named.sort()).toEqual([...permissions].sort())
+})
+
+test('event types', () => {
+  const named = tables('events', 'Types').flatMap(([types = [], events = []]) =>
+    types.flatMap(type => events.map(event => `${type}${event}`)),
+  )
+  expect(named.sort()).toEqual([...eventTypes].sort())
+})
+
+test('settings of an organization, with the password policy', () => {
+  expect(firsts('organizations', 'Field').sort()).toEqual(Object.keys(Settings.shape).sort())
+  const policy = Settings.shape.password_policy.unwrap().unwrap()
+  expect(firsts('organizations', 'Rule').sort()).toEqual(Object.keys(policy.shape).sort())
+})
+
+test('fields of a client', () => {
+  const own = ['client_id', 'name', 'description', 'organization_id']
+  expect([...firsts('clients', 'Field'), ...own].sort()).toEqual(Object.keys(CreateClient.shape).sort())
+})
+
+test('metrics', async () => {
+  const sources = [...new Bun.Glob('src/**/*.ts').scanSync()].map(path => Bun.file(path).text())
+  const made = (await Promise.all(sources)).flatMap(text =>
+    [...text.matchAll(/'(gatehouse_\w+)'/g)].map(([, name = '']) => name),
+  )
+  expect(firsts('monitoring', 'Metric').sort()).toEqual(made.sort())
+})
+
+test('bad tokens and controls of development mode', () => {
+  const { blocks = [] } =
+    sections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'dev') ?? {}
+  const told = blocks.find(block => block.type === 'paragraph' && plain(block.text).startsWith('--bad'))
+  const codes =
+    told?.type === 'paragraph' ? told.text.flatMap(part => (part.type === 'code' ? [part.text] : [])) : []
+  expect(codes).toEqual(['--bad', ...badTokenNames])
+  const paths = new Set(Object.keys(controls).map(control => control.split(' ')[1] ?? ''))
+  const named = tables('dev', 'Call')
+    .flat(2)
+    .flatMap(code => code.match(/\/dev\/\w+/g) ?? [])
+  expect(new Set(named)).toEqual(paths)
+})
