@@ -11,7 +11,7 @@ export interface Certificate {
 }
 
 /** Throws a ConfigError that names the setting and the reason. */
-export const readSettingFile = (name: 'tls_cert' | 'tls_key' | 'geoip_file', path: string): Buffer => {
+const readSettingFile = (name: 'tls_cert' | 'tls_key', path: string): Buffer => {
   try {
     return readFileSync(path)
   } catch (error) {

@@ -32,8 +32,8 @@ const SKEW = 5_000
 
 type Look = (config: Config) => Finding | Promise<Finding>
 
-const files: Look = config => {
-  checkFiles(config)
+const files: Look = async config => {
+  await checkFiles(config)
   return ok('the files that the settings name can be read')
 }
 

@@ -1,5 +1,7 @@
+import { readFile, stat } from 'node:fs/promises'
 import type { CityResponse, Reader } from 'maxmind'
 import type { Context } from '#src/context.ts'
+import { isPlain } from '#src/lib/text.ts'
 
 /** The place of an address as free text, "" when it is not known; in English where the language has no name for it. */
 export type Locate = (ip_address: string, locale?: string) => string
@@ -14,7 +16,7 @@ export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log
   if (file === undefined) return nowhere
   let locator = locators.get(file)
   if (!locator) {
-    locator = open(file).catch(error => {
+    locator = readPlaces(file).catch(error => {
       log.warn({ event: 'geoip', file, err: error }, 'the file of places cannot be read: sessions show none')
       return nowhere
     })
@@ -26,21 +28,112 @@ export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log
 /** The file is read anew when the next session needs it. */
 export const forgetPlaces = (): void => locators.clear()
 
-const open = async (file: string): Promise<Locate> => {
-  const maxmind = await import('maxmind')
-  const reader = await maxmind.open<CityResponse>(file)
-  return (ip_address, locale = 'en') =>
-    maxmind.validate(ip_address) ? describe(reader, ip_address, locale) : ''
+/** Commercial files of cities have about half of it. */
+const LARGEST = 1024 ** 3
+/** Values of one record, each text of so many bytes: files of MaxMind have up to 300 values. */
+const MOST_VALUES = 2_000
+const LONGEST_TEXT = 1_024
+/** A name that is longer is no name of a place. */
+const LONGEST_NAME = 128
+
+/**
+ * Reads a file in MaxMind's format, and tries it: a file that is damaged, or has places in another form, is no file of places.
+ * A look-up never throws and decodes a bounded number of values, whatever the file says.
+ *
+ * @throws Error whose message completes "the file …"
+ */
+export const readPlaces = async (file: string): Promise<Locate> => {
+  const { Reader, validate } = await import('maxmind')
+  const reader = await readBounded(file).then(content => bounded(new Reader<CityResponse>(content)))
+  const find = (ip_address: string, locale: string): string | undefined => {
+    const record = reader(ip_address)
+    return record === null ? undefined : describe(Object(record), locale)
+  }
+  tryOut(find)
+  return (ip_address, locale = 'en') => {
+    try {
+      return (validate(ip_address) && find(ip_address, locale)) || ''
+    } catch {
+      return ''
+    }
+  }
 }
 
-const describe = (reader: Reader<CityResponse>, ip_address: string, locale: string): string => {
-  const { city, country } = reader.get(ip_address) ?? {}
-  // Files of MaxMind have Portuguese and Chinese as spoken in one country.
-  const isSpoken = (tag: string) => tag === locale || tag.startsWith(`${locale}-`)
-  const nameOf = ({ names }: { names: object }) =>
-    Object.entries(names).find(([tag]) => isSpoken(tag))?.[1] ?? (names as { en?: string }).en
+const readBounded = async (file: string): Promise<Buffer> => {
+  const found = await stat(file)
+  if (!found.isFile()) throw new Error('is no regular file')
+  if (found.size > LARGEST) throw new Error('is larger than 1 GiB')
+  return readFile(file)
+}
+
+/** Of the library, which has no limits of its own and keeps these to itself. */
+interface Decoder {
+  decode(offset: number): unknown
+  decodeString(offset: number, size: number): string
+  decodeArray(size: number, offset: number): unknown
+}
+
+const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown) => {
+  const decoder: Decoder = Reflect.get(reader, 'decoder')
+  const decode = decoder.decode.bind(decoder)
+  const decodeString = decoder.decodeString.bind(decoder)
+  const decodeArray = decoder.decodeArray.bind(decoder)
+  let left = 0
+  decoder.decode = offset => {
+    if (left-- <= 0) throw new RangeError('a record has too many values')
+    return decode(offset)
+  }
+  decoder.decodeString = (offset, size) => {
+    if (size > LONGEST_TEXT) throw new RangeError('a text is too long')
+    return decodeString(offset, size)
+  }
+  // The library makes room for as many members as the header says: 50 ms for 16 million.
+  decoder.decodeArray = (size, offset) => {
+    if (size > left) throw new RangeError('a list is too long')
+    return decodeArray(size, offset)
+  }
+  return ip_address => {
+    left = MOST_VALUES
+    return reader.get(ip_address)
+  }
+}
+
+/** One address of each large network. */
+const SAMPLES = [
+  ...Array.from({ length: 223 }, (_, i) => `${i + 1}.1.1.1`),
+  ...['2001::1', '2400::1', '2600::1', '2800::1', '2a00::1', '2c00::1'],
+]
+
+const tryOut = (find: (ip_address: string, locale: string) => string | undefined): void => {
+  const found = SAMPLES.flatMap(ip_address => {
+    try {
+      return find(ip_address, 'en') ?? []
+    } catch (cause) {
+      throw new Error(`has a damaged record (for ${ip_address})`, { cause })
+    }
+  })
+  if (found.length > 0 && !found.some(Boolean))
+    throw new Error("has neither city nor country where MaxMind's files have them")
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+const describe = (record: object, locale: string): string => {
+  const { city, country } = record as { city?: unknown; country?: unknown }
   return [city, country]
-    .map(place => place && nameOf(place))
+    .map(place => nameOf(place, locale))
     .filter(Boolean)
     .join(', ')
+}
+
+/** The name of a city or country; undefined where it has another form than MaxMind's. */
+const nameOf = (place: unknown, locale: string): string | undefined => {
+  if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined
+  // Files of MaxMind have Portuguese and Chinese as spoken in one country.
+  const isSpoken = (tag: string) => tag === locale || tag.startsWith(`${locale}-`)
+  const names = Object.entries(place.names)
+  const name: unknown = [isSpoken, (tag: string) => tag === 'en']
+    .map(fits => names.find(([tag]) => fits(tag))?.[1])
+    .find(Boolean)
+  return typeof name === 'string' && name.length <= LONGEST_NAME && isPlain(name) ? name : undefined
 }

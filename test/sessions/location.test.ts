@@ -1,11 +1,13 @@
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { forgetPlaces } from '#src/sessions/location.ts'
+import { checkFiles } from '#src/cli/config-check.ts'
+import { loadConfig } from '#src/config.ts'
+import { forgetPlaces, readPlaces } from '#src/sessions/location.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { mmdb } from '#test/support/mmdb.ts'
+import { mmdb, mmdbOf } from '#test/support/mmdb.ts'
 import { addClient, addUser, logInTo } from '#test/support/people.ts'
 import { addCode, redeem } from '#test/support/tokens.ts'
 
@@ -78,4 +80,85 @@ test('a file that was replaced is read anew once the old places are forgotten', 
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
   forgetPlaces()
   expect(await locations(path, '198.51.100.7')).toEqual(['Norway'])
+})
+
+const SAMPLED: [number, number, number] = [198, 1, 1]
+const reasonOf = (path: string): Promise<string> =>
+  readPlaces(path).then(
+    () => 'none',
+    (error: Error) => error.message,
+  )
+
+/** Forms that other vendors and damage give a record. */
+const unreadable: Record<string, Parameters<typeof mmdb>[1]> = {
+  'names as plain texts': { city: 'Reykjavík', country: 'IS', country_name: 'Iceland' },
+  'no names': { city: { geoname_id: 1 }, country: { iso_code: 'IS' } },
+  'names that are no table': { city: { names: 'Reykjavík' }, country: { names: 3 } },
+  'names that are no texts': { city: { names: { en: 1 } }, country: { names: { en: { a: 'b' } } } },
+  'names of control characters': { country: { names: { en: 'a\u0000b' } } },
+  'a text': 'Iceland',
+  'a list': [1, 2],
+}
+const damaged: Record<string, Buffer> = {
+  'an unknown type': Buffer.from([0, 250]),
+  'a pointer to itself': Buffer.from([0b001_00_000, 0]),
+  'a pointer beyond the end': Buffer.from([0b001_11_000, 0x7f, 0xff, 0xff, 0xff]),
+  'a list of 16 million': Buffer.from([31, 4, 255, 255, 255]),
+  'a table of 16 million': Buffer.concat([Buffer.from([255, 255, 255, 255]), Buffer.alloc(9_000, 0x40)]),
+  'lists within lists': Buffer.alloc(20_000, Buffer.from([1, 4])),
+  'a text of a mebibyte': Buffer.concat([Buffer.from([0x5f, 15, 0, 0]), Buffer.alloc(2 ** 20, 0x61)]),
+}
+
+test('H-26 a place that cannot be read is no place: codes are exchanged, and the own page is shown', async () => {
+  const files = [
+    ...Object.entries(unreadable).map(([name, place]) => [name, mmdb([198, 51, 100], place)] as const),
+    ...Object.entries(damaged).map(([name, record]) => [name, mmdbOf([198, 51, 100], record)] as const),
+  ]
+  for (const [name, content] of files) {
+    const geoip_file = file(`${name}.mmdb`, content)
+    const app = await startApp({ geoip_file })
+    const user = await addUser(app, 'alice')
+    const client = await addClient(app, 'shop')
+    const browser = openBrowser(app, { ip: '198.51.100.7' })
+    const { code = '' } = await logInTo(browser, 'shop', user.username)
+    const { status } = await redeem(app, client, code)
+    const page = await browser.get('/account')
+    const { body } = await app.admin('GET', '/sessions')
+    expect([name, status, page.status, body.data[0].location]).toEqual([name, 200, 200, ''])
+  }
+})
+
+test('H-26 one member of another form leaves the other', async () => {
+  const place = { city: 'Reykjavík', country: { names: { en: 'Iceland' } } }
+  expect(await locations(file('half.mmdb', mmdb([198, 51, 100], place)), '198.51.100.7')).toEqual(['Iceland'])
+})
+
+test('H-26 the file is tried when it is opened, and what is wrong with it is said', async () => {
+  for (const [name, place] of Object.entries(unreadable))
+    expect([name, await reasonOf(file('form.mmdb', mmdb(SAMPLED, place)))]).toEqual([
+      name,
+      "has neither city nor country where MaxMind's files have them",
+    ])
+  for (const [name, record] of Object.entries(damaged))
+    expect([name, await reasonOf(file('damaged.mmdb', mmdbOf(SAMPLED, record)))]).toEqual([
+      name,
+      'has a damaged record (for 198.1.1.1)',
+    ])
+  expect(await reasonOf(file('good.mmdb', mmdb(SAMPLED, city)))).toBe('none')
+  expect(await reasonOf(folder)).toBe('is no regular file')
+  const large = file('large.mmdb', '')
+  truncateSync(large, 1024 ** 3 + 1)
+  expect(await reasonOf(large)).toBe('is larger than 1 GiB')
+})
+
+test('H-26 the check of the settings refuses such a file, and names it', async () => {
+  const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file })
+  const path = file('vendor.mmdb', mmdb(SAMPLED, { city: 'Reykjavík', country: 'IS' }))
+  expect(check(path)).rejects.toThrow(
+    `geoip_file: ${path} has neither city nor country where MaxMind's files have them.`,
+  )
+  expect(check(join(folder, 'missing.mmdb'))).rejects.toThrow(
+    /^geoip_file: .*missing.mmdb can't be read \(ENOENT\)\.$/,
+  )
+  await check(file('checked.mmdb', mmdb(SAMPLED, city)))
 })

@@ -30,7 +30,11 @@ const encode = (value: Value): Buffer => {
 }
 
 /** A file of places that knows one network of 256 IPv4 addresses. */
-export const mmdb = (network: [number, number, number], place: Value): Buffer => {
+export const mmdb = (network: [number, number, number], place: Value): Buffer =>
+  mmdbOf(network, encode(place))
+
+/** The same with the bytes of a record as they are, and more of the data section after it. */
+export const mmdbOf = (network: [number, number, number], record: Uint8Array): Buffer => {
   const bits = network.flatMap(byte => [7, 6, 5, 4, 3, 2, 1, 0].map(shift => (byte >> shift) & 1))
   const count = bits.length
   const tree = Buffer.alloc(count * 6)
@@ -51,5 +55,5 @@ export const mmdb = (network: [number, number, number], place: Value): Buffer =>
     record_size: 24,
   })
   const marker = Buffer.concat([Buffer.from([0xab, 0xcd, 0xef]), Buffer.from('MaxMind.com')])
-  return Buffer.concat([tree, Buffer.alloc(16), encode(place), marker, metadata])
+  return Buffer.concat([tree, Buffer.alloc(16), record, marker, metadata])
 }
