@@ -15,6 +15,7 @@ import {
   smtpUrl,
   text,
 } from './lib/setting-values.ts'
+import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 
 /** The command line shows `message` alone, as one line. */
 export class ConfigError extends Error {
@@ -140,6 +141,8 @@ export interface LoadedConfig {
 }
 
 const PREFIX = 'GATEHOUSE_'
+/** Of the settings file, in bytes: a map of so many keys is parsed in a second. */
+const LARGEST = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
 /** Container platforms set such names for a service called "gatehouse": they are not ours to read. */
@@ -194,24 +197,28 @@ const fromEnvironment = (env: Record<string, string | undefined>, warnings: stri
   return given
 }
 
-const fromFile = (path: string): Map<Name, Given> => {
-  let content: unknown
+const parsed = (path: string): Yaml => {
   try {
-    content = Bun.YAML.parse(readFileSync(path, 'utf8'))
+    return parseYaml(readBounded(path, LARGEST))
   } catch (error) {
-    throw new ConfigError(
-      `${path}: ${error instanceof Error ? error.message.split('\n')[0] : 'not readable'}.`,
-    )
+    if (!(error instanceof YamlError))
+      throw new ConfigError(`${path}: can't be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new ConfigError(`${[path, error.line].filter(Boolean).join(':')}: ${error.message}`)
   }
+}
+
+const fromFile = (path: string): Map<Name, Given> => {
+  const { value: content, lineOf } = parsed(path)
   if (content === null) return new Map()
   if (typeof content !== 'object' || Array.isArray(content))
     throw new ConfigError(`${path}: must be a table of settings in YAML or JSON.`)
   const given = new Map<Name, Given>()
   for (const [name, value] of Object.entries(content)) {
+    const at = `${path}:${lineOf([name])}`
     const scalar = Array.isArray(value) ? value.join(',') : value
     if (!['string', 'number', 'boolean'].includes(typeof scalar))
-      throw new ConfigError(`${name}: must be a text, a number or a list of texts (${path}).`)
-    take(given, name, String(scalar), path, name)
+      throw new ConfigError(`${name}: must be a text, a number or a list of texts (${at}).`)
+    take(given, name, String(scalar), at, name)
   }
   return given
 }

@@ -51,7 +51,7 @@ test('the environment beats the file, in YAML and in JSON', () => {
   expect(config.port).toBe(9001)
   expect(sources.port).toBe('environment')
   expect(config.trusted_proxies).toEqual(['10.0.0.0/8', '::1'])
-  expect(sources.trusted_proxies).toBe(yaml)
+  expect(sources.trusted_proxies).toBe(`${yaml}:3`)
   expect(loadConfig({ GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }).config.port).toBe(9002)
 })
 
@@ -131,7 +131,7 @@ test('a refused secret is not shown', () => {
 
 test('an unknown name in the file is named with the file', () => {
   const path = file('a.yaml', 'prot: 1\n')
-  expect(refusal({}, path)).toContain(`prot: no such setting (${path})`)
+  expect(refusal({}, path)).toContain(`prot: no such setting (${path}:1)`)
   expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a table of settings')
   expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
 })

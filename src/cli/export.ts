@@ -1,8 +1,11 @@
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { pino } from 'pino'
-import { loadConfig } from '#src/config.ts'
+import { ConfigError, loadConfig } from '#src/config.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
+
+/** Errors of the path, not of the disk. */
+const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 
 /** Writes the file that `apply` takes. With secrets it is for its owner's eyes. */
 export const exportInstance = async (
@@ -41,6 +44,8 @@ const save = (file: string, text: string, mode: number): void => {
     renameSync(name, target)
   } catch (error) {
     if (partial) rmSync(partial, { force: true })
-    throw new Error(`${file} cannot be written: ${(error as Error).message}.`)
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const Kind = WRONG_PATH.includes(code) ? ConfigError : Error
+    throw new Kind(`${file} cannot be written: ${message}.`)
   }
 }

@@ -1,16 +1,21 @@
-import { readFileSync } from 'node:fs'
 import { ConfigError } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
+import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import { applySeed, type Change, type SeedOptions } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
+
+/** In bytes: about 120,000 users, whose parse takes 1.9 GB of memory. */
+const LARGEST = 16 * 1024 * 1024
 
 /** `-` is standard input. */
 export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)
 
 const textOf = (file: string): string => {
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8')
+    return readBounded(file, LARGEST)
   } catch (error) {
+    if (error instanceof YamlError)
+      throw new ConfigError(`${file}: ${error.message} Split it: what a file does not name stays as it is.`)
     throw new ConfigError(`${file}: can't be read (${(error as NodeJS.ErrnoException).code}).`)
   }
 }

@@ -153,7 +153,7 @@ const workOff = async (
       if (!(error instanceof AppError) || error.status >= 500) throw error
       wrong.push(...mistakesOf(step.path, error))
     }
-  if (wrong.length > 0) throw new SeedError(seed.file, wrong, applied)
+  if (wrong.length > 0) throw new SeedError(seed.source, wrong, applied)
   return done
 }
 

@@ -1,12 +1,21 @@
-import { parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { foldIdentifier } from '#src/lib/email.ts'
-import { type Section, Seed, type SeedOf, sections, seedJsonSchema } from './schema.ts'
+import { parseYaml, YamlError } from '#src/lib/yaml.ts'
+import { type Section, Seed, type SeedOf, secretFields, sections, seedJsonSchema } from './schema.ts'
 
 /** One thing that is wrong with a file: where in it, and what is allowed there. */
 export interface Mistake {
   path: string
   message: string
+  /** From 1; default: the line of the path. */
+  line?: number | undefined
+}
+
+/** Names a file in mistakes. */
+export interface Source {
+  file: string
+  /** From 1. */
+  lineOf?(path: readonly PropertyKey[]): number | undefined
 }
 
 /**
@@ -17,9 +26,10 @@ export class SeedError extends Error {
   readonly exit_code = 2
   readonly mistakes: readonly Mistake[]
 
-  constructor(file: string, mistakes: readonly Mistake[], applied = 0) {
+  constructor({ file, lineOf }: Source, mistakes: readonly Mistake[], applied = 0) {
     const lines = mistakes.map(
-      ({ path, message }) => `  ${[file, path].filter(Boolean).join(': ')}: ${message}`,
+      ({ path, message, line = lineOf?.(keysOf(path)) }) =>
+        `  ${[[file, line].filter(Boolean).join(':'), path].filter(Boolean).join(': ')}: ${message}`,
     )
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
     const kept =
@@ -37,7 +47,7 @@ export interface Entry<S extends Section = Section> {
 }
 
 export interface ReadSeed {
-  file: string
+  source: Source
   entries: { [S in Section]: Entry<S>[] }
   /** The sections that the file has: pruning looks at no other. */
   present: ReadonlySet<Section>
@@ -51,18 +61,25 @@ const isObject = (value: unknown): value is Json =>
 
 /** YAML, of which JSON is a part. `file` names it in mistakes; `env` has the variables that `{ env: NAME }` means. */
 export const parseSeed = (text: string, file: string, env: Environment = {}): ReadSeed => {
-  const document = parseDocument(text)
-  const [error] = document.errors
-  if (error) throw new SeedError(file, [{ path: '', message: error.message.split('\n')[0] ?? 'No YAML.' }])
-  return readSeed(document.toJS() ?? {}, file, env)
+  try {
+    const { value, lineOf } = parseYaml(text)
+    return readSeed(value ?? {}, { file, lineOf }, env)
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error
+    throw new SeedError({ file }, [{ path: '', message: error.message, line: error.line }])
+  }
 }
 
-export const readSeed = (input: unknown, file = 'seed', env: Environment = {}): ReadSeed => {
+export const readSeed = (
+  input: unknown,
+  source: Source = { file: 'seed' },
+  env: Environment = {},
+): ReadSeed => {
   const raw = withSecrets(input, env)
   const result = Seed.safeParse(raw)
   if (!result.success)
     throw new SeedError(
-      file,
+      source,
       result.error.issues.flatMap(issue => mistakesOf(issue, raw)),
     )
   const entriesOf = <S extends Section>(section: S) =>
@@ -75,26 +92,47 @@ export const readSeed = (input: unknown, file = 'seed', env: Environment = {}): 
     sections.map(section => [section, entriesOf(section)]),
   ) as unknown as ReadSeed['entries']
   const repeated = sections.flatMap(section => repetitions(section, entries[section]))
-  if (repeated.length > 0) throw new SeedError(file, repeated)
-  return { file, entries, present: new Set(sections.filter(section => result.data[section])) }
+  if (repeated.length > 0) throw new SeedError(source, repeated)
+  return { source, entries, present: new Set(sections.filter(section => result.data[section])) }
 }
 
-/** `{ env: NAME }` becomes the value of the variable; one that is not set stays and is refused. */
-const withSecrets = (value: unknown, env: Environment): unknown => {
-  if (Array.isArray(value)) return value.map(item => withSecrets(item, env))
-  if (!isObject(value)) return value
-  const { env: name } = value
-  if (typeof name === 'string' && Object.keys(value).length === 1) return env[name] ?? value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, key === 'attributes' ? item : withSecrets(item, env)]),
-  )
+/** Whether a value is `{ env: NAME }`. */
+const isReference = (value: unknown): value is { env: string } =>
+  isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
+
+/** Fills in `{ env: NAME }` where the schema has a secret, and nowhere else. A variable that is not set stays and is refused. */
+const withSecrets = (input: unknown, env: Environment): unknown => {
+  if (!isObject(input)) return input
+  const filled = Object.entries(secretFields).map(([section, field]) => {
+    const entries = input[section]
+    const fill = (entry: unknown): unknown => {
+      const given = isObject(entry) ? entry[field] : undefined
+      return isReference(given) ? { ...(entry as Json), [field]: env[given.env] ?? given } : entry
+    }
+    return [section, Array.isArray(entries) ? entries.map(fill) : entries]
+  })
+  return { ...input, ...Object.fromEntries(filled.filter(([, entries]) => entries !== undefined)) }
 }
 
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((key, i) => (typeof key === 'number' ? `[${key}]` : `${i > 0 ? '.' : ''}${String(key)}`)).join('')
 
+/** The keys of a path that `pathOf` has written. */
+const keysOf = (path: string): PropertyKey[] =>
+  path
+    .split(/[.[\]]+/)
+    .filter(Boolean)
+    .map(key => (/^\d+$/.test(key) ? Number(key) : key))
+
+const valueAt = (path: readonly PropertyKey[], raw: unknown): unknown =>
+  path.reduce<unknown>((value, key) => (value as Json | undefined)?.[key as string], raw)
+
 const mistakesOf = (issue: z.core.$ZodIssue, raw: unknown): Mistake[] => {
-  if (issue.code !== 'unrecognized_keys') return [{ path: pathOf(issue.path), message: issue.message }]
+  if (issue.code !== 'unrecognized_keys') {
+    const isMisplaced = isReference(valueAt(issue.path, raw)) && !/environment variable/.test(issue.message)
+    const hint = isMisplaced ? ' { env: NAME } stands for a secret alone.' : ''
+    return [{ path: pathOf(issue.path), message: issue.message + hint }]
+  }
   const known = namesAt(issue.path, raw).join(', ')
   return issue.keys.map(key => ({
     path: pathOf([...issue.path, key]),

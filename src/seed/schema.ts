@@ -159,6 +159,12 @@ export const sections = [
   'identity_providers',
 ] as const
 export type Section = (typeof sections)[number]
+/** The field of each section that is a secret: only there a variable of the environment is filled in. */
+export const secretFields = {
+  users: 'password',
+  clients: 'client_secret',
+  identity_providers: 'client_secret',
+} as const satisfies Partial<Record<Section, string>>
 export type SeedOf<S extends Section> = NonNullable<Seed[S]>[number]
 
 /** For editors: `gatehouse openapi --seed-schema`. */

@@ -65,5 +65,5 @@ const readyLine = (child: ChildProcess): Promise<ReadyLine> =>
       errors += chunk
     })
     child.once('error', reject)
-    child.once('exit', () => reject(new Error(`gatehouse dev did not start: ${errors || output}`)))
+    child.once('close', () => reject(new Error(`gatehouse dev did not start: ${errors || output}`)))
   })

@@ -259,7 +259,7 @@ describe('dev 3: gatehouse exec', () => {
     const seed = await file('wrong.yaml', 'users: [{ username: x }]')
     const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])
     expect([code, stdout]).toEqual([2, ''])
-    expect(stderr).toContain(`${seed}: users[0].username: 3 to 128 letters`)
+    expect(stderr).toContain(`${seed}:1: users[0].username: 3 to 128 letters`)
   })
 })
 

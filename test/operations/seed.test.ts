@@ -376,7 +376,7 @@ describe('a file with mistakes is refused whole', () => {
   test('with the file in every line', () => {
     const text = 'users:\n  - username: x\n    email: 5\n'
     expect(() => parseSeed(text, 'seed.yaml')).toThrow(
-      /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml: users\[0\]\.username: .*\n {2}seed\.yaml: users\[0\]\.email: /,
+      /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml:2: users\[0\]\.username: .*\n {2}seed\.yaml:3: users\[0\]\.email: /,
     )
     expect(() => parseSeed('users: [', 'seed.yaml')).toThrow(/^seed\.yaml has a mistake/)
   })

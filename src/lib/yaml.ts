@@ -1,0 +1,109 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+
+/** Times that anchors may be used, each weighted by the aliases inside it. */
+const MOST_ALIASES = 10_000
+/** Values after aliases are expanded. A seed of 100,000 users has a tenth. */
+const MOST_VALUES = 8_000_000
+const DEEPEST = 100
+const CHUNK = 65_536
+
+/** A text that is not YAML, or over a bound. */
+export class YamlError extends Error {
+  /** From 1; undefined: the file as a whole. */
+  readonly line: number | undefined
+  constructor(message: string, line?: number) {
+    super(message)
+    this.line = line
+  }
+}
+
+export interface Yaml {
+  value: unknown
+  /** The line of what stands at `path`, or of the nearest value around it. From 1. */
+  lineOf(path: readonly PropertyKey[]): number | undefined
+}
+
+/**
+ * Parses YAML 1.2, which includes JSON. Bounds the work of what reads the value: it has no cycle, and aliases do not multiply
+ * without limit. Throws YamlError.
+ */
+export const parseYaml = (text: string): Yaml => {
+  // Loaded by the first file: a start without one does not wait the milliseconds that it takes.
+  const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
+  const lineCounter = new LineCounter()
+  const document = parseDocument(text, { lineCounter, logLevel: 'error' })
+  const [error] = document.errors
+  if (error) throw new YamlError(reasonOf(error), error.linePos?.[0].line)
+  const lineOf = (path: readonly PropertyKey[]): number | undefined => {
+    for (let length = path.length; length >= 0; length--) {
+      const node = document.getIn(path.slice(0, length), true)
+      if (isNode(node) && node.range) return lineCounter.linePos(node.range[0]).line
+    }
+    return undefined
+  }
+  try {
+    const value = document.toJS({ maxAliasCount: MOST_ALIASES })
+    requireBounded(value)
+    return { value, lineOf }
+  } catch (error) {
+    throw error instanceof YamlError ? error : new YamlError(reasonOf(error))
+  }
+}
+
+/** In one line, without the position, which the caller shows in its own way. */
+const reasonOf = (error: unknown): string => {
+  const [reason = ''] = (error as Error).message.split('\n')
+  if (/call stack/.test(reason)) return `Nested deeper than ${DEEPEST} levels.`
+  if (/^Excessive alias/.test(reason)) return `More than ${MOST_ALIASES} uses of anchors.`
+  return `${reason.replace(/ at line \d+, column \d+:?$/, '').replace(/\.$/, '')}.`
+}
+
+const requireBounded = (root: unknown): void => {
+  let count = 1
+  let level = [root]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEEPEST)
+      throw new YamlError(`Nested deeper than ${DEEPEST} levels, or an alias within its own anchor.`)
+    const next: unknown[] = []
+    for (const value of level)
+      if (typeof value === 'object' && value !== null)
+        for (const member of Object.values(value)) {
+          if (++count > MOST_VALUES)
+            throw new YamlError(`More than ${MOST_VALUES} values with those of aliases.`)
+          if (typeof member === 'object') next.push(member)
+        }
+    level = next
+  }
+}
+
+/**
+ * Reads a text file, or standard input for `-`, of at most `largest` bytes. Throws YamlError beyond that, and the system's
+ * errors.
+ */
+export const readBounded = (file: string, largest: number): string => {
+  const fd = file === '-' ? 0 : openSync(file, 'r')
+  try {
+    const chunks: Buffer[] = []
+    for (let total = 0; ; ) {
+      const chunk = Buffer.alloc(CHUNK)
+      const count = readChunk(fd, chunk)
+      if (count === 0) return Buffer.concat(chunks).toString()
+      chunks.push(chunk.subarray(0, count))
+      total += count
+      if (total > largest) throw new YamlError(`Larger than ${largest / 1024} KiB.`)
+    }
+  } finally {
+    if (fd !== 0) closeSync(fd)
+  }
+}
+
+/** Standard input may be a pipe that does not block. */
+const readChunk = (fd: number, chunk: Buffer): number => {
+  for (;;)
+    try {
+      return readSync(fd, chunk, 0, chunk.length, null)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+      Bun.sleepSync(5)
+    }
+}
