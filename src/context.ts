@@ -96,7 +96,7 @@ export interface Ports {
     of(client_id: string, origin: string): Promise<boolean>
   }
   /** What is left of the work that clients may cause before they have proven anything (http/charge). */
-  charges: { readonly networks: TokenBuckets; readonly organizations: TokenBuckets }
+  charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
   /** What development mode shows in the place of the login form, if anything. */
   login_page?(step: LoginStep): Promise<Response | undefined>
 }

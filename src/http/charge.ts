@@ -1,5 +1,6 @@
 import type { Context, Ports } from '#src/context.ts'
 import { retryLater } from '#src/lib/app-error.ts'
+import { mailboxOf } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { type Allowance, TokenBuckets } from '#src/lib/token-buckets.ts'
@@ -55,6 +56,7 @@ const REMEMBERED = 50_000
 export const openCharges = (): Ports['charges'] => ({
   networks: new TokenBuckets(REMEMBERED),
   organizations: new TokenBuckets(REMEMBERED),
+  mailboxes: new TokenBuckets(REMEMBERED),
 })
 
 interface Charge {
@@ -83,13 +85,41 @@ export const charge = (
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
   const isPastReserve = networks.left(own, network, now) - units < network.burst - reserved
-  const due: [buckets: TokenBuckets, key: string, allowance: Allowance][] = [[networks, own, network]]
+  const due: Due[] = [[networks, own, network]]
   if (isPastReserve && !device)
     due.push([organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION)])
   if (instance) due.push([organizations, `${kind}:*`, instance])
+  pay(due, units, now, 'Too many requests came from this network, or for this organization.')
+}
+
+/** Of the mail that administrators cause: to one mailbox, and of one organization in all. */
+const TO_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
+const OF_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
+
+/**
+ * Charges a mail that an administrator causes to its mailbox, whatever the organization, and to the organization.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ */
+export const chargeAdminMail = (
+  { clock, ports }: Pick<Context, 'clock' | 'ports'>,
+  { email, organization_id }: { email: string; organization_id: OrganizationId },
+): void => {
+  const { mailboxes, organizations } = ports.charges
+  const due: Due[] = [
+    [mailboxes, mailboxOf(email), TO_MAILBOX],
+    [organizations, `admin-mail:${organization_id}`, OF_ORGANIZATION],
+  ]
+  pay(due, 1, clock.now(), 'Administrators had too many mails sent to this mailbox, or in this organization.')
+}
+
+type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
+
+/** From all of them, or from none. */
+const pay = (due: Due[], units: number, now: number, description: string): void => {
   for (const [buckets, key, allowance] of due) {
     const lacking = units - buckets.left(key, allowance, now)
-    if (lacking > 0) throw refused(lacking / allowance.per_second)
+    if (lacking > 0) throw retryLater('rate_limited', description, (lacking / allowance.per_second) * 1000)
   }
   for (const [buckets, key, allowance] of due) buckets.take(key, allowance, now, units)
 }
@@ -98,10 +128,3 @@ const times = ({ burst, per_second }: Allowance, n: number): Allowance => ({
   burst: burst * n,
   per_second: per_second * n,
 })
-
-const refused = (seconds: number) =>
-  retryLater(
-    'rate_limited',
-    'Too many requests came from this network, or for this organization.',
-    seconds * 1000,
-  )

@@ -33,3 +33,6 @@ export const canonicalEmail = (text: string): string | undefined => {
 
 /** What a person typed to say who they are, in the form in which user names and addresses are looked up. */
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
+
+/** The mailbox that mail to the address most often ends in: `+tags` share one. */
+export const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')

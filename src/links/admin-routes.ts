@@ -4,6 +4,7 @@ import { time } from '#src/directory/fields.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { byCaller, getUserToChange } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { chargeAdminMail } from '#src/http/charge.ts'
 import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -38,6 +39,7 @@ const sendMail = (
     if (!user.enabled) throw conflict('The user is disabled.')
     const reason = obstacle(user)
     if (reason) throw conflict(reason)
+    chargeAdminMail(context, user)
     await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
     await enqueueNotice(context, tx, kind, user, origin, { email: user.email })
   })

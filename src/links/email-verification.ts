@@ -3,7 +3,7 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import { HOUR } from '#src/lib/duration.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
+import { mailboxOf } from '#src/lib/email.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
@@ -12,9 +12,6 @@ import type { Transaction } from '#src/storage/store.ts'
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /** Whoever asks for them: an address that many users claim is one that somebody wants to fill. */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
-
-/** `+tags` most often lead to one mailbox. */
-const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')
 
 /**
  * Puts the mail with the link that shows whose an address is into the outbox. Milliseconds until the next may go out; 0:

@@ -52,6 +52,12 @@ const urlOf = async (
 const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
+/** The same for the name of an organization, which its administrators choose: no address, no line of its own. */
+const isBareBrand = (name: string): boolean =>
+  !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
+
+const NEUTRAL_BRAND = 'Gatehouse'
+
 const timeOf = (locale: string, ms: number): string =>
   new Intl.DateTimeFormat(locale, {
     year: 'numeric',
@@ -85,7 +91,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const letter = renderMail({
     kind,
     locale,
-    brand: organization.display_name,
+    brand: isBareBrand(organization.display_name) ? organization.display_name : NEUTRAL_BRAND,
     accent: settingsOf(organization).accent_color,
     name: isBare(name) ? name : to,
     data: {

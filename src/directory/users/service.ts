@@ -12,6 +12,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
@@ -218,7 +219,7 @@ export const updateUser = (
     if (changed.includes('email') || changed.includes('enabled')) await endBegun(tx, user.id)
     if (is_moved) {
       const { email } = row
-      await enqueueNotice(context, tx, 'email_changed', row, by.origin, { email, to: user.email })
+      await notify(context, tx, 'email_changed', row, by, { email, to: user.email })
     }
     const fields = changed.filter(name => name !== 'enabled')
     if (fields.length > 0) await recordUser(context, tx, by, 'user.updated', row, { fields })
@@ -226,6 +227,19 @@ export const updateUser = (
       await recordUser(context, tx, by, row.enabled ? 'user.enabled' : 'user.disabled', row)
     return after
   })
+
+/** Tells a user of a change. A mail that an administrator causes is charged: 429 when there were too many. */
+const notify = (
+  context: Context,
+  tx: Transaction,
+  kind: 'email_changed' | 'password_changed',
+  user: UserRow,
+  { caller, origin }: By,
+  data: { email?: string; to?: string } = {},
+): Promise<void> => {
+  if (caller && context.mail) chargeAdminMail(context, { ...user, email: data.to ?? user.email })
+  return enqueueNotice(context, tx, kind, user, origin, data)
+}
 
 /** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
 export const resetPassword = async (
@@ -251,7 +265,7 @@ export const resetPassword = async (
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
     await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
-    await enqueueNotice(context, tx, 'password_changed', user, by.origin)
+    await notify(context, tx, 'password_changed', user, by)
   })
 }
 

@@ -1,0 +1,102 @@
+import { expect, test } from 'bun:test'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { postMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { callerOf } from '#test/support/callers.ts'
+import { addOrganization, addUser } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+const sent = async () => {
+  mail.clear()
+  while ((await postMails(app.context)) > 0);
+  return mail.mails
+}
+const refusal = { status: 429, body: { error: 'rate_limited', status: 429 } }
+
+test('H-25 administrators have six mails an hour sent to one mailbox, by whatever user, route or tag', async () => {
+  const users: Json[] = []
+  for (const i of [1, 2, 3])
+    users.push(await addUser(app, `many${i}`, { email: `one+${i}@example.com`, email_verified: i === 1 }))
+  const other = await addUser(app, 'other')
+  await sent()
+  await app.events()
+  const [first, second, third] = users
+  const ask = (user: Json, path: string, body?: Json) => app.admin('POST', `/users/${user.id}/${path}`, body)
+  const fresh = { password: 'Another-horse-8' }
+  const steps = [
+    () => ask(first, 'send-password-reset'),
+    () => ask(second, 'send-verification'),
+    () => ask(second, 'send-verification'),
+    () => ask(third, 'send-verification'),
+    () => ask(third, 'reset-password', fresh),
+    () => app.admin('PUT', `/users/${second.id}`, { email: 'elsewhere@example.com' }),
+  ]
+  for (const step of steps) {
+    expect((await step()).status).toBeLessThan(300)
+    expect((await sent()).map(({ to }) => to.replace(/\+\d/, ''))).toEqual(['one@example.com'])
+  }
+  await app.events()
+  const before = (await app.admin('GET', `/users/${third.id}`)).body
+  for (const refused of [
+    await ask(first, 'send-password-reset'),
+    await ask(third, 'reset-password', fresh),
+    await app.admin('PUT', `/users/${third.id}`, { email: 'far@example.com' }),
+  ]) {
+    expect(refused).toMatchObject(refusal)
+    expect(refused.headers.get('retry-after')).toBe('600')
+  }
+  expect([await sent(), await app.events()]).toEqual([[], []])
+  expect((await app.admin('GET', `/users/${third.id}`)).body).toEqual(before)
+  expect((await ask(other, 'send-password-reset')).status).toBe(204)
+  app.clock.advance(10 * MINUTE)
+  expect((await ask(first, 'send-password-reset')).status).toBe(204)
+  expect((await sent()).map(({ to }) => to)).toEqual(['other@example.com', 'one+1@example.com'])
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated', 'user.updated'])
+})
+
+test('H-25 administrators of one organization have 500 mails an hour sent; another organization is not held up', async () => {
+  app.clock.advance(HOUR)
+  const acme = await addOrganization(app, 'acme')
+  const token = await callerOf(app, acme.id, ['users:create', 'users:update'])
+  const statuses: number[] = []
+  for (let i = 0; i < 84; i++) {
+    const user = { username: `user-${i}`, email: `u${i}@acme.example`, password: 'Correct-horse-7' }
+    const { body } = await app.admin('POST', '/users', { ...user, first_name: 'U', last_name: 'V' }, token)
+    for (let mails = 0; mails < 6; mails++)
+      statuses.push((await app.admin('POST', `/users/${body.id}/send-verification`, undefined, token)).status)
+  }
+  expect([statuses.lastIndexOf(204), statuses.indexOf(429), statuses.length]).toEqual([499, 500, 504])
+  const elsewhere = await addUser(app, 'away')
+  expect((await app.admin('POST', `/users/${elsewhere.id}/send-verification`)).status).toBe(204)
+  expect(await sent()).toHaveLength(501)
+}, 60_000)
+
+test.each([
+  ['Your prize: https://evil.example/claim'],
+  ['evil.example'],
+  ['www．evil．example'],
+  ['ask boss@evil.example'],
+])('H-25 %s names no organization in mail', async display_name => {
+  app.clock.advance(HOUR)
+  const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })
+  const user = await addUser(app, `in-${Bun.hash(display_name)}`, { organization_id: id })
+  await sent()
+  expect((await app.admin('POST', `/users/${user.id}/send-verification`)).status).toBe(204)
+  const [letter, ...more] = await sent()
+  expect([letter?.subject, more]).toEqual(['Confirm your email address for Gatehouse', []])
+  expect(`${letter?.text}${letter?.html}`).not.toContain('evil')
+})
+
+test.each([['Acme Inc. 2024'], ['Müller & Söhne A.G.'], ['1848: Kaffee'], ['شرکت نمونه']])(
+  'H-25 %s does',
+  async display_name => {
+    app.clock.advance(HOUR)
+    const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })
+    const user = await addUser(app, `in-${Bun.hash(display_name)}`, { organization_id: id })
+    await sent()
+    await app.admin('POST', `/users/${user.id}/send-verification`)
+    expect((await sent())[0]?.subject).toBe(`Confirm your email address for ${display_name}`)
+  },
+)
