@@ -65,6 +65,7 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
   )
   elysia.compile()
   const dispatch = ({ isHead, call }: Asked) => {
+    if (call.path.includes('%') && !isDecodable(call.path)) return unmatched(context, [], call)
     if (!isWalked.test(call.path)) return elysia.fetch(call.request)
     if (isPart(call.request)) return unmatched(context, [], call)
     return isHead ? refuse(call) : elysia.fetch(call.request)
@@ -75,6 +76,15 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     paths: methods.map(({ path }) => path),
     routeOf: path => methods.find(({ pattern }) => pattern.test(path))?.path,
     fetch: (request, server) => answer(context, dispatch, request, server),
+  }
+}
+
+/** Routing decodes the parameters of a path, and fails on an escape that is broken or not UTF-8. */
+const isDecodable = (path: string): boolean => {
+  try {
+    return decodeURIComponent(path) !== ''
+  } catch {
+    return false
   }
 }
 
@@ -113,6 +123,7 @@ const answer = (
   const finish = (found: Response): Response => {
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
+    response.headers.set('x-content-type-options', 'nosniff')
     const ms = Math.round((performance.now() - started) * 1000) / 1000
     observe(call.path, response.status, ms)
     logRequest(context.log, call, { method: request.method, status: response.status, ms })

@@ -129,7 +129,6 @@ export const postDownload =
         'content-type': 'application/json; charset=utf-8',
         'content-disposition': `attachment; filename="${user.username}.json"`,
         'cache-control': 'no-store',
-        'x-content-type-options': 'nosniff',
       },
     })
   }

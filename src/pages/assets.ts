@@ -48,7 +48,6 @@ export const assetAnswer = (
     headers: {
       'content-type': types[type],
       'cache-control': FOR_EVER,
-      'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
       ...headers,
     },

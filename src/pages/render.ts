@@ -20,7 +20,6 @@ const headers = {
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
   pragma: 'no-cache',
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',

@@ -81,7 +81,6 @@ describe('an accent colour', () => {
     expect(Object.fromEntries(answer?.headers ?? [])).toEqual({
       'content-type': 'text/css; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
-      'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
     })
     for (const other of ['2b50d9', '2B50D8', '..', '2b50d8/..'])

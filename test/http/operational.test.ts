@@ -28,6 +28,36 @@ test('the root leads to the person’s own page', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([303, 'http://localhost:8080/account'])
 })
 
+/** A path of every route, with a segment in the place of each parameter. */
+const pathsWith = (segment: string): string[] =>
+  app.paths.map(path => path.replace(/:\w+|\*/g, segment)).sort()
+
+test('H-43 a broken percent escape in a path is 404 on every route', async () => {
+  const before = lines.length
+  const odd: unknown[] = []
+  for (const broken of ['%zz', '%', 'x%2', '%ff', '%e0%a4'])
+    for (const path of [...pathsWith(broken), ...app.paths.map(fixed => `${fixed}${broken}`)])
+      for (const method of path.includes('%') ? ['GET', 'POST', 'PUT', 'DELETE', 'HEAD'] : []) {
+        const { status } = await app.call(path, { method })
+        if (status !== 404) odd.push([method, path, status])
+      }
+  expect(odd).toEqual([])
+  expect(lines.slice(before).filter(({ level }) => level >= 50)).toEqual([])
+})
+
+test('H-45 every answer of every route says nosniff', async () => {
+  const odd: unknown[] = []
+  for (const path of [...pathsWith('x'), '/nowhere', '/%zz'])
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'OPTIONS'])
+      for (const accept of ['text/html', 'application/json']) {
+        const { status, headers } = await app.call(path, { method, headers: { accept } })
+        if (headers.get('x-content-type-options') !== 'nosniff') odd.push([method, path, status])
+      }
+  expect(odd).toEqual([])
+  expect((await app.admin('GET', '/users')).headers.get('x-content-type-options')).toBe('nosniff')
+  expect((await app.admin('POST', '/roles', {})).headers.get('x-content-type-options')).toBe('nosniff')
+})
+
 describe('what is nowhere', () => {
   test('is a page for a browser and JSON for a program, with the id of the request', async () => {
     const page = await app.call('/nowhere', { headers: { accept: 'text/html,*/*' } })

@@ -130,7 +130,6 @@ describe('every page', () => {
           "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
           "base-uri 'none'; frame-ancestors 'none'",
         'x-frame-options': 'DENY',
-        'x-content-type-options': 'nosniff',
         'referrer-policy': has_form ? 'same-origin' : 'no-referrer',
         'cache-control': 'no-store',
         pragma: 'no-cache',
@@ -314,7 +313,6 @@ describe('assets', () => {
       expect(Object.fromEntries(response?.headers.entries() ?? [])).toEqual({
         'content-type': type,
         'cache-control': 'public, max-age=31536000, immutable',
-        'x-content-type-options': 'nosniff',
         'cross-origin-resource-policy': 'same-origin',
       })
       expect(await response?.text()).toBe(await Bun.file(`${import.meta.dir}/../../templates/${path}`).text())

@@ -44,8 +44,7 @@ export const samlRoutes = (context: Context) => {
     )
 }
 
-const xml = (body: string): Response =>
-  new Response(body, { headers: { 'content-type': 'application/xml', 'x-content-type-options': 'nosniff' } })
+const xml = (body: string): Response => new Response(body, { headers: { 'content-type': 'application/xml' } })
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
