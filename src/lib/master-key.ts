@@ -10,6 +10,23 @@ export interface MasterKey {
   open(sealed: Uint8Array, label: string): Buffer
 }
 
+const TAG = 16
+
+/** AES-256-GCM under a key of 32 bytes, with a random nonce; `label` is the associated data. */
+export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer => {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(label))
+  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+}
+
+/** Throws when the key, the label or a byte is not the one of `sealWith`. */
+export const openWith = (key: Buffer, sealed: Uint8Array, label: string): Buffer => {
+  // Without the length a tag of four bytes would do.
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12), { authTagLength: TAG })
+  decipher.setAAD(Buffer.from(label)).setAuthTag(sealed.subarray(-TAG))
+  return Buffer.concat([decipher.update(sealed.subarray(12, -TAG)), decipher.final()])
+}
+
 /** The master key of these 32 bytes. */
 export const masterKey = (bytes: Uint8Array): MasterKey => {
   const derived = new Map<string, Buffer>()
@@ -23,15 +40,7 @@ export const masterKey = (bytes: Uint8Array): MasterKey => {
   }
   return {
     derive,
-    seal(plain, label) {
-      const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', derive('seal'), nonce).setAAD(Buffer.from(label))
-      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
-    },
-    open(sealed, label) {
-      const decipher = createDecipheriv('aes-256-gcm', derive('seal'), sealed.subarray(0, 12))
-      decipher.setAAD(Buffer.from(label)).setAuthTag(sealed.subarray(-16))
-      return Buffer.concat([decipher.update(sealed.subarray(12, -16)), decipher.final()])
-    },
+    seal: (plain, label) => sealWith(derive('seal'), plain, label),
+    open: (sealed, label) => openWith(derive('seal'), sealed, label),
   }
 }
