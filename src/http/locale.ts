@@ -1,3 +1,4 @@
+import Negotiator from 'negotiator'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 export const localeFiles = embed('templates/locales', ['.json'])
@@ -10,9 +11,13 @@ export const locales: readonly string[] = Object.keys(localeFiles).map(path => p
 export const direction = (locale: string): 'ltr' | 'rtl' =>
   right_to_left.has(locale.split('-')[0] ?? '') ? 'rtl' : 'ltr'
 
+/** RFC 5646 section 4.4.1. */
+const LONGEST_TAG = 35
+const MOST_TAGS = 100
+
 /**
- * The language of the pages: the first of `ui_locales` that is spoken here, then of Accept-Language, then English.
- * Matches as RFC 4647 section 3.4 (lookup): `pt-BR` finds `pt`. Never throws, whatever is sent.
+ * The language of the pages: the first of `ui_locales` that is available, then of Accept-Language, then English. Matches as
+ * RFC 4647 section 3.4 (lookup): `pt-BR` finds `pt`. Never throws.
  */
 export const chooseLocale = (
   ui_locales: readonly string[],
@@ -21,7 +26,7 @@ export const chooseLocale = (
 ): string => {
   const spoken = new Map(available.map(tag => [tag.toLowerCase(), tag]))
   for (const wanted of [...ui_locales, ...preferences(acceptLanguage ?? '')]) {
-    if (wanted.length > 35) continue // RFC 5646 section 4.4.1
+    if (wanted.length > LONGEST_TAG) continue
     for (let tag = wanted.toLowerCase(); tag; tag = tag.slice(0, Math.max(0, tag.lastIndexOf('-')))) {
       const found = spoken.get(tag)
       if (found) return found
@@ -31,13 +36,4 @@ export const chooseLocale = (
 }
 
 const preferences = (header: string): string[] =>
-  header
-    .split(',', 100)
-    .map(part => {
-      const [tag = '', ...parameters] = part.split(';').map(text => text.trim())
-      const quality = parameters.find(text => text.startsWith('q='))
-      return { tag, quality: quality ? Number(quality.slice(2)) : 1 }
-    })
-    .filter(({ quality }) => quality > 0)
-    .sort((a, b) => b.quality - a.quality)
-    .map(({ tag }) => tag)
+  new Negotiator({ headers: { 'accept-language': header.split(',', MOST_TAGS).join() } }).languages()

@@ -1,36 +1,41 @@
+import { IntlMessageFormat } from 'intl-messageformat'
 import { FALLBACK_LOCALE, localeFiles } from '#src/http/locale.ts'
 import type { MessageKey } from './data.ts'
 
 export type Translate = (key: MessageKey, params?: Record<string, string | number>) => string
 
-const loaded = new Map<string, Partial<Record<string, string>>>()
+type Texts = Partial<Record<string, string>>
 
-const messages = (locale: string) => {
+const loaded = new Map<string, { texts: Texts; formats: Map<string, IntlMessageFormat> }>()
+
+const language = (locale: string) => {
   const known = loaded.get(locale)
   if (known) return known
-  const read: Partial<Record<string, string>> = JSON.parse(localeFiles[`${locale}.json`] ?? '{}')
+  const texts: Texts = JSON.parse(localeFiles[`${locale}.json`] ?? '{}')
+  const read = { texts, formats: new Map<string, IntlMessageFormat>() }
   loaded.set(locale, read)
   return read
 }
 
 /**
- * Texts by key with `{name}` filled in; what a language lacks comes in English. A count chooses among forms, as in ICU
- * MessageFormat: `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` The result is plain text, not HTML.
+ * Texts by key, in the syntax of ICU MessageFormat: `{name}` and
+ * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` A key that the language lacks is English.
+ * The result is plain text, not HTML. Throws when a parameter of the text is missing.
  */
 export const translator =
   (locale: string): Translate =>
-  (key, params = {}) =>
-    (messages(locale)[key] ?? messages(FALLBACK_LOCALE)[key] ?? key)
-      .replace(/\{(\w+), plural,([^{}]*(?:\{[^{}]*\}[^{}]*)+)\}/g, (_, name, forms) =>
-        choose(locale, forms, Number(params[name])),
-      )
-      .replace(/\{(\w+)\}/g, (hole, name) => String(params[name] ?? hole))
+  (key, params = {}) => {
+    const { texts, formats } = language(locale)
+    const text = texts[key]
+    if (text === undefined) return locale === FALLBACK_LOCALE ? key : translator(FALLBACK_LOCALE)(key, params)
+    if (!text.includes('{')) return text
+    let format = formats.get(key)
+    if (!format) {
+      format = new IntlMessageFormat(text, locale, undefined, { ignoreTag: true })
+      formats.set(key, format)
+    }
+    return String(format.format(params))
+  }
 
-/** `=0` and its like go before the categories of https://cldr.unicode.org/index/cldr-spec/plural-rules */
-const choose = (locale: string, forms: string, count: number): string => {
-  const form = (name: string) => forms.match(`(?:^|\\s)${name} \\{([^}]*)\\}`)?.[1]
-  const text = form(`=${count}`) ?? form(new Intl.PluralRules(locale).select(count)) ?? form('other') ?? ''
-  return text.replaceAll('#', new Intl.NumberFormat(locale).format(count))
-}
-
-export const hasMessage = (key: string): key is MessageKey => messages(FALLBACK_LOCALE)[key] !== undefined
+export const hasMessage = (key: string): key is MessageKey =>
+  language(FALLBACK_LOCALE).texts[key] !== undefined
