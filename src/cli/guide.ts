@@ -8,7 +8,8 @@ const WIDTH = 80
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR
   const style = {
-    width: Math.min(WIDTH, process.stdout.columns ?? WIDTH),
+    // A terminal that does not know its width says 0.
+    width: Math.min(WIDTH, process.stdout.columns || WIDTH),
     bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
   }
   if (subject === undefined) {

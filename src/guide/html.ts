@@ -1,5 +1,5 @@
 import { sections } from './pages.ts'
-import type { Block, Inline, Page } from './tree.ts'
+import { type Block, type Inline, type Page, plain } from './tree.ts'
 
 const text = Bun.escapeHTML
 
@@ -9,7 +9,10 @@ const inline = (part: Inline): string => {
   if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
   const { to } = part
   // A file of the repository is not at hand where the executable runs: its path is named, and leads nowhere.
-  if ('file' in to) return `${inlines(part.text)} (<code>${text(to.file)}</code>)`
+  if ('file' in to) {
+    const path = `<code>${text(to.file)}</code>`
+    return plain(part.text) === to.file ? path : `${inlines(part.text)} (${path})`
+  }
   const href = 'url' in to ? to.url : `/guide/${to.subject}${to.id && `#${to.id}`}`
   return `<a href="${text(href)}">${inlines(part.text)}</a>`
 }
@@ -25,7 +28,7 @@ const block = (part: Block): string => {
   // Scrolled by keyboard too: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
   if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
   if (part.type === 'table')
-    return `<div class="wide" role="group" tabindex="0"><table><thead>${cells(part.head, 'th')}</thead><tbody>${part.rows.map(row => cells(row, 'td')).join('')}</tbody></table></div>`
+    return `<div class="wide" role="group" aria-label="Table" tabindex="0"><table><thead>${cells(part.head, 'th')}</thead><tbody>${part.rows.map(row => cells(row, 'td')).join('')}</tbody></table></div>`
   const tag = part.ordered ? 'ol' : 'ul'
   return `<${tag}>${part.items.map(item => `<li>${inlines(item)}</li>`).join('')}</${tag}>`
 }

@@ -95,7 +95,9 @@ test('headings are bold on a terminal alone, and not with NO_COLOR', async () =>
     })
     return new Response(child.stdout).text()
   }
-  expect(await print({})).toStartWith('\u001b[1mExit codes\u001b[0m')
+  const printed = await print({})
+  expect(printed).toStartWith('\u001b[1mExit codes\u001b[0m')
+  expect(printed).toContain('\r\n\r\nA command that fails prints one line')
   expect(await print({ NO_COLOR: '1' })).toStartWith('Exit codes')
   expect((await gatehouse(['guide', 'exit-codes'])).stdout).toStartWith('Exit codes')
 })
