@@ -97,7 +97,10 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
   for (const { value } of seed.entries.users) {
     if (!value.password || dry_run) continue
     if (!(await base.store.read(q => isKnown(q, value))))
-      hashes.set(value, await hashPassword(base, value.password))
+      hashes.set(
+        value,
+        await hashPassword(base, value.password, { work: 'change', organization: value.organization }),
+      )
   }
   const identity_providers = await Promise.all(
     seed.entries.identity_providers.map(async (entry): Promise<Entry<'identity_providers'>> => {

@@ -78,9 +78,10 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return again({ code: 'policy' })
   if (password !== form.get('password_repeat')) return again({ code: 'mismatch' })
-  if (user.password_hash && (await verifyPassword(context, user.password_hash, password)))
+  const lane = { work: 'change', organization: user.organization_id } as const
+  if (user.password_hash && (await verifyPassword(context, user.password_hash, password, lane)))
     return again({ code: 'unchanged' })
-  return { password_hash: await hashPassword(context, password) }
+  return { password_hash: await hashPassword(context, password, lane) }
 }
 
 /**

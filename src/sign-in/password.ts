@@ -69,7 +69,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
   if (!told) return { refusal: waitFor('throttled', MINUTE) }
   const untold = budgets.person.length === 0 ? FREE : enter(context.store, budgets.person)
   try {
-    const isRight = await verifyPassword(context, user?.password_hash, password)
+    const isRight = await verifyPassword(context, user?.password_hash, password, laneOf(organization_id))
     const failure = untold ? failureOf(user, isRight) : 'throttled'
     // A held attempt is no failure of the person: strangers would keep the owner out by it.
     const failed = [...told.failed, ...(untold?.failed ?? []), network]
@@ -85,6 +85,8 @@ export const provePassword = async (context: Context, credentials: Credentials):
     untold?.leave()
   }
 }
+
+const laneOf = (organization: OrganizationId) => ({ work: 'login', organization }) as const
 
 const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefined => {
   if (!user) return 'unknown_user'
@@ -162,9 +164,11 @@ const welcome = async (
   passed: ThrottleKey[],
   { password, origin }: Credentials,
 ): Promise<void> => {
-  const { id, password_hash } = counted.user
+  const { id, organization_id, password_hash } = counted.user
   const old = password_hash ?? ''
-  const fresh = needsRehash(context, old) ? await hashPassword(context, password) : undefined
+  const fresh = needsRehash(context, old)
+    ? await hashPassword(context, password, laneOf(organization_id))
+    : undefined
   await context.store.write(async tx => {
     await settleBudgets(context, tx, counted, passed, origin)
     if (fresh) await replacePasswordHash(tx, id, old, fresh)

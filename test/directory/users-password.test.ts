@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { commonPasswords } from '#src/directory/users/common-passwords.ts'
+import { fairQueue, type HashLane } from '#src/directory/users/hash-queue.ts'
 import {
-  boundedQueue,
   checkChosen,
   checkPolicy,
   hashPassword,
@@ -12,6 +12,7 @@ import {
 } from '#src/directory/users/password.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 
+const lane: HashLane = { work: 'login', organization: 'org_default' }
 const context = { config: { argon2_memory: 64, argon2_time: 1 } }
 const policy = {
   min_length: 8,
@@ -33,15 +34,15 @@ const codes = (details: { code: string }[]) => details.map(({ code }) => code)
 
 describe('hashes', () => {
   test('USR-07 are PHC strings of argon2id with the parameters of the settings', async () => {
-    const hash = await hashPassword(context, 'secret')
+    const hash = await hashPassword(context, 'secret', lane)
     expect(hash).toMatch(/^\$argon2id\$v=19\$m=64,t=1,p=1\$/)
-    expect(await verifyPassword(context, hash, 'secret')).toBe(true)
-    expect(await verifyPassword(context, hash, 'Secret')).toBe(false)
-    expect(await verifyPassword(context, hash, '')).toBe(false)
+    expect(await verifyPassword(context, hash, 'secret', lane)).toBe(true)
+    expect(await verifyPassword(context, hash, 'Secret', lane)).toBe(false)
+    expect(await verifyPassword(context, hash, '', lane)).toBe(false)
   })
 
   test('weaker than the settings, or of another kind, are to be made anew', async () => {
-    const hash = await hashPassword(context, 'secret')
+    const hash = await hashPassword(context, 'secret', lane)
     expect(needsRehash(context, hash)).toBe(false)
     expect(needsRehash({ config: { argon2_memory: 65, argon2_time: 1 } }, hash)).toBe(true)
     expect(needsRehash({ config: { argon2_memory: 64, argon2_time: 2 } }, hash)).toBe(true)
@@ -53,16 +54,16 @@ describe('hashes', () => {
   test('made elsewhere verify: argon2 and bcrypt, which reads 72 bytes', async () => {
     // From the test vectors of bcrypt's authors: https://github.com/openwall/crypt_blowfish (wrapper.c).
     const known = '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'
-    expect(await verifyPassword(context, known, 'U*U')).toBe(true)
+    expect(await verifyPassword(context, known, 'U*U', lane)).toBe(true)
     const long = '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'
     const text = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
-    expect(await verifyPassword(context, long, `${text}chars after 72 are ignored`)).toBe(true)
+    expect(await verifyPassword(context, long, `${text}chars after 72 are ignored`, lane)).toBe(true)
     const argon2i = await Bun.password.hash('secret', { algorithm: 'argon2i', memoryCost: 64, timeCost: 1 })
-    expect(await verifyPassword(context, argon2i, 'secret')).toBe(true)
+    expect(await verifyPassword(context, argon2i, 'secret', lane)).toBe(true)
   })
 
   test('R-16 are made on threads that give way to the one that answers', async () => {
-    for (let i = 0; i < 3; i++) await hashPassword(context, 'secret')
+    for (let i = 0; i < 3; i++) await hashPassword(context, 'secret', lane)
     const priorities = Map.groupBy(readdirSync('/proc/self/task'), id =>
       readFileSync(`/proc/self/task/${id}/comm`, 'utf8').startsWith('Bun Pool') ? 'pool' : 'others',
     )
@@ -81,7 +82,7 @@ describe('hashes', () => {
     }
     try {
       for (const hash of [null, undefined, '', 'plain', '$argon2id$v=19$m=64,t=1,p=1$x', '$2a$99$x'])
-        expect(await verifyPassword(context, hash, 'secret')).toBe(false)
+        expect(await verifyPassword(context, hash, 'secret', lane)).toBe(false)
     } finally {
       Bun.password.verify = verify
     }
@@ -93,24 +94,26 @@ describe('hashes', () => {
 
 describe('O-61', () => {
   test('USR-06 NFC and NFD of a password are one', async () => {
-    const hash = await hashPassword(context, 'Pass\u00e9-word')
-    expect(await verifyPassword(context, hash, 'Passe\u0301-word')).toBe(true)
-    expect(await verifyPassword(context, hash, 'Passe-word')).toBe(false)
+    const hash = await hashPassword(context, 'Pass\u00e9-word', lane)
+    expect(await verifyPassword(context, hash, 'Passe\u0301-word', lane)).toBe(true)
+    expect(await verifyPassword(context, hash, 'Passe-word', lane)).toBe(false)
   })
 
   test('nothing is cut off: the last byte of 1,024 counts', async () => {
     const long = 'x'.repeat(1023)
-    const hash = await hashPassword(context, `${long}a`)
-    expect(await verifyPassword(context, hash, `${long}a`)).toBe(true)
-    expect(await verifyPassword(context, hash, `${long}b`)).toBe(false)
-    expect(await verifyPassword(context, hash, `${long}aa`)).toBe(false)
-    await expect(hashPassword(context, `${long}aa`)).rejects.toMatchObject({ code: 'validation_failed' })
+    const hash = await hashPassword(context, `${long}a`, lane)
+    expect(await verifyPassword(context, hash, `${long}a`, lane)).toBe(true)
+    expect(await verifyPassword(context, hash, `${long}b`, lane)).toBe(false)
+    expect(await verifyPassword(context, hash, `${long}aa`, lane)).toBe(false)
+    await expect(hashPassword(context, `${long}aa`, lane)).rejects.toMatchObject({
+      code: 'validation_failed',
+    })
   })
 
   test('spaces at the ends count', async () => {
-    const hash = await hashPassword(context, ' secret ')
-    expect(await verifyPassword(context, hash, ' secret ')).toBe(true)
-    expect(await verifyPassword(context, hash, 'secret')).toBe(false)
+    const hash = await hashPassword(context, ' secret ', lane)
+    expect(await verifyPassword(context, hash, ' secret ', lane)).toBe(true)
+    expect(await verifyPassword(context, hash, 'secret', lane)).toBe(false)
   })
 })
 
@@ -175,11 +178,11 @@ describe('the policy', () => {
 
 describe('R-16 the queue of hashes', () => {
   test('USR-09 runs so many at once, lets so many wait in order, and turns the others away with Retry-After', async () => {
-    const queue = boundedQueue(2, 3)
+    const queue = fairQueue(2, 6)
     const started: number[] = []
     const finish: (() => void)[] = []
     const jobs = [0, 1, 2, 3, 4, 5].map(i =>
-      queue(() => {
+      queue(lane, () => {
         started.push(i)
         return new Promise<number>(resolve => finish.push(() => resolve(i)))
       }).catch((error: AppError) => error),
@@ -200,11 +203,62 @@ describe('R-16 the queue of hashes', () => {
   })
 
   test('a job that fails makes room as well', async () => {
-    const queue = boundedQueue(1, 1)
-    const failing = queue(() => Promise.reject(new Error('no')))
-    const next = queue(async () => 'next')
+    const queue = fairQueue(1, 1)
+    const failing = queue(lane, () => Promise.reject(new Error('no')))
+    const next = queue(lane, async () => 'next')
     await expect(failing).rejects.toThrow('no')
     expect(await next).toBe('next')
-    expect(await queue(async () => 'again')).toBe('again')
+    expect(await queue(lane, async () => 'again')).toBe('again')
+  })
+
+  /** A queue whose one slot is taken; the jobs that run from then on, in their order. */
+  const heldQueue = (waiting: number) => {
+    const queue = fairQueue(1, waiting)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const jobs: Promise<unknown>[] = [queue(lane, () => promise)]
+    const order: string[] = []
+    let refused = 0
+    const add = (work: HashLane['work'], organization: string, times: number) => {
+      for (let i = 0; i < times; i++)
+        jobs.push(
+          queue({ work, organization }, async () => void order.push(`${work} ${organization}`)).catch(
+            () => void refused++,
+          ),
+        )
+    }
+    const run = async () => {
+      resolve()
+      await Promise.all(jobs)
+      return { order, refused }
+    }
+    return { add, run }
+  }
+
+  test('H-24 keeps places for logins, and some for each organization: one gets half, two a third each', async () => {
+    const { add, run } = heldQueue(12)
+    add('change', 'acme', 20)
+    add('login', 'acme', 20)
+    add('login', 'other', 20)
+    add('login', 'third', 1)
+    const { order, refused } = await run()
+    const count = (text: string) => order.filter(each => each === text).length
+    expect(['change acme', 'login acme', 'login other', 'login third'].map(count)).toEqual([6, 6, 3, 1])
+    expect(refused).toBe(61 - 16)
+  })
+
+  test('H-24 serves logins and other work by turns, and the organizations of each', async () => {
+    const { add, run } = heldQueue(100)
+    add('change', 'acme', 4)
+    add('login', 'acme', 2)
+    add('login', 'other', 1)
+    expect((await run()).order).toEqual([
+      'login acme',
+      'change acme',
+      'login other',
+      'change acme',
+      'login acme',
+      'change acme',
+      'change acme',
+    ])
   })
 })

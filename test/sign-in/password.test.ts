@@ -395,3 +395,39 @@ test('a full queue of hashes is said on the page', async () => {
   await Promise.all(flood)
   verify.mockRestore()
 })
+
+describe('H-24 an administrator who makes users', () => {
+  const person = (username: string) => ({
+    username,
+    email: `${username}@example.com`,
+    first_name: 'N',
+    last_name: 'N',
+    password: PASSWORD,
+    organization_id: elsewhere.id,
+  })
+
+  test('H-24 fills places of the own organization alone, and logins go on', async () => {
+    const { username } = await newUser()
+    const held = Promise.withResolvers<string>()
+    const hash = spyOn(Bun.password, 'hash').mockImplementation(() => held.promise)
+    const flood = Array.from({ length: 500 }, (_, i) => app.admin('POST', '/users', person(`made${i}`)))
+    const busy = await Promise.race(
+      flood.map(async each => ((await each).status === 503 ? each : new Promise<never>(() => {}))),
+    )
+    expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
+    const login = attempt(username, PASSWORD, newAddress())
+    held.resolve('a hash')
+    expect((await login).status).toBe(302)
+    await Promise.all(flood)
+    hash.mockRestore()
+  })
+
+  test('H-24 is told of a conflict before anything is hashed', async () => {
+    await app.admin('POST', '/users', person('taken'))
+    const hash = spyOn(Bun.password, 'hash')
+    hash.mockClear()
+    expect((await app.admin('POST', '/users', person('taken'))).status).toBe(409)
+    expect(hash).not.toHaveBeenCalled()
+    hash.mockRestore()
+  })
+})

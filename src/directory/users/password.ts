@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os'
 import type { Context } from '#src/context.ts'
-import { type Detail, invalid, retryLater } from '#src/lib/app-error.ts'
+import { type Detail, invalid } from '#src/lib/app-error.ts'
 import { gauge } from '#src/lib/metrics.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
+import { fairQueue, type HashLane } from './hash-queue.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
@@ -78,41 +79,13 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
   ]
 }
 
-/**
- * At most `slots` jobs at once and `waiting` behind them; 503 with `Retry-After` past that. argon2 runs on the
- * runtime's own threads, where more at once would only take the cores from everything else.
- */
-export const boundedQueue = (slots: number, waiting: number) => {
-  let running = 0
-  const queue: (() => void)[] = []
-  const run = async <T>(job: () => Promise<T>): Promise<T> => {
-    if (running < slots) running++
-    else if (queue.length < waiting) await new Promise<void>(start => queue.push(start))
-    else
-      throw retryLater(
-        'temporarily_unavailable',
-        'Too many passwords are being checked at present. Try again in a moment.',
-        2000,
-      )
-    try {
-      return await job()
-    } finally {
-      // The slot passes on to the next in line, or is free again.
-      const next = queue.shift()
-      if (next) next()
-      else running--
-    }
-  }
-  return Object.assign(run, { waiting: () => queue.length })
-}
-
 const SLOTS = Math.max(1, availableParallelism() - 1)
-const hashing = boundedQueue(SLOTS, SLOTS * 64)
+const hashing = fairQueue(SLOTS, SLOTS * 128)
 gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', hashing.waiting)
 
-const hashed = <T>(job: () => Promise<T>): Promise<T> =>
+const hashed = <T>(lane: HashLane, job: () => Promise<T>): Promise<T> =>
   traced('password.hash', () =>
-    hashing(() => {
+    hashing(lane, () => {
       const result = job()
       lowerHashThreads()
       return result
@@ -120,10 +93,10 @@ const hashed = <T>(job: () => Promise<T>): Promise<T> =>
   )
 
 /** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
-export const hashPassword = async ({ config }: Costs, password: string): Promise<string> => {
+export const hashPassword = async ({ config }: Costs, password: string, lane: HashLane): Promise<string> => {
   const text = normalizePassword(password)
   if (tooLong(text)) throw invalid(LENGTH)
-  return hashed(() =>
+  return hashed(lane, () =>
     Bun.password.hash(text, {
       algorithm: 'argon2id',
       memoryCost: config.argon2_memory,
@@ -149,13 +122,14 @@ export const verifyPassword = async (
   context: Costs,
   hash: string | null | undefined,
   password: string,
+  lane: HashLane,
 ): Promise<boolean> => {
   const text = normalizePassword(password)
   if (text === '' || tooLong(text)) return false
   // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const given = stored?.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
-  const matches = await hashed(() => Bun.password.verify(given, stored ?? dummy(context)))
+  const matches = await hashed(lane, () => Bun.password.verify(given, stored ?? dummy(context)))
   return matches && stored !== undefined
 }
 

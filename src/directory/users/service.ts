@@ -108,8 +108,8 @@ const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
         },
       ]
 
-const refuseTaken = async (tx: Transaction, user: Parameters<typeof takenName>[1]): Promise<void> => {
-  const taken = await takenName(tx, user)
+const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
+  const taken = await takenName(q, user)
   if (taken) throw conflict(`Another user of the organization has this ${taken}.`)
 }
 
@@ -123,6 +123,8 @@ export const createUser = async (
   by: By,
   also?: (tx: Transaction, user: UserRow) => Promise<void>,
 ): Promise<UserWithRoles> => {
+  const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
+  const id = input.id ?? newId('usr', context.clock.now())
   const check = async (q: Queries) => {
     const organization_id = by.caller
       ? (await requireOrganization(q, by.caller, input.organization_id)).id
@@ -134,17 +136,18 @@ export const createUser = async (
       ...domainProblems(settings.allowed_domains, input.email),
       ...('password' in input ? checkPolicy(settings.password_policy, input.password) : []),
     ])
+    await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids: roles.ids }
   }
-  await context.store.read(check)
+  // Before the hash: a request that is refused anyway costs none.
+  const { organization_id: organization } = await context.store.read(check)
   const password_hash =
-    'password' in input ? await hashPassword(context, input.password) : input.password_hash
+    'password' in input
+      ? await hashPassword(context, input.password, { work: 'change', organization })
+      : input.password_hash
   return writeAs(context, by.caller, async tx => {
     const { organization_id, role_ids } = await check(tx)
     const now = context.clock.now()
-    const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
-    const id = input.id ?? newId('usr', now)
-    await refuseTaken(tx, { id, organization_id, username, email })
     await insertUser(
       tx,
       {
@@ -248,12 +251,13 @@ export const resetPassword = async (
   { password, temporary }: ResetPassword,
   by: By,
 ): Promise<void> => {
-  await context.store.read(async q => {
+  const organization = await context.store.read(async q => {
     const user = await getUserToChange(q, by, id)
     const { password_policy } = settingsOf(await getOrganization(q, user.organization_id))
     refuse(checkPolicy(password_policy, password))
+    return user.organization_id
   })
-  const password_hash = await hashPassword(context, password)
+  const password_hash = await hashPassword(context, password, { work: 'change', organization })
   await writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     const now = context.clock.now()
