@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { z } from 'zod'
 import {
   baseUrl,
   databaseUrl,
@@ -34,29 +35,29 @@ const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 
 interface Setting<T> {
-  parse(value: string): T
+  schema: z.ZodType<T, string>
   fallback: T | undefined
   secret?: true
-  /** What `gatehouse help` says of it. */
+  /** The text in `gatehouse help`. */
   about: string
 }
 
-const setting = <T>(parse: (value: string) => T, about: string): Setting<T | undefined> => ({
-  parse,
+const setting = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
+  schema,
   fallback: undefined,
   about,
 })
 const secret = (about: string): Setting<string | undefined> => ({
-  parse: text,
+  schema: text,
   fallback: undefined,
   about,
   secret: true,
 })
 const withDefault = <T>(
-  parse: (value: string) => T,
+  schema: z.ZodType<T, string>,
   fallback: T,
   about: string,
-): Setting<T> & { fallback: T } => ({ parse, fallback, about })
+): Setting<T> & { fallback: T } => ({ schema, fallback, about })
 
 /** Every setting there is: `GATEHOUSE_` and the name in upper case in the environment, the name itself in the file. */
 export const settings = {
@@ -121,7 +122,7 @@ export const settings = {
 
 type Settings = typeof settings
 type Name = keyof Settings
-type Value<S> = S extends { fallback: infer F; parse(value: string): infer T }
+type Value<S> = S extends { fallback: infer F; schema: z.ZodType<infer T, string> }
   ? undefined extends F
     ? T | undefined
     : T
@@ -237,16 +238,18 @@ export const loadConfig = (
   const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])
   const sources = {} as Record<Name, string>
   const values: Record<string, unknown> = {}
-  for (const [name, { parse, fallback, secret }] of Object.entries(settings) as [Name, Setting<unknown>][]) {
+  for (const [name, { schema, fallback, secret }] of Object.entries(settings) as [Name, Setting<unknown>][]) {
     const entry = given.get(name)
     sources[name] = entry?.source ?? 'default'
-    try {
-      values[name] = entry ? parse(entry.value) : fallback
-    } catch (error) {
-      const label = labelOf(name, entry?.source)
-      const shown = secret ? 'a value that' : `"${entry?.value.slice(0, 80)}", which`
-      throw new ConfigError(`${label}: given ${shown} is not ${(error as Error).message} (${entry?.source}).`)
+    values[name] = fallback
+    if (!entry) continue
+    const { data, error } = schema.safeParse(entry.value)
+    if (error) {
+      const label = labelOf(name, entry.source)
+      const shown = secret ? 'a value that' : `"${entry.value.slice(0, 80)}", which`
+      throw new ConfigError(`${label}: given ${shown} is not ${error.issues[0]?.message} (${entry.source}).`)
     }
+    values[name] = data
   }
   const config = values as Config
   config.host ??= given.has('url') ? '::' : '127.0.0.1'

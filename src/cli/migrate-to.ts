@@ -48,11 +48,8 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
   }
 }
 
-/** It has a password, and is named by what is allowed alone. Throws StorageError. */
+/** Never echoes the address: it holds a password. */
 const requireAddress = (to: string): void => {
-  try {
-    databaseUrl(to)
-  } catch (error) {
-    throw new StorageError(`migrate-to takes sqlite, or ${(error as Error).message}.`, 2)
-  }
+  const { error } = databaseUrl.safeParse(to)
+  if (error) throw new StorageError(`migrate-to takes sqlite, or ${error.issues[0]?.message}.`, 2)
 }

@@ -1,72 +1,75 @@
 import { isIP } from 'node:net'
+import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 
-/** How the texts of settings are read. What is not allowed is thrown as an Error that says what is. */
-const refuse = (allowed: string): never => {
-  throw new Error(allowed)
+/** Schemas of the texts of settings. The message of a schema completes the sentence "is not …". */
+const value = <T>(parse: (value: string) => T | undefined, allowed: string) =>
+  z.string().transform((given, context) => {
+    const parsed = parse(given)
+    if (parsed === undefined) context.addIssue(allowed)
+    return parsed as T
+  })
+
+const matching = (isAllowed: (value: string) => boolean, allowed: string) =>
+  z.string().refine(isAllowed, allowed)
+
+export const text = z.string()
+
+export const integer = (min: number, max: number) => {
+  const allowed = `a whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, { error: allowed, abort: true })
+    .transform(Number)
+    .pipe(z.int().min(min, allowed).max(max, allowed))
 }
 
-export const text = (value: string): string => value
+export const oneOf = <const T extends readonly string[]>(names: T) => z.enum(names, names.join(', '))
 
-export const integer =
-  (min: number, max: number) =>
-  (value: string): number =>
-    /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
-      ? Number(value)
-      : refuse(`a whole number from ${min} to ${max}`)
+const entriesOf = (value: string): string[] =>
+  value
+    .split(',')
+    .map(entry => entry.trim())
+    .filter(Boolean)
 
-export const oneOf =
-  <const T extends readonly string[]>(names: T) =>
-  (value: string): T[number] =>
-    names.includes(value) ? value : refuse(names.join(', '))
+export const list = (isEntry: (entry: string) => boolean, allowed: string) =>
+  z
+    .string()
+    .transform(entriesOf)
+    .refine(entries => entries.every(isEntry), allowed)
 
-export const list =
-  (isEntry: (entry: string) => boolean, allowed: string) =>
-  (value: string): string[] => {
-    const entries = value
-      .split(',')
-      .map(entry => entry.trim())
-      .filter(Boolean)
-    return entries.every(isEntry) ? entries : refuse(allowed)
-  }
-
-export const baseUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : undefined
+export const baseUrl = value(given => {
+  const url = URL.parse(given)
   const plain = url && `${url.protocol}//${url.host}`
-  return url && /^https?:$/.test(url.protocol) && plain === value.toLowerCase()
-    ? plain
-    : refuse('an http or https address without path and trailing slash, such as https://id.example.com')
-}
+  return url && /^https?:$/.test(url.protocol) && plain === given.toLowerCase() ? plain : undefined
+}, 'an http or https address without path and trailing slash, such as https://id.example.com')
 
-export const endpoint = (value: string): string => {
-  const url = URL.parse(value)
-  return url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
-    ? value.replace(/\/+$/, '')
-    : refuse('an http or https address without credentials and query, such as http://127.0.0.1:4318')
-}
+export const endpoint = value(given => {
+  const url = URL.parse(given)
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
+  return isPlain ? given.replace(/\/+$/, '') : undefined
+}, 'an http or https address without credentials and query, such as http://127.0.0.1:4318')
 
 /** https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables */
-export const headers = (value: string): Record<string, string> => {
+export const headers = value((given): Record<string, string> | undefined => {
+  const entries = given.split(',').map(entry => /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry))
   try {
-    return Object.fromEntries(
-      value.split(',').map(entry => {
-        const [, name = '', text = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry) ?? refuse('')
-        return [name, decodeURIComponent(text)]
-      }),
-    )
+    return entries.every(entry => entry !== null)
+      ? Object.fromEntries(entries.map(([, name = '', text = '']) => [name, decodeURIComponent(text)]))
+      : undefined
   } catch {
-    return refuse('a comma list of name=value, values encoded as in addresses')
+    return undefined
   }
-}
+}, 'a comma list of name=value with percent-encoded values')
 
-export const smtpUrl = (value: string): string =>
-  /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname
-    ? value
-    : refuse('smtp://host:port or smtps://host:port, with user:password@ before the host if need be')
+export const smtpUrl = matching(given => {
+  const url = URL.parse(given)
+  return /^smtps?:$/.test(url?.protocol ?? '') && Boolean(url?.hostname)
+}, 'smtp://host:port or smtps://host:port, with user:password@ before the host if the server asks for it')
 
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
 
-/** The name in a database's address; undefined when that is none. */
+/** The database's name in a PostgreSQL URL; undefined for any other text. */
 export const databaseOf = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol)) return undefined
@@ -79,18 +82,19 @@ export const databaseOf = (value: string): string | undefined => {
   }
 }
 
-export const databaseUrl = (value: string): string =>
-  databaseOf(value)
-    ? value
-    : refuse(
-        `postgres://user:password@host:port/database, what has signs such as % or @ encoded, and as sslmode, if one is given, ${sslModes.join(', ')}`,
-      )
+export const databaseUrl = matching(
+  given => databaseOf(given) !== undefined,
+  `postgres://user:password@host:port/database with percent-encoded parts and, if given, an sslmode of ${sslModes.join(', ')}`,
+)
 
-export const sender = (value: string): string =>
-  /^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse('an address such as id@example.com')
+export const sender = z
+  .string()
+  .regex(/^(?:[^<>\r\n]*<)?[^\s@<>]+@[^\s@<>]+>?$/, 'an address such as id@example.com')
 
-export const ratio = (value: string): number =>
-  /^(?:0|1|0?\.\d{1,9}|1\.0+)$/.test(value) ? Number(value) : refuse('a number from 0 to 1, such as 0.1')
+export const ratio = z
+  .string()
+  .regex(/^(?:0|1|0?\.\d{1,9}|1\.0+)$/, 'a number from 0 to 1, such as 0.1')
+  .transform(Number)
 
 export const isRange = (entry: string): boolean => {
   const [address = '', bits, more] = entry.split('/')
@@ -103,19 +107,17 @@ export const isRange = (entry: string): boolean => {
 }
 
 /** Milliseconds. */
-export const duration = (value: string): number =>
-  parseDuration(value) ?? refuse('a whole number and m, h, d or w, such as 90d')
+export const duration = value(parseDuration, 'a whole number and m, h, d or w, such as 90d')
 
-/** `host:port` or `SLUG=host:port`, the host as URLs have it; without a port, 443. An IPv6 address stands in brackets. */
-export const outboundAllow = (value: string): string[] =>
-  list(
-    () => true,
-    '',
-  )(value).map(entry => {
-    const [, slug = '', host = '', port = '443'] =
-      /^([a-z\d-]+=)?([\w.-]+|\[[\da-f.:]+\])(?::(\d{1,5}))?$/i.exec(entry) ?? []
-    const url = URL.parse(`https://${host}:${port}`)
-    return host && url && port !== '0'
-      ? `${slug}${url.hostname}:${Number(port)}`
-      : refuse('a comma list of host:port or SLUG=host:port, such as idp.internal:8443, acme=[fd00::1]:443')
-  })
+/** `host:port` or `SLUG=host:port`, the host as URLs spell it; without a port, 443. An IPv6 address stands in brackets. */
+export const outboundAllow = value((given): string[] | undefined => {
+  const hosts = entriesOf(given).map(allowedHost)
+  return hosts.every(host => host !== undefined) ? hosts : undefined
+}, 'a comma list of host:port or SLUG=host:port, such as idp.internal:8443, acme=[fd00::1]:443')
+
+const allowedHost = (entry: string): string | undefined => {
+  const [, slug = '', host = '', port = '443'] =
+    /^([a-z\d-]+=)?([\w.-]+|\[[\da-f.:]+\])(?::(\d{1,5}))?$/i.exec(entry) ?? []
+  const url = URL.parse(`https://${host}:${port}`)
+  return host && url && port !== '0' ? `${slug}${url.hostname}:${Number(port)}` : undefined
+}
