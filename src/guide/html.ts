@@ -18,8 +18,17 @@ const inline = (part: Inline): string => {
 }
 const inlines = (parts: Inline[]): string => parts.map(inline).join('')
 
-const cells = (row: Inline[][], tag: 'th' | 'td'): string =>
-  `<tr>${row.map(cell => `<${tag}${tag === 'th' ? ' scope="col"' : ''}>${inlines(cell)}</${tag}>`).join('')}</tr>`
+/** On a narrow page cells stand below each other: those between the first and the last say what they are. */
+const labelOf = (head: Inline[][], i: number): string =>
+  i > 0 && i < head.length - 1 ? ` data-label="${text(plain(head[i] ?? []))}"` : ''
+
+const table = (head: Inline[][], rows: Inline[][][]): string => {
+  const heads = head.map(cell => `<th scope="col">${inlines(cell)}</th>`)
+  const bodies = rows.map(row =>
+    row.map((cell, i) => `<td${labelOf(head, i)}>${inlines(cell)}</td>`).join(''),
+  )
+  return `<table><thead><tr>${heads.join('')}</tr></thead><tbody>${bodies.map(row => `<tr>${row}</tr>`).join('')}</tbody></table>`
+}
 
 const block = (part: Block): string => {
   if (part.type === 'heading')
@@ -27,8 +36,7 @@ const block = (part: Block): string => {
   if (part.type === 'paragraph') return `<p>${inlines(part.text)}</p>`
   // Scrolled by keyboard too: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
   if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
-  if (part.type === 'table')
-    return `<div class="wide" role="group" aria-label="Table" tabindex="0"><table><thead>${cells(part.head, 'th')}</thead><tbody>${part.rows.map(row => cells(row, 'td')).join('')}</tbody></table></div>`
+  if (part.type === 'table') return table(part.head, part.rows)
   const tag = part.ordered ? 'ol' : 'ul'
   return `<${tag}>${part.items.map(item => `<li>${inlines(item)}</li>`).join('')}</${tag}>`
 }
