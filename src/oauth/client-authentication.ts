@@ -17,18 +17,22 @@ const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient)
 /**
  * Runs what only the presented client may do. One that shows its right secret is never refused for what others did from its
  * address, and no code or token that it was handed counts as a guess of its own. Throws invalid_client; 429 as `guarded`.
+ *
+ * @param place `either`: a secret is taken in header or body, whatever method is registered: many libraries use HTTP Basic at
+ *   these endpoints
  */
 export const asClient = async <T>(
   context: Context,
   call: Call,
   presented: PresentedClient,
   attempt: (client: Client) => Promise<T>,
+  place: 'registered' | 'either' = 'registered',
 ): Promise<T> => {
   const client = await findClient(context.store, presented.client_id)
   const isProven = client?.type === 'confidential' && isSecretOf(client, presented)
   const run = async () => {
     if (!client) throw new WrongGuess('invalid_client')
-    checkMethod(client, presented)
+    if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
     if (client.type === 'confidential' && !isProven) throw new WrongGuess('invalid_client')
     return attempt(client)
   }

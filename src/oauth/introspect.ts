@@ -29,7 +29,7 @@ export const postIntrospect = (context: Context) =>
     const form = parseForm(await readForm(call.request))
     const presented = parseClientAuth(call.request.headers.get('authorization'), form)
     if (!presented || presented.method === 'none') throw new OAuthError('invalid_client')
-    return asClient(context, call, presented, async client => {
+    const attempt = async (client: Client) => {
       if (!client.capabilities.includes('token_introspection'))
         throw forbidden('The client lacks the capability token_introspection.')
       const token = requireParameter(form, 'token')
@@ -37,7 +37,8 @@ export const postIntrospect = (context: Context) =>
       const isVisible = found?.organization_id === client.organization_id
       await recordIntrospection(context, client, call, isVisible ? found : undefined)
       return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
-    })
+    }
+    return asClient(context, call, presented, attempt, 'either')
   })
 
 const findAccess = async (context: Context, text: string): Promise<Found | undefined> => {

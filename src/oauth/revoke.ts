@@ -48,7 +48,7 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
   }
   // Anonymous calls are honoured, and a name alone is no credential; but a secret that is shown must be the right one.
   await (presented && presented.method !== 'none'
-    ? asClient(context, call, presented, attempt)
+    ? asClient(context, call, presented, attempt, 'either')
     : guarded(context, call, undefined, attempt))
 }
 

@@ -27,6 +27,17 @@ const introspected = (about: { target_id: string; target_type: string; active: b
   },
 ]
 
+test('H-47 a client registered for client_secret_post may show its right secret in header or body', async () => {
+  const byPost = await addClient(app, 'by-post', {
+    ...capable,
+    token_endpoint_auth_method: 'client_secret_post',
+  })
+  const token = await app.tokenOf('by-post', byPost.client_secret)
+  expect((await ask(token, byPost)).body).toMatchObject({ active: true })
+  expect((await post(app, '/oauth/introspect', { token, ...secretOf(byPost) })).body.active).toBe(true)
+  expect((await ask(token, { ...byPost, client_secret: 'wrong' })).status).toBe(401)
+})
+
 describe('active tokens', () => {
   test('an access token: all that it says, and the event names its session', async () => {
     const { access_token } = await grantTokens(app, client, alice)

@@ -142,6 +142,37 @@ describe('O-64 nothing is revoked, and the answer is the same', () => {
   })
 })
 
+describe.each(['client_secret_post', 'client_secret_basic'])('H-47 a client registered for %s', method => {
+  const byPost = addClient(app, `by-${method}`, { token_endpoint_auth_method: method })
+
+  test('H-47 revokes with its right secret in header or body', async () => {
+    const as = await byPost
+    const ways = [
+      [{}, basic(as.client_id, as.client_secret)],
+      [secretOf(as), {}],
+    ] as const
+    for (const [form, headers] of ways) {
+      const { refresh_token } = await fresh(as)
+      expect(await revoke({ token: refresh_token, ...form }, headers)).toMatchObject(OK)
+      expect((await app.events()).map(({ type }) => type)).toEqual(['token.revoked'])
+      expect((await refresh(app, as, refresh_token)).status).toBe(400)
+    }
+  })
+
+  test('H-47 revokes nothing with a wrong one, and each counts as a guess', async () => {
+    const as = await byPost
+    const tokens = await fresh(as)
+    const form = { token: tokens.refresh_token }
+    const ip = method === 'client_secret_post' ? '198.51.100.1' : '198.51.100.2'
+    const attempt = (more: object, headers: Record<string, string>) =>
+      post(app, '/oauth/revoke', { ...form, ...more }, { headers, ip })
+    for (let i = 0; i < 30; i++) await attempt({}, basic(as.client_id, `wrong-${i}`))
+    await untouched(tokens, as)
+    const blocked = await post(app, '/oauth/introspect', form, { headers: basic('nobody', 'x'), ip })
+    expect(blocked.status).toBe(429)
+  })
+})
+
 test('R-05 a store that cannot write is the one failure that is told: 503', async () => {
   const { refresh_token } = await fresh()
   const write = app.context.store.write
