@@ -1,5 +1,6 @@
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { isNestedDeeply } from '#src/lib/json.ts'
 
 const OAUTH_BODY = 64 * 1024
 export const SAML_BODY = 256 * 1024
@@ -72,6 +73,8 @@ export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_WIT
 /** A JSON body of the admin API. `within` in ms. 408, 413, 415, 400 `invalid_request`. */
 export const readJson = async (request: Request, within = BODY_WITHIN): Promise<unknown> => {
   const text = await readText(request, ADMIN_BODY, 'application/json', within)
+  if (isNestedDeeply(text))
+    throw new AppError('invalid_request', 'The JSON of the request body has more than 64 levels.')
   try {
     return JSON.parse(text)
   } catch {

@@ -6,6 +6,7 @@ import type { Config } from '#src/config.ts'
 import type { CalledFor, Outbound } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { isNestedDeeply } from '#src/lib/json.ts'
 
 /**
  * A call that was not made, or that had no whole answer. The message is one and the same, so that nobody who reads it tells
@@ -145,6 +146,9 @@ const send = async (
   call.end(text)
   const message = await answer.promise
   const bytes = await readAll(message, limits.bytes)
+  const answered = bytes.toString('latin1')
+  if (/^\s*[[{]/.test(answered) && isNestedDeeply(answered))
+    throw new Error('The answer is JSON of too many levels.')
   return asResponse(message, bytes)
 }
 

@@ -26,10 +26,10 @@ describe('O-57', () => {
   test('deep JSON in attributes is refused, and the next request works', async () => {
     const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
     const body = JSON.stringify(alice).replace(/}$/, `,"attributes":${deep}}`)
-    expect(refused(await post(body))).toEqual(['attributes'])
+    expect(await post(body)).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
     const lists = JSON.stringify(alice).replace(
       /}$/,
-      `,"attributes":{"a":${'['.repeat(1000)}${']'.repeat(1000)}}}`,
+      `,"attributes":{"a":${'['.repeat(20)}${']'.repeat(20)}}}`,
     )
     expect(refused(await post(lists))).toEqual(['attributes'])
     const wide = { ...alice, attributes: { text: 'x'.repeat(65_536) } }

@@ -12,6 +12,8 @@ const server = Bun.serve({
     if (pathname === '/hang') return new Promise<Response>(() => {})
     if (pathname === '/drip')
       return new Response(new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(10)) }))
+    if (pathname === '/deep') return new Response(` ${'['.repeat(65)}`)
+    if (pathname === '/nested') return new Response(`${'['.repeat(64)}"[[\\"[["${']'.repeat(64)}`)
     if (pathname === '/huge') return new Response(new Uint8Array(200))
     if (pathname === '/away') return Response.redirect('http://169.254.169.254/latest', 302)
     return Response.json({
@@ -65,6 +67,11 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     )
     return ((error as OutboundError).cause as Error).message
   }
+
+  test('JSON of more than 64 levels is no answer', async () => {
+    expect(await refusal(open(`${home}/deep`))).toContain('levels')
+    expect((await open(`${home}/nested`)).status).toBe(200)
+  })
 
   test('RUN-21 private addresses and plain http are never called without the setting', async () => {
     const closed = outbound({ outbound_allow: [] })

@@ -6,7 +6,7 @@ import { bareId, looksLikeId, newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { exceeding, expand, permissions } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, sameHash } from '#src/lib/secrets.ts'
-import { fold, isPlain } from '#src/lib/text.ts'
+import { fold, isPlain, normalize } from '#src/lib/text.ts'
 
 describe('ids', () => {
   test('sort by creation, even when the clock steps back', () => {
@@ -142,6 +142,14 @@ test('API-22 secrets have 256 bits and are compared by digest', () => {
 test('O-59 names are compared after NFKC and without case', () => {
   expect(fold('ＡｌＩce')).toBe('alice')
   expect(fold('İ')).not.toBe('i')
+})
+
+test('what composes to the longest password is normalized, a longer text is not', () => {
+  const composed = '\u0390'.repeat(512)
+  const decomposed = composed.normalize('NFD')
+  expect([Buffer.byteLength(composed), decomposed.length]).toEqual([1024, 1536])
+  expect(normalize(decomposed, 'NFC')).toBe(composed)
+  expect(normalize(`${decomposed}e\u0301`, 'NFC')).toBe(`${decomposed}e\u0301`)
 })
 
 test('O-58 control characters and lone surrogates are not plain text', () => {

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { Context } from '#src/context.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
 import { gauge } from '#src/lib/metrics.ts'
-import { isPlain } from '#src/lib/text.ts'
+import { isPlain, normalize } from '#src/lib/text.ts'
 import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { fairQueue, type HashLane } from './hash-queue.ts'
@@ -25,7 +25,7 @@ type Costs = { config: Pick<Context['config'], 'argon2_memory' | 'argon2_time'> 
 export const MAX_PASSWORD_BYTES = 1024
 
 /** NFC (NIST SP 800-63B section 3.1.1.2): the same password typed on another keyboard is the same password. */
-export const normalizePassword = (password: string): string => password.normalize('NFC')
+export const normalizePassword = (password: string): string => normalize(password, 'NFC')
 
 const tooLong = (normalized: string): boolean => Buffer.byteLength(normalized) > MAX_PASSWORD_BYTES
 

@@ -3,7 +3,7 @@ import { flag, line, oneOf, reference, set, time } from '#src/directory/fields.t
 import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
-import { MAX_PASSWORD_BYTES } from './password.ts'
+import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
 const Username = z
@@ -23,7 +23,7 @@ const Password = z
   .string('A password.')
   .refine(isPlain, 'Control characters are not allowed.')
   .refine(
-    text => Buffer.byteLength(text.normalize('NFC')) <= MAX_PASSWORD_BYTES,
+    text => Buffer.byteLength(normalizePassword(text)) <= MAX_PASSWORD_BYTES,
     `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`,
   )
 
@@ -31,24 +31,31 @@ const RoleNames = set(line(128), 100).transform(names => names.sort())
 
 const ATTRIBUTES_BYTES = 64 * 1024
 const ATTRIBUTES_DEPTH = 16
+/** A value takes two bytes at least, the comma included. */
+const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
+const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
 /** Why a JSON value is no set of attributes; walked without recursion, since depth is what an attacker chooses. */
 const attributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
   let level: object[] = [root]
+  let values = 0
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
     const next: object[] = []
+    // The keys of an array one by one: a list of them would cost more than the rest.
     for (const node of level)
-      for (const [key, value] of Object.entries(node)) {
+      for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
+        const value: unknown = node[key as keyof typeof node]
+        if (++values > ATTRIBUTES_VALUES) return ATTRIBUTES_TOO_LARGE
         if (key === '__proto__') return 'The name __proto__ is not allowed.'
-        if (!isPlain(key) || (typeof value === 'string' && !isPlain(value)))
+        if ((typeof key === 'string' && !isPlain(key)) || (typeof value === 'string' && !isPlain(value)))
           return 'Control characters are not allowed, but for tabs and line feeds.'
         if (typeof value === 'object' && value !== null) next.push(value)
       }
     level = next
   }
-  return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? 'At most 64 KiB as JSON.' : undefined
+  return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
 /** Free key-value pairs. Not `z.record`, which would copy them key by key and lose some. */
