@@ -162,7 +162,7 @@ test('RUN-04 a settings file in YAML, by GATEHOUSE_CONFIG; the environment beats
   })
   expect(code).toBe(0)
   expect(stdout).toMatch(/^port +9000 +environment$/m)
-  expect(stdout).toMatch(new RegExp(`^url +https://id\\.example\\.com +${config}$`, 'm'))
+  expect(stdout).toMatch(new RegExp(`^url +https://id\\.example\\.com +${config}:1$`, 'm'))
   expect(stdout).toMatch(/^data_dir +\.\/data +default$/m)
   expect(stdout).not.toContain(SECRET)
 })
