@@ -1,4 +1,5 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { subscribe } from 'node:diagnostics_channel'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { answerTo, authorize, findHandler, type Handlers, type Rules } from './access.ts'
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
@@ -24,15 +25,48 @@ export type FastifyOptions = { verifier: Verifier } & Handlers<
   unknown
 >
 
+type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
+
+/** The routes of each app, by its root instance: hooks of a plugin see those of its own scope alone. */
+const apps = new WeakMap<object, Routes>()
+
+// Fastify tells of each new instance: https://fastify.dev/docs/latest/Reference/Hooks/#diagnostics-channel-hooks
+subscribe('fastify.initialization', message => {
+  const { fastify } = message as { fastify: FastifyInstance }
+  const routes: Routes = { all: new Set(), guarded: new WeakSet() }
+  apps.set(fastify, routes)
+  fastify.addHook('onRoute', route => void routes.all.add(route))
+})
+
+/** The instance of a scope has that of the scope around it as its prototype. */
+function routesOf(app: object | null): Routes {
+  if (!app)
+    throw new Error('Import the Gatehouse adapter before calling fastify(): it has to see every route')
+  return apps.get(app) ?? routesOf(Object.getPrototypeOf(app))
+}
+
+function refuseUnguarded({ all, guarded }: Routes) {
+  const open = [...all].filter(route => route.config?.auth && !guarded.has(route))
+  if (open.length === 0) return
+  const names = open.map(({ method, url }) => `${method} ${url}`).join(', ')
+  throw new Error(
+    `config.auth has no effect on ${names}: register the Gatehouse plugin before these routes, in their scope or one around it`,
+  )
+}
+
 /**
  * Plugin that guards each route whose `config.auth` is set, before its body is read, and sets `request.claims`.
  * Register it before the routes: `await app.register(gatehouse, { verifier })`, then
  * `app.get('/orders', { config: { auth: { scopes: ['orders:read'] } } }, request => getClaims(request).sub)`.
- * The route's `schema.security` is filled in for OpenAPI.
+ * The route's `schema.security` is filled in for OpenAPI. The app does not start with a route whose `config.auth` the plugin
+ * does not see: one from before it, or outside its scope.
  */
 export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verifier, ...handlers }) => {
+  const routes = routesOf(app)
   app.decorateRequest('claims', null)
+  app.addHook('onReady', async () => refuseUnguarded(routes))
   app.addHook('onRoute', route => {
+    routes.guarded.add(route)
     const auth = route.config?.auth
     if (auth) route.schema = Object.assign({ security: securityOf(auth) }, route.schema)
   })

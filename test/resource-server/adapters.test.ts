@@ -89,6 +89,47 @@ test('fastify: the schema carries the security of the route, and 404 stays 404',
   expect((await app.inject('/open')).json()).toEqual({ claims: null })
 })
 
+test('H-53 fastify: a route with config.auth that the plugin does not see keeps the app from starting', async () => {
+  const guarded = { config: { auth: true } } as const
+  const scoped = fastify()
+  scoped.register(async scope => {
+    await scope.register(fastifyGatehouse, { verifier })
+    scope.get('/inside', guarded, async () => 'in')
+  })
+  scoped.get('/outside', { ...guarded, exposeHeadRoute: false }, async () => 'open')
+  await expect(scoped.ready()).rejects.toThrow(
+    'config.auth has no effect on GET /outside: register the Gatehouse plugin before these routes, in their scope or one around it',
+  )
+
+  const late = fastify()
+  late.register(async scope => {
+    scope.post('/early', guarded, async () => 'open')
+  })
+  late.register(fastifyGatehouse, { verifier })
+  await expect(late.ready()).rejects.toThrow('config.auth has no effect on POST /early')
+})
+
+test('H-53 fastify: scopes with plugins of their own, and open routes anywhere, start', async () => {
+  const app = fastify()
+  app.get('/open', async () => 'open')
+  for (const prefix of ['/a', '/b'])
+    app.register(
+      async scope => {
+        await scope.register(fastifyGatehouse, { verifier })
+        scope.register(async inner => {
+          inner.get('/in', { config: { auth: true } }, async request => getFastifyClaims(request).sub)
+        })
+      },
+      { prefix },
+    )
+  app.get('/optional', { config: {} }, async () => 'open')
+  const statuses = ['/open', '/optional', '/a/in', '/b/in'].map(
+    async url => (await app.inject(url)).statusCode,
+  )
+  expect(await Promise.all(statuses)).toEqual([200, 200, 401, 401])
+  expect((await app.inject({ url: '/b/in', headers: { authorization } })).statusCode).toBe(200)
+})
+
 test('fastify: 401 comes before the body is parsed', async () => {
   const app = fastify()
   await app.register(fastifyGatehouse, { verifier })

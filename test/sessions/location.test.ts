@@ -154,10 +154,10 @@ test('H-26 the file is tried when it is opened, and what is wrong with it is sai
 test('H-26 the check of the settings refuses such a file, and names it', async () => {
   const check = (geoip_file: string) => checkFiles({ ...loadConfig({}).config, geoip_file })
   const path = file('vendor.mmdb', mmdb(SAMPLED, { city: 'Reykjavík', country: 'IS' }))
-  expect(check(path)).rejects.toThrow(
+  await expect(check(path)).rejects.toThrow(
     `geoip_file: ${path} has neither city nor country where MaxMind's files have them.`,
   )
-  expect(check(join(folder, 'missing.mmdb'))).rejects.toThrow(
+  await expect(check(join(folder, 'missing.mmdb'))).rejects.toThrow(
     /^geoip_file: .*missing.mmdb can't be read \(ENOENT\)\.$/,
   )
   await check(file('checked.mmdb', mmdb(SAMPLED, city)))
