@@ -24,8 +24,8 @@ export type KeySet = {
 /** From this share of its lifetime on the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
 const BACKOFF = { first: 1_000, max: 60_000 }
-/** Refreshes that unknown kids may cause: two at once, one more each 10 s. */
-const FORCED = { burst: 2, each: 10_000 }
+/** Refreshes that unknown kids may cause: two at once, one more each second, so a storm of them delays a new key by no more. */
+const FORCED = { burst: 2, each: 1_000 }
 /** A kid that was looked for in vain costs no refresh for this long; so many are remembered, none longer than that. */
 const BOGUS = { for: 10_000, count: 1_000, length: 256 }
 

@@ -88,6 +88,7 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
   if (!token) throw new TokenMissingError()
   if (token.length > MAX_LENGTH)
     throw new TokenMalformedError(`${token.length} characters, at most ${MAX_LENGTH}`)
+  if (/[^\w.-]/.test(token)) throw new TokenMalformedError('it has characters outside base64url')
   let typ: string | undefined
   const keyFor = (header: CompactJWSHeaderParameters) => {
     const name = parseKeyName(header)

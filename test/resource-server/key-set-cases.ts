@@ -55,7 +55,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'SDK-03 1,000 bogus kids make at most 3 fetches, and a rotation among them gets through within 10 s',
+    name: 'H-54 SDK-03 1,000 bogus kids make at most 3 fetches, and a rotation among them gets through within a second',
     async run({ clock, issuer, route }) {
       const ask = await route()
       const flood = async (from: number, count: number) => {
@@ -67,8 +67,9 @@ export const keySets: Case[] = [
       await issuer.rotate()
       const rotated = await issuer.token()
       refused(await ask(rotated), 'unknown_key')
-      clock.now += 9_999
+      clock.now += 999
       await flood(1000, 5)
+      refused(await ask(rotated), 'unknown_key')
       clock.now += 1
       accepted(await ask(rotated))
       ok(issuer.requests.length <= 4, `${issuer.requests.length} fetches`)

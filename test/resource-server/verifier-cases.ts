@@ -7,6 +7,16 @@ const AUDIENCE = 'test-client'
 
 export const settings: Case[] = [
   {
+    name: 'H-54 verify() refuses a token with anything around it',
+    async run({ issuer, verifier }) {
+      const token = await issuer.token()
+      const { verify } = verifier()
+      for (const given of [`${token}\n`, `${token}\r\n`, ` ${token}`, `${token}=`, token.replace('.', '.\n')])
+        await rejects(verify(given), { code: 'token_malformed' })
+      same((await verify(token)).name, 'Alice Example')
+    },
+  },
+  {
     name: 'SDK-14 each of the six algorithms is accepted',
     async run({ issuer, verifier }) {
       for (const alg of ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const) {
