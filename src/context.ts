@@ -4,6 +4,7 @@ import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
 import type { Permission } from './lib/permission.ts'
 import type { TokenBuckets } from './lib/token-buckets.ts'
+import type { JobInput, JobKind, JobOutput } from './protocol/saml/jobs.ts'
 import type { Queries, Store } from './storage/store.ts'
 
 /** Milliseconds since the epoch. Tests and dev mode move it; nothing else reads the time. */
@@ -49,6 +50,18 @@ export type Outbound = (
     signal?: AbortSignal
   },
 ) => Promise<Response>
+
+/** Reads foreign XML outside of this process (directory/identity-providers/xml-reader). */
+export interface XmlReader {
+  /**
+   * Waits in the queue of the organization; rejects with `SamlError`, also when the message costs too much.
+   *
+   * @throws AppError 503 with `Retry-After` when the queue is full
+   */
+  run<K extends JobKind>(organization_id: string, kind: K, input: JobInput<K>): Promise<JobOutput<K>>
+  /** The same 503, before a request uses something up. */
+  check(organization_id: string): void
+}
 
 /** An algorithm of the key set: RFC 7518 section 3.1. */
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
@@ -120,6 +133,7 @@ export interface Context {
   readonly clock: Clock
   readonly log: Logger
   readonly fetch: Outbound
+  readonly xml: XmlReader
   /** Absent where no mail server is configured: whatever needs mail is then not offered. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey

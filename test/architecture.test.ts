@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { dirname, join } from 'node:path'
 import { Glob } from 'bun'
 
 const rooms = [
@@ -147,4 +148,23 @@ test('the time is read from the clock of the context', () => {
 test('a file over 300 lines says in its head why', () => {
   const long = [...source].filter(([, text]) => text.split('\n').length > 300 && !text.startsWith('/**'))
   expect(long.map(([file]) => file)).toEqual([])
+})
+
+test('H-04 the libraries of XML are reached by the worker that can be killed, and by nothing else', () => {
+  const valueImports = (text: string) => importsOf(text.replace(/^(?:import|export) type .*$/gm, ''))
+  const targetOf = (file: string, imported: string): string =>
+    imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
+  const reaching = new Set(
+    [...source].filter(([, text]) => /'(@xmldom\/xmldom|xml-crypto|xpath)'/.test(text)).map(([file]) => file),
+  )
+  expect(reaching.size).toBeGreaterThan(0)
+  const WORKER = 'directory/identity-providers/xml-worker.ts'
+  for (let before = 0; before < reaching.size; ) {
+    before = reaching.size
+    for (const [file, text] of source) {
+      const targets = valueImports(text).map(imported => targetOf(file, imported))
+      if (targets.some(target => target !== WORKER && reaching.has(target))) reaching.add(file)
+    }
+  }
+  expect([...reaching].filter(file => !file.startsWith('protocol/saml/'))).toEqual([WORKER])
 })

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
@@ -106,6 +107,7 @@ export const openInstance = async (
       clock,
       log,
       fetch: outboundFetch(config),
+      xml: xmlReader,
       master: key,
       mail: smtpTransport(config),
     }

@@ -232,6 +232,11 @@ export const program = (): Command => {
     )
     .description('change the master key; running servers go on')
     .action(async options => (await import('./keys.ts')).keysRekey({ ...gatehouse.opts(), ...options }))
+  gatehouse.command('xml-worker', { hidden: true }).action(async () => {
+    await import('#src/directory/identity-providers/xml-worker.ts')
+    // It ends with the connection to the server that started it.
+    await new Promise(() => {})
+  })
   gatehouse
     .command('guide')
     .argument('[subject]', 'without it the list of subjects')

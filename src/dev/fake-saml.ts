@@ -1,11 +1,11 @@
-import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
-import { SignedXml } from 'xml-crypto'
+import { createPrivateKey, randomBytes } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import { escapeXml } from '#src/protocol/saml/escape.ts'
-import { BEARER, namespaces, REDIRECT_BINDING, RSA_SHA256, SUCCESS } from '#src/protocol/saml/names.ts'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { escapeXml, x509Data } from '#src/protocol/saml/escape.ts'
+import { BEARER, namespaces, REDIRECT_BINDING, SUCCESS } from '#src/protocol/saml/names.ts'
+import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
 /**
@@ -122,49 +122,6 @@ export const renderResponse = (said: Said, assertion: string): string =>
   said.extensions +
   `<samlp:Status>${said.status}</samlp:Status>${assertion}</samlp:Response>`
 
-export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
-export const ENVELOPED = `${namespaces.ds}enveloped-signature`
-export const EXCLUSIVE = namespaces.ec
-
-export interface Signing {
-  signatureAlgorithm?: string
-  digestAlgorithm?: string
-  transforms?: string[]
-  canonicalizationAlgorithm?: string
-  inclusiveNamespacesPrefixList?: string[]
-}
-
-const x509Data = (certificate: string): string =>
-  `<ds:X509Data><ds:X509Certificate>${certificate.replace(/-----[^-]+-----|\s/g, '')}</ds:X509Certificate></ds:X509Data>`
-
-/** Signs the element with that ID; the signature follows its issuer, as the schema has it. */
-export const signElement = (
-  xml: string,
-  id: string,
-  key: KeyObject,
-  certificate: string,
-  how: Signing = {},
-): string => {
-  const signed = new SignedXml({
-    privateKey: key,
-    publicCert: certificate,
-    signatureAlgorithm: how.signatureAlgorithm ?? RSA_SHA256,
-    canonicalizationAlgorithm: (how.canonicalizationAlgorithm ?? EXCLUSIVE) as typeof EXCLUSIVE,
-    getKeyInfoContent: () => x509Data(certificate),
-  })
-  signed.addReference({
-    xpath: `//*[@ID='${id}']`,
-    transforms: how.transforms ?? [ENVELOPED, EXCLUSIVE],
-    digestAlgorithm: how.digestAlgorithm ?? SHA256,
-    inclusiveNamespacesPrefixList: how.inclusiveNamespacesPrefixList ?? [],
-  })
-  signed.computeSignature(xml, {
-    prefix: 'ds',
-    location: { reference: `//*[@ID='${id}']/*[local-name()='Issuer']`, action: 'after' },
-  })
-  return signed.getSignedXml()
-}
-
 const algorithm = {
   name: 'RSASSA-PKCS1-v1_5',
   hash: 'SHA-256',
@@ -173,7 +130,7 @@ const algorithm = {
 }
 
 /** Good at whatever time the server's clock is set to. The library is loaded for this alone. */
-const makeKey = async (): Promise<{ key: KeyObject; certificate: string }> => {
+const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
@@ -186,7 +143,10 @@ const makeKey = async (): Promise<{ key: KeyObject; certificate: string }> => {
   })
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey))
   return {
-    key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }),
+    key: createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).export({
+      format: 'pem',
+      type: 'pkcs8',
+    }),
     certificate: certificate.toString('pem'),
   }
 }
@@ -199,22 +159,8 @@ const renderMetadata = (entity_id: string, sso_url: string, certificate: string)
   `<md:SingleSignOnService Binding="${REDIRECT_BINDING}" Location="${escapeXml(sso_url)}"/>` +
   `</md:IDPSSODescriptor></md:EntityDescriptor>`
 
-type Asked = Pick<Party, 'acs_url' | 'audience' | 'request_id'>
-
-/** In characters: a thousand times as much may come out of it. */
-const LARGEST_REQUEST = 8 * 1024
-
-/** The request of the redirect binding; its signature is not looked at. Undefined for anything else. */
-const readRequest = (encoded: string): Asked | undefined => {
-  if (encoded.length > LARGEST_REQUEST) return undefined
-  try {
-    const root = parseXml(Buffer.from(Bun.inflateSync(Buffer.from(encoded, 'base64'))).toString())
-    const acs_url = attributeOf(root, 'AssertionConsumerServiceURL') ?? ''
-    if (nameOf(root) !== 'samlp:AuthnRequest' || !isWebUrl(acs_url)) return undefined
-    return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }
-  } catch {
-    return undefined
-  }
+const whenRefused = (error: unknown): undefined => {
+  if (!(error instanceof SamlError)) throw error
 }
 
 const only = (form: URLSearchParams, ...names: string[]): [string, string][] =>
@@ -254,7 +200,8 @@ export const FAKE_SAML = '/dev/saml'
 export const fakeSamlOf = ({
   config,
   clock,
-}: Pick<Context, 'config' | 'clock'>): ((request: Request) => Promise<Response>) => {
+  xml,
+}: Pick<Context, 'config' | 'clock' | 'xml'>): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`
   const sso_url = `${config.url}${FAKE_SAML}/sso`
   let made: ReturnType<typeof makeKey> | undefined
@@ -263,22 +210,25 @@ export const fakeSamlOf = ({
     return made
   }
 
-  const respond = async (asked: Asked, form: URLSearchParams): Promise<string> => {
+  const respond = async (requested: Requested, form: URLSearchParams): Promise<string> => {
     const { key, certificate } = await ownKey()
-    const said: Said = { ...ordinary({ ...asked, issuer, now: clock.now() }), ...personOf(form) }
+    const sign = (xml_text: string, id: string) =>
+      xml.run('', 'signature', { xml: xml_text, id, key, certificate })
+    const said: Said = { ...ordinary({ ...requested, issuer, now: clock.now() }), ...personOf(form) }
     if (form.get('decision') === 'deny')
-      return signElement(renderResponse({ ...said, status: DENIED }, ''), said.response_id, key, certificate)
-    return renderResponse(said, signElement(renderAssertion(said), said.assertion_id, key, certificate))
+      return sign(renderResponse({ ...said, status: DENIED }, ''), said.response_id)
+    return renderResponse(said, await sign(renderAssertion(said), said.assertion_id))
   }
 
   const signOn = async (request: Request): Promise<Response> => {
     const isForm = request.method === 'POST'
     const given = isForm ? new URLSearchParams(await request.text()) : new URL(request.url).searchParams
-    const asked = readRequest(given.get('SAMLRequest') ?? '')
-    if (!asked) return new Response('No request by the redirect binding', { status: 400 })
+    const requested = await xml.run('', 'authn_request', given.get('SAMLRequest') ?? '').catch(whenRefused)
+    if (!requested || !isWebUrl(requested.acs_url))
+      return new Response('No request by the redirect binding', { status: 400 })
     if (!isForm) return signInPage(sso_url, only(given, 'SAMLRequest', 'RelayState'))
-    const response = Buffer.from(await respond(asked, given)).toString('base64')
-    return postingPage(asked.acs_url, [['SAMLResponse', response], ...only(given, 'RelayState')])
+    const response = Buffer.from(await respond(requested, given)).toString('base64')
+    return postingPage(requested.acs_url, [['SAMLResponse', response], ...only(given, 'RelayState')])
   }
 
   return async request => {

@@ -78,7 +78,9 @@ const authTimeOf = ({ clock }: Context, { auth_time }: Profile, asked: Asked | u
 }
 
 const asArrivalError = (cause: unknown): never => {
-  throw cause instanceof ArrivalError ? cause : new ArrivalError('not_proven', { cause })
+  throw cause instanceof ArrivalError || cause instanceof AppError
+    ? cause
+    : new ArrivalError('not_proven', { cause })
 }
 
 /** The authorization that the journey belongs to; a fresh one, to the person's own page, without a state. */

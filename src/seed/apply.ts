@@ -102,20 +102,21 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
         await hashPassword(base, value.password, { work: 'change', organization: value.organization }),
       )
   }
-  const identity_providers = await Promise.all(
-    seed.entries.identity_providers.map(async (entry): Promise<Entry<'identity_providers'>> => {
-      const { value, given, path } = entry
-      if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
-      const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-      // The file may make the organization: entries of `outbound_allow` for a tenant name its slug.
-      const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
-      const { found, problems } = await settingsFrom(base, organization, value)
-      mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
-      const { metadata_url: _, metadata_xml: __, ...rest } = value
-      const names = [...given].filter(name => !name.startsWith('metadata_'))
-      return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
-    }),
-  )
+  const withMetadata = async (entry: Entry<'identity_providers'>): Promise<typeof entry> => {
+    const { value, given, path } = entry
+    if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
+    const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
+    // The file may make the organization: entries of `outbound_allow` for a tenant name its slug.
+    const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
+    const { found, problems } = await settingsFrom(base, organization, value)
+    mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
+    const { metadata_url: _, metadata_xml: __, ...rest } = value
+    const names = [...given].filter(name => !name.startsWith('metadata_'))
+    return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
+  }
+  const identity_providers: Entry<'identity_providers'>[] = []
+  // One after the other: a seed with many providers would fill an organization's share of the XML reader's queue.
+  for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }
 

@@ -28,7 +28,8 @@ for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true }
   await Bun.write(file, text.replace(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'"))
 }
 const built = await Bun.build({
-  entrypoints: [`${import.meta.dir}/index.ts`],
+  entrypoints: [`${import.meta.dir}/index.ts`, `${root}/src/directory/identity-providers/xml-worker.ts`],
+  naming: '[name].[ext]',
   outdir: target,
   target: 'bun',
   minify: true,

@@ -11,6 +11,7 @@ import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
 import { loginPicker } from '#src/dev/picker.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { socketOptions } from '#src/http/socket.ts'
@@ -99,7 +100,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
   const mail = captureMail()
-  const base = { config, store, clock, log, fetch: outboundFetch(config), master, mail }
+  const base = { config, store, clock, log, fetch: outboundFetch(config), xml: xmlReader, master, mail }
   await seedInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Config, loadConfig } from '#src/config.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -26,6 +27,7 @@ const instance = async () => {
       clock: { now: () => now },
       log: pino({ level: 'silent' }),
       fetch: () => Promise.reject(new Error('nothing goes out')),
+      xml: xmlReader,
       master: masterKey(Buffer.alloc(32, 7)),
     })
   }

@@ -5,6 +5,7 @@ import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
@@ -294,6 +295,7 @@ const turns = () => {
         clock: { now: () => 1 },
         log: pino({ level: 'silent' }),
         fetch,
+        xml: xmlReader,
         master: key,
       }
       await seedInstance(base)

@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { type App, createApp } from '#src/app.ts'
 import { type Config, loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
@@ -67,7 +68,7 @@ export const startApp = async (
     store = undefined,
     clock = frozenClock(),
     ...parts
-  }: Partial<Pick<Context, 'fetch' | 'log' | 'mail' | 'store'>> & { clock?: TestClock } = {},
+  }: Partial<Pick<Context, 'fetch' | 'log' | 'mail' | 'store' | 'xml'>> & { clock?: TestClock } = {},
 ): Promise<TestApp> => {
   store ??= await freshStore()
   const settings = {
@@ -83,6 +84,7 @@ export const startApp = async (
     clock,
     log: pino({ level: 'silent' }),
     fetch: outboundFetch(settings),
+    xml: xmlReader,
     master: masterKey(Buffer.alloc(32, 7)),
     ...parts,
   }

@@ -31,6 +31,9 @@ export const checkControls = async (
   })
   same([userinfo.status, await userinfo.text().then(text => text.length > 0)], [403, true])
 
+  // The provider reads XML in a process of its own, wherever the server runs.
+  same((await fetch(`${server.url}/dev/saml/sso?SAMLRequest=AAAA`)).status, 400)
+
   await server.users.put({ username: 'dave', email: 'dave@example.com' })
   await server.seed({ roles: [{ name: 'editor', permissions: [] }] })
   same((await server.users.list()).length, 2)

@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
+import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
@@ -23,6 +24,7 @@ export const keyBase = async () => {
     log: pino({ level: 'silent' }),
     master: masterKey(Buffer.alloc(32, 7)),
     fetch,
+    xml: xmlReader,
     ports: {} as Context['ports'],
   } satisfies Context
   return {

@@ -1,7 +1,6 @@
 import type { CalledFor, Context } from '#src/context.ts'
-import type { Detail } from '#src/lib/app-error.ts'
+import { AppError, type Detail } from '#src/lib/app-error.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
-import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import type { SamlSettings } from './schema.ts'
 
 interface Source {
@@ -11,12 +10,17 @@ interface Source {
 
 type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'>>
 
+const texts: Partial<Record<SamlError['reason'], string>> = {
+  bad_xml: 'It is not well-formed XML of at most 3,000 elements without a DTD.',
+  too_costly: 'It takes more than a second to read.',
+}
+
 /**
  * What the metadata document says that was sent, or that lies at the address that was sent; a detail of the field when it
  * cannot be read.
  */
 export const settingsFrom = async (
-  context: Pick<Context, 'fetch' | 'log'>,
+  context: Pick<Context, 'fetch' | 'log' | 'xml'>,
   organization: CalledFor,
   { metadata_xml, metadata_url }: Source,
 ): Promise<{ found: Found; problems: Detail[] }> => {
@@ -26,14 +30,14 @@ export const settingsFrom = async (
     const document =
       metadata_url === undefined ? metadata_xml : await load(context, organization, metadata_url)
     if (document === undefined) return { found: {}, problems: [] }
-    const { entity_id, sso_url, certificates } = readMetadata(document)
+    const { entity_id, sso_url, certificates } = await context.xml.run(organization.id, 'metadata', document)
     return {
       found: { entity_id, sso_url, certificates: certificates.map(pem => pem.trim()) },
       problems: [],
     }
   } catch (error) {
-    if (error instanceof SamlError)
-      return refused(error.reason === 'bad_shape' ? error.message : 'It is no well-formed XML.')
+    if (error instanceof AppError) throw error
+    if (error instanceof SamlError) return refused(texts[error.reason] ?? error.message)
     context.log.warn({ event: 'metadata_failed', err: error }, 'a metadata document could not be loaded')
     return refused('It could not be loaded. The log says why.')
   }

@@ -13,6 +13,7 @@ import { isAway } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { AppError } from '#src/lib/app-error.ts'
 import { pageBoundary } from '#src/pages/boundary.ts'
 import { judge, leave, metadataOf, prove, shown, stateOf } from './service-provider.ts'
 
@@ -40,7 +41,11 @@ export const samlRoutes = (context: Context) => {
     )
     .get(
       `${path}/acs/parked`,
-      page(async (call, provider) => arrive(context, call, provider, await unpark(context, call))),
+      page(async (call, provider) => {
+        // Before the message and the state are used up.
+        context.xml.check(provider.organization_id)
+        return arrive(context, call, provider, await unpark(context, call))
+      }),
     )
 }
 
@@ -69,6 +74,7 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
 /** Comes from the provider's page, without our cookies. What nobody asked for is judged before it is kept. */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
   await checkArrivals(context, call, provider)
+  context.xml.check(provider.organization_id)
   const refuse = (error: unknown) =>
     refuseArrival(
       context,
@@ -85,7 +91,7 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
     throw await refuse(new ArrivalError('unknown_state'))
   if (isAnswer) return park(context, call, provider, body, state)
   const { id } = await judge(context, provider, encoded, undefined).catch(async error => {
-    throw await refuse(error)
+    throw error instanceof AppError ? error : await refuse(error)
   })
   return park(context, call, provider, body, `${provider.id} ${id}`)
 }

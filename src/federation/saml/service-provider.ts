@@ -91,14 +91,12 @@ export const judge = async (
   encoded: string,
   asked: (Asked & { relay_state: string }) | undefined,
 ): Promise<Assertion> => {
-  // With the libraries behind it, loaded by the first response and not by every start.
-  const { readResponse } = await import('#src/protocol/saml/response.ts')
   const { settings } = provider
   const expected = {
     keys: pinnedKeys(context, provider),
     allow_sha1: settings.allow_sha1,
     allow_cbc: settings.allow_cbc,
-    decryption_key: (await samlKey(context)).private_key,
+    decryption_key: await decryptionKey(context),
     issuer: settings.entity_id,
     audience: addressOf(context, provider, 'metadata'),
     acs_url: addressOf(context, provider, 'acs'),
@@ -109,7 +107,9 @@ export const judge = async (
     },
     clock_tolerance: settings.clock_tolerance * SECOND,
   }
-  return naming(() => readResponse(encoded, expected, context.clock.now()))
+  return context.xml
+    .run(provider.organization_id, 'response', { encoded, expected, now: context.clock.now() })
+    .catch(asArrivalError)
 }
 
 /** Who came back, once for each assertion. @throws ArrivalError with the reason */
@@ -129,10 +129,17 @@ export const prove = async (
 const naming = <T>(body: () => T): T => {
   try {
     return body()
-  } catch (cause) {
-    throw cause instanceof SamlError ? new ArrivalError(`saml_${cause.reason}`, { cause }) : cause
+  } catch (error) {
+    return asArrivalError(error)
   }
 }
+
+const asArrivalError = (cause: unknown): never => {
+  throw cause instanceof SamlError ? new ArrivalError(`saml_${cause.reason}`, { cause }) : cause
+}
+
+const decryptionKey = async (context: Context): Promise<string> =>
+  (await samlKey(context)).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
 /** It is the key that is trusted: a certificate that has run out is as good as before, and worth a warning. */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
@@ -143,5 +150,5 @@ const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) 
         { event: 'certificate_expired', provider: alias, fingerprint: fingerprint256 },
         "an identity provider's pinned certificate has expired",
       )
-    return publicKey
+    return publicKey.export({ format: 'pem', type: 'spki' }).toString()
   })

@@ -1,6 +1,7 @@
 /** Why a SAML message was refused: for the audit log and the server's own log, never for the person at the browser. */
 export type SamlReason =
   | 'too_large'
+  | 'too_costly'
   | 'bad_encoding'
   | 'bad_xml'
   | 'bad_shape'

@@ -7,7 +7,7 @@ import { attributeOf, find, nameOf } from './xml.ts'
 
 export interface Gate extends Trust {
   readonly allow_cbc: boolean
-  /** Of our own RSA key, to which providers encrypt. */
+  /** Our own RSA key, to which providers encrypt. */
   readonly decryption_key: KeyObject
 }
 

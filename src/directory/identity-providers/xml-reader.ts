@@ -1,0 +1,179 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Subprocess } from 'bun'
+import type { XmlReader } from '#src/context.ts'
+import { retryLater } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
+
+/** Milliseconds between two looks at the worker. Looks are counted, so a stall of our own event loop is charged to nobody. */
+const LOOK = 50
+/** Looks: one second of work, and ten for a start. */
+const MOST_WORK = 20
+const LONGEST_START = 200
+/** Bytes that are resident: five times what the worker has after a million messages. */
+const MOST_MEMORY = 512 * 1024 * 1024
+/** Messages that wait, of all organizations and of one. */
+const QUEUE = 256
+const SHARE = 64
+
+interface Job extends JobMessage {
+  resolve(result: never): void
+  reject(error: Error): void
+}
+
+// From source and in the testing package the worker is a file of its own; the executable has it as a command.
+const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
+
+/** Bytes; undefined where the system does not say (Linux does). There the bounds of protocol/saml/scan.ts alone hold. */
+const memoryOf = (pid: number): number | undefined => {
+  if (process.platform !== 'linux') return undefined
+  try {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return Number(kilobytes ?? 0) * 1024
+  } catch {
+    return undefined
+  }
+}
+
+const tooCostly = (detail: string): Error => new SamlError('too_costly', detail)
+const unavailable = (cause?: unknown) => {
+  const error = retryLater(
+    'temporarily_unavailable',
+    'Too many SAML messages are waiting to be read.',
+    2 * SECOND,
+  )
+  error.cause = cause
+  return error
+}
+
+/**
+ * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next message gets another. A
+ * thread would not do: JavaScriptCore does not end one that is inside a regular expression. The process is started by the
+ * first message. Organizations take turns, and each has a share of the queue.
+ */
+export const openXmlReader = (
+  command: string[] = [process.execPath, entry ?? 'xml-worker'],
+): XmlReader & { stop(): void } => {
+  /** By organization, in the order of their turns. */
+  const waiting = new Map<string, Job[]>()
+  let size = 0
+  let worker: Subprocess<'ignore', 'ignore', 'ignore'> | undefined
+  let isReady = false
+  let current: Job | undefined
+  let looks = 0
+  let timer: Timer | undefined
+
+  const start = (): void => {
+    isReady = false
+    worker = Bun.spawn([...command], {
+      // It needs no setting of ours, and is told no secret by its environment.
+      env: {},
+      stdio: ['ignore', 'ignore', 'ignore'],
+      ipc: (message, from) => from === worker && heard(message),
+      onExit: from => {
+        if (from === worker) lost('the worker ended')
+      },
+    })
+    watch()
+  }
+
+  const watch = (): void => {
+    looks = 0
+    worker?.ref()
+    timer ??= setInterval(look, LOOK)
+  }
+
+  const rest = (): void => {
+    clearInterval(timer)
+    timer = undefined
+    worker?.unref()
+  }
+
+  const look = (): void => {
+    if (++looks >= (isReady ? MOST_WORK : LONGEST_START)) lost('a second of work')
+    else if (worker && (memoryOf(worker.pid) ?? 0) > MOST_MEMORY) lost('memory')
+  }
+
+  const heard = (message: JobAnswer | 'ready'): void => {
+    const job = current
+    rest()
+    if (message === 'ready') isReady = true
+    else if (job) {
+      current = undefined
+      if ('result' in message) job.resolve(message.result as never)
+      else
+        job.reject(
+          'reason' in message ? new SamlError(message.reason, message.detail) : new Error(message.fault),
+        )
+    }
+    next()
+  }
+
+  /** The message in hand is refused, those behind it go to another worker; without a worker that starts, nobody waits. */
+  const lost = (detail: string): void => {
+    rest()
+    worker?.kill('SIGKILL')
+    worker = undefined
+    const refused = isReady ? [] : [...waiting.values()].flat()
+    if (!isReady) {
+      waiting.clear()
+      size = 0
+    }
+    current?.reject(tooCostly(detail))
+    current = undefined
+    for (const job of refused) job.reject(unavailable(new Error('the XML worker does not start')))
+    next()
+  }
+
+  const next = (): void => {
+    if (current || size === 0) return
+    if (!worker) {
+      try {
+        start()
+      } catch {
+        lost('no worker')
+      }
+    }
+    const [turn] = waiting
+    if (!isReady || !turn) return
+    const [organization_id, [job, ...others]] = turn
+    waiting.delete(organization_id)
+    if (others.length > 0) waiting.set(organization_id, others)
+    size--
+    current = job
+    watch()
+    try {
+      worker?.send({ kind: job?.kind, input: job?.input })
+    } catch {
+      lost('the worker ended')
+    }
+  }
+
+  const check: XmlReader['check'] = organization_id => {
+    if (size >= QUEUE || (waiting.get(organization_id)?.length ?? 0) >= SHARE) throw unavailable()
+  }
+
+  const stop = (): void => {
+    worker?.kill('SIGKILL')
+  }
+  process.once('exit', stop)
+
+  return {
+    check,
+    stop,
+    run: async (organization_id, kind, input) => {
+      check(organization_id)
+      return new Promise((resolve, reject) => {
+        const job: Job = { kind, input, resolve, reject }
+        waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
+        size++
+        next()
+      })
+    },
+  }
+}
+
+/** The one of this process. */
+export const xmlReader = openXmlReader()

@@ -1,0 +1,37 @@
+import { inflateRawSync } from 'node:zlib'
+import { SamlError } from './error.ts'
+import { attributeOf, find, nameOf, parseXml, textOf } from './xml.ts'
+
+/** What a service provider asks an identity provider for. */
+export interface Requested {
+  readonly acs_url: string
+  readonly audience: string
+  readonly request_id: string | undefined
+}
+
+/** In characters, compressed. */
+const MAX_ENCODED = 8 * 1024
+/** In bytes. */
+const MAX_INFLATED = 64 * 1024
+
+/**
+ * Reads the request of the redirect binding; its signature is not looked at.
+ *
+ * @param encoded the parameter `SAMLRequest`
+ * @throws SamlError
+ */
+export const readAuthnRequest = (encoded: string): Requested => {
+  if (encoded.length > MAX_ENCODED) throw new SamlError('too_large')
+  const root = parseXml(inflate(Buffer.from(encoded, 'base64')))
+  const acs_url = attributeOf(root, 'AssertionConsumerServiceURL')
+  if (nameOf(root) !== 'samlp:AuthnRequest' || !acs_url) throw new SamlError('bad_shape', 'no AuthnRequest')
+  return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }
+}
+
+const inflate = (deflated: Buffer): string => {
+  try {
+    return inflateRawSync(deflated, { maxOutputLength: MAX_INFLATED }).toString()
+  } catch (cause) {
+    throw new SamlError('bad_encoding', 'not deflated, or too large', { cause })
+  }
+}
