@@ -70,7 +70,8 @@ test('H-25 administrators of one organization have 500 mails an hour sent; anoth
   expect([statuses.lastIndexOf(204), statuses.indexOf(429), statuses.length]).toEqual([499, 500, 504])
   const elsewhere = await addUser(app, 'away')
   expect((await app.admin('POST', `/users/${elsewhere.id}/send-verification`)).status).toBe(204)
-  expect(await sent()).toHaveLength(501)
+  expect(await app.context.store.read(q => q.$count(q.tables.mails))).toBe(501)
+  await sent()
 }, 60_000)
 
 test.each([
