@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { type Factor, findPasskey, usePasskey } from '#src/directory/users/factors/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { isKnownDevice } from '#src/sign-in/devices.ts'
@@ -72,9 +73,11 @@ const refuse = async (
   { user, refused, copied }: { user?: UserRow | undefined; refused: string; copied?: Factor },
 ): Promise<Response> => {
   const { call } = visitor
+  const organization_id = flow.organization.id
+  charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
   await context.store.write(async tx => {
     await failLogin(context, tx, [passwordsFrom(call.ip_address)], {
-      organization_id: flow.organization.id,
+      organization_id,
       user_id: user?.id,
       username_attempted: user?.username ?? '',
       failure_reason: refused,

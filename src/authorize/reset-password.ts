@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
@@ -74,6 +75,7 @@ export const postResetPassword =
       { key: account, limit: PER_ACCOUNT },
       { key: `${account}:${network}`, limit: PER_NETWORK },
     ]
+    charge(context, { ip_address: call.ip_address, organization_id, kind: 'mail' })
     const wait = await context.store.write(async tx => {
       const blocked = await checkThrottle(context, tx, [address])
       if (blocked > 0) return blocked

@@ -31,7 +31,7 @@ const budgets = {
   /** A write to the store. */
   commit: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /** A mail that is sent. */
-  mail: { network: { burst: 20, per_second: 20 / 3_600 }, reserved: 3 },
+  mail: { network: { burst: 40, per_second: 40 / 3_600 }, reserved: 3 },
   /** A call to another server. */
   outbound: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /** A KiB of another site's POST that is kept, for 5 minutes at most: a bucket is full again after as long. */

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { charge } from '#src/http/charge.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -69,6 +70,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
   if (!told) return { refusal: waitFor('throttled', MINUTE) }
   const untold = budgets.person.length === 0 ? FREE : enter(context.store, budgets.person)
   try {
+    if (!budgets.is_known) charge(context, { ip_address: origin.ip_address, organization_id, kind: 'hash' })
     const isRight = await verifyPassword(context, user?.password_hash, password, laneOf(organization_id))
     const failure = untold ? failureOf(user, isRight) : 'throttled'
     // A held attempt is no failure of the person: strangers would keep the owner out by it.
@@ -79,6 +81,8 @@ export const provePassword = async (context: Context, credentials: Credentials):
   } catch (error) {
     if (error instanceof AppError && error.code === 'temporarily_unavailable')
       return { refusal: waitFor('busy', BUSY) }
+    if (error instanceof AppError && error.code === 'rate_limited')
+      return { refusal: waitFor('throttled', Number(error.headers['retry-after']) * SECOND) }
     throw error
   } finally {
     told.leave()

@@ -30,35 +30,35 @@ const server = () => {
 
 test('one network spends its own bucket alone, whatever the organization, and gains by the second', () => {
   const { taken, refusalOf, advance } = server()
-  expect([taken(30, '192.0.2.1', 'a'), taken(30, '192.0.2.1', 'b'), taken(30, '192.0.2.2', 'a')]).toEqual([
-    20, 0, 20,
+  expect([taken(60, '192.0.2.1', 'a'), taken(60, '192.0.2.1', 'b'), taken(60, '192.0.2.2', 'a')]).toEqual([
+    40, 0, 40,
   ])
-  expect(refusalOf('::ffff:192.0.2.1', 'a')).toBe('180')
+  expect(refusalOf('::ffff:192.0.2.1', 'a')).toBe('90')
   expect(refusalOf('192.0.2.1', 'a', undefined, 'commit')).toBeUndefined()
-  advance(180_000)
-  expect([taken(5, '192.0.2.1', 'a'), taken(30, '2001:db8::1', 'a'), taken(30, '2001:db8::2', 'a')]).toEqual([
-    1, 20, 0,
+  advance(90_000)
+  expect([taken(5, '192.0.2.1', 'a'), taken(60, '2001:db8::1', 'a'), taken(60, '2001:db8::2', 'a')]).toEqual([
+    1, 40, 0,
   ])
 })
 
 test('many networks spend the bucket of one organization; a new network has its reserve, another organization everything', () => {
   const { taken, advance } = server()
   let spent = 0
-  for (let i = 0; i < 50; i++) spent += taken(30, `198.51.100.${i}`, 'a')
-  // 50 times the reserve of 3, and the organization's 200.
-  expect(spent).toBe(350)
-  expect([taken(30, '192.0.2.1', 'a'), taken(30, '192.0.2.2', 'b')]).toEqual([3, 20])
-  advance(18_000)
-  expect(taken(30, '192.0.2.1', 'a')).toBe(1)
+  for (let i = 0; i < 50; i++) spent += taken(60, `198.51.100.${i}`, 'a')
+  // 50 times the reserve of 3, and the organization's 400.
+  expect(spent).toBe(550)
+  expect([taken(60, '192.0.2.1', 'a'), taken(60, '192.0.2.2', 'b')]).toEqual([3, 40])
+  advance(9_000)
+  expect(taken(60, '192.0.2.1', 'a')).toBe(1)
 })
 
 test('a known device pays from a bucket of its own', () => {
   const { taken } = server()
-  for (let i = 0; i < 50; i++) taken(30, `198.51.100.${i}`, 'a')
-  expect([taken(30, '198.51.100.1', 'a', 'laptop'), taken(30, '198.51.100.1', 'a', 'phone')]).toEqual([
-    20, 20,
+  for (let i = 0; i < 50; i++) taken(60, `198.51.100.${i}`, 'a')
+  expect([taken(60, '198.51.100.1', 'a', 'laptop'), taken(60, '198.51.100.1', 'a', 'phone')]).toEqual([
+    40, 40,
   ])
-  expect(taken(30, '198.51.100.1', 'a', 'laptop')).toBe(0)
+  expect(taken(60, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
 test('H-21 parked bodies are bounded over all networks and organizations too', () => {

@@ -1,0 +1,183 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { type ChargeKind, charge } from '#src/http/charge.ts'
+import type { AppError } from '#src/lib/app-error.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { addSaml, certifiedProvider, post as postAcs } from '#test/federation/saml/world.ts'
+import { addProvider, ISSUER } from '#test/federation/upstream.ts'
+import { startApp } from '#test/support/app.ts'
+import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
+
+type Tenant = 'a' | 'b'
+
+const metadata = {
+  issuer: ISSUER,
+  authorization_endpoint: `${ISSUER}/authorize`,
+  token_endpoint: `${ISSUER}/token`,
+  jwks_uri: `${ISSUER}/jwks`,
+}
+const app = await startApp({}, { mail: captureMail(), fetch: async () => Response.json(metadata) })
+const idp = await certifiedProvider()
+const organizations = { a: await addOrganization(app, 'tenant-a'), b: await addOrganization(app, 'tenant-b') }
+for (const [slug, { id: organization_id }] of Object.entries(organizations)) {
+  await addClient(app, `web-${slug}`, { organization_id })
+  await addProvider(app, `social-${slug}`, { organization_id, client_id: slug })
+  await addSaml(app, idp, `saml-${slug}`, { organization_id, sign_requests: false })
+}
+
+/** The login page of a browser at that address, opened once. */
+const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
+const loginPage = (ip: string, tenant: Tenant) => {
+  const open = async () => {
+    const browser = openBrowser(app, { ip })
+    return { browser, page: await browser.get(authorizeUrl(`web-${tenant}`)) }
+  }
+  const known = pages.get(`${ip} ${tenant}`) ?? open()
+  pages.set(`${ip} ${tenant}`, known)
+  return known
+}
+const form = (path: string, fields: Record<string, string>, ip: string) =>
+  app.call(path, { method: 'POST', body: new URLSearchParams(fields), ip })
+let names = 0
+const wrong = (tenant: Tenant) => ({ client_id: `web-${tenant}`, client_secret: 'wrong' })
+
+interface Door {
+  /** Requests of one network that are served at once. */
+  served: number
+  /** The kinds of work that it is charged for. */
+  kinds: (keyof typeof RESERVED)[]
+  ask(ip: string, tenant: Tenant): Promise<{ status: number }>
+}
+
+/** Every door that works for clients which have proven nothing. */
+const doors: Record<string, Door> = {
+  'GET /oauth/authorize': {
+    served: 1_000,
+    kinds: ['commit'],
+    ask: (ip, tenant) => app.call(authorizeUrl(`web-${tenant}`), { ip }),
+  },
+  'POST /oauth/authorize': {
+    served: 1_000,
+    kinds: ['commit'],
+    ask: (ip, tenant) => {
+      const { searchParams } = new URL(authorizeUrl(`web-${tenant}`), 'http://x')
+      return form('/oauth/authorize', Object.fromEntries(searchParams), ip)
+    },
+  },
+  'GET /account': {
+    served: 1_000,
+    kinds: ['commit'],
+    ask: (ip, tenant) => app.call(`/account?organization=tenant-${tenant}`, { ip }),
+  },
+  'GET /oauth/social/{alias}': {
+    served: 1_000,
+    kinds: ['outbound', 'commit'],
+    ask: (ip, tenant) => app.call(`/oauth/social/social-${tenant}`, { ip }),
+  },
+  'GET /saml/{alias}/login': {
+    served: 1_000,
+    kinds: ['signature', 'commit'],
+    ask: (ip, tenant) => app.call(`/saml/saml-${tenant}/login`, { ip }),
+  },
+  'POST /oauth/login': {
+    served: 50,
+    kinds: ['hash'],
+    ask: async (ip, tenant) => {
+      const { browser, page } = await loginPage(ip, tenant)
+      return browser.submit(page, { username: `nobody${++names}`, password: 'wrong' }, '/oauth/login')
+    },
+  },
+  'POST /oauth/passkey': {
+    served: 50,
+    kinds: ['commit'],
+    ask: async (ip, tenant) => {
+      const { browser, page } = await loginPage(ip, tenant)
+      return browser.submit(page, { credential: `{"id":"${++names}"}` }, '/oauth/passkey')
+    },
+  },
+  'POST /oauth/reset-password': {
+    served: 20,
+    kinds: ['mail'],
+    ask: async (ip, tenant) => {
+      const { browser, page } = await loginPage(ip, tenant)
+      const [path = ''] = /\/oauth\/reset-password\?request=[\w-]+/.exec(page.html) ?? []
+      return browser.submit(await browser.get(path), { username: `nobody${++names}` })
+    },
+  },
+  'GET /oauth/social/{alias}/callback': {
+    served: 30,
+    kinds: ['outbound', 'commit'],
+    ask: (ip, tenant) => app.call(`/oauth/social/social-${tenant}/callback?state=x&code=y`, { ip }),
+  },
+  'POST /saml/{alias}/acs': {
+    served: 30,
+    kinds: ['xml', 'commit'],
+    ask: (ip, tenant) => postAcs(app, `saml-${tenant}`, { SAMLResponse: 'x', RelayState: 'y' }, ip),
+  },
+  'POST /oauth/token': {
+    served: 30,
+    kinds: ['commit'],
+    ask: (ip, tenant) => form('/oauth/token', { grant_type: 'client_credentials', ...wrong(tenant) }, ip),
+  },
+  'POST /oauth/introspect': {
+    served: 30,
+    kinds: ['commit'],
+    ask: (ip, tenant) => form('/oauth/introspect', { token: 'x', ...wrong(tenant) }, ip),
+  },
+}
+
+/** How many of `most` requests in a row are not refused. */
+const servedOf = async ({ ask }: Door, ip: string, tenant: Tenant, most: number) => {
+  for (let count = 0; count < most; count++) if ((await ask(ip, tenant)).status === 429) return count
+  return most
+}
+
+/** What is left of work that many networks cause in one organization: nothing but the reserve of others. */
+const exhaust = (kind: ChargeKind, tenant: Tenant) => {
+  for (let i = 0; i < 2_000; i++)
+    try {
+      const ip_address = `10.${kind.length}.${i >> 8}.${i & 255}`
+      for (;;) charge(app.context, { ip_address, organization_id: organizations[tenant].id, kind })
+    } catch (error) {
+      expect((error as AppError).status).toBe(429)
+    }
+}
+
+const RESERVED: Record<Exclude<ChargeKind, 'parking'>, number> = {
+  hash: 10,
+  signature: 20,
+  commit: 20,
+  mail: 3,
+  outbound: 20,
+  xml: 20,
+}
+
+let network = 0
+beforeEach(() => {
+  network++
+  pages.clear()
+  app.clock.advance(24 * 3_600_000)
+})
+
+for (const [name, door] of Object.entries(doors)) {
+  test(`one network at ${name}: ${door.served} are served; another network and another tenant are served`, async () => {
+    expect(await servedOf(door, `198.51.100.${network}`, 'a', door.served + 5)).toBe(door.served)
+    expect(await servedOf(door, `203.0.113.${network}`, 'a', 15)).toBe(15)
+    expect(await servedOf(door, `192.0.2.${network}`, 'b', 15)).toBe(15)
+  }, 30_000)
+
+  for (const kind of door.kinds)
+    test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant everything`, async () => {
+      // A form is posted from a login page that was opened before, which took one commit.
+      const isForm = /POST .*(login|passkey|reset)/.test(name)
+      if (isForm)
+        await Promise.all([loginPage(`203.0.113.${network}`, 'a'), loginPage(`192.0.2.${network}`, 'b')])
+      exhaust(kind, 'a')
+      const reserved = RESERVED[kind] - (isForm && kind === 'commit' ? 1 : 0)
+      expect(await servedOf(door, `203.0.113.${network}`, 'a', reserved + 1)).toBe(
+        Math.min(reserved, door.served),
+      )
+      const more = Math.min(reserved + 5, door.served)
+      expect(await servedOf(door, `192.0.2.${network}`, 'b', more)).toBe(more)
+    }, 30_000)
+}
