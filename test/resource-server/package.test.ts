@@ -20,6 +20,8 @@ test('each file imports jose, its neighbours and at most its own framework', asy
     if (file === 'build.ts') continue
     const source = await Bun.file(`${folder}/${file}`).text()
     const own = frameworks.filter(name => file === `${name}.ts`)
+    // Fastify tells of new instances there, and runs where Node's modules are.
+    if (file === 'fastify.ts') own.push('node:diagnostics_channel')
     for (const [, name = ''] of source.matchAll(/(?:from|import) '([^']+)'/g)) {
       expect(name.startsWith('./') || ['jose', ...own].includes(name) ? '' : `${file}: ${name}`).toBe('')
     }
