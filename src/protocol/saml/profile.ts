@@ -48,12 +48,14 @@ const usual = {
 
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
 const LONGEST_SUBJECT = 1024
+/** A subject from an attribute is this, the attribute's name, `=` and the value: no NameID and no other attribute is equal to it. */
+const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * The person of an assertion. `mapping` names the attribute for each of our fields; without it the usual names are tried. The
- * subject is the NameID unless that is transient.
+ * subject is the NameID unless that is transient, or an attribute as `attribute:NAME=VALUE`.
  *
- * @throws SamlError `no_subject` when nothing in it stays the same
+ * @throws SamlError `no_subject` when nothing in it stays the same, or the NameID is blank or begins with `attribute:`
  */
 export const profileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
@@ -65,8 +67,16 @@ export const profileOf = (
     if (given !== undefined) return attributes.get(given)?.[0]?.trim()
     return usual[field].map(name => lower.get(name)?.[0]?.trim()).find(Boolean)
   }
+  const attributeSubject = (): string | undefined => {
+    const names = mapping.subject === undefined ? usual.subject : [mapping.subject]
+    const known = mapping.subject === undefined ? lower : attributes
+    const name = names.find(each => known.get(each)?.[0]?.trim())
+    return name && `${FROM_ATTRIBUTE}${name}=${known.get(name)?.[0]?.trim()}`
+  }
+  if (name_id && (name_id.value.trim() === '' || name_id.value.startsWith(FROM_ATTRIBUTE)))
+    throw new SamlError('no_subject')
   const stable = name_id && name_id.format !== TRANSIENT ? name_id.value : undefined
-  const subject = mapping.subject === undefined ? stable || value('subject') : value('subject')
+  const subject = mapping.subject === undefined && stable ? stable : attributeSubject()
   if (!subject || subject.length > LONGEST_SUBJECT) throw new SamlError('no_subject')
   const { email_verified, roles } = mapping
   return {

@@ -55,7 +55,7 @@ test('nothing known is nothing said', () => {
 test('a mapping names the attribute exactly, and nothing else is tried', () => {
   const attributes = { Mail: ['a@example.com'], mail: ['b@example.com'], groups: ['staff', 'ops'], id: ['7'] }
   const mapped = profile(attributes, { subject: 'id', email: 'Mail', username: 'none', roles: 'groups' })
-  expect(mapped).toMatchObject({ subject: '7', email: 'a@example.com', roles: ['staff', 'ops'] })
+  expect(mapped).toMatchObject({ subject: 'attribute:id=7', email: 'a@example.com', roles: ['staff', 'ops'] })
   expect(mapped.username).toBeUndefined()
 })
 
@@ -63,14 +63,26 @@ describe('the subject', () => {
   const targeted = { 'urn:oid:1.3.6.1.4.1.5923.1.1.1.10': ['edu-1'] }
   test('is the NameID', () => expect(profile(targeted).subject).toBe('p-1'))
   test('is a lasting attribute when the NameID is transient', () => {
-    expect(profile(targeted, {}, transient).subject).toBe('edu-1')
+    expect(profile(targeted, {}, transient).subject).toBe('attribute:urn:oid:1.3.6.1.4.1.5923.1.1.1.10=edu-1')
     const microsoft = { 'http://schemas.microsoft.com/identity/claims/objectidentifier': ['oid-1'] }
-    expect(profile(microsoft, {}, transient).subject).toBe('oid-1')
+    expect(profile(microsoft, {}, transient).subject).toMatch(/^attribute:http.*objectidentifier=oid-1$/)
+  })
+  test('H-35 from a NameID, from an attribute and from another one are three', () => {
+    const said = { id: ['p-1'], uid: ['p-1'] }
+    const subjects = [{}, { subject: 'id' }, { subject: 'uid' }].map(
+      mapping => profile(said, mapping).subject,
+    )
+    expect(subjects).toEqual(['p-1', 'attribute:id=p-1', 'attribute:uid=p-1'])
   })
   const refused = {
     'transient, nothing else': () => profile({ mail: ['a@example.com'] }, {}, transient),
     'no NameID': () => profileOf({ name_id: undefined, attributes: new Map() }, {}),
     'an empty NameID': () => profile({}, {}, { ...persistent, value: '' }),
+    'H-35 a blank NameID beside an attribute': () => profile(targeted, {}, { ...persistent, value: ' \n' }),
+    'H-35 a blank NameID where an attribute is mapped': () =>
+      profile({ id: ['7'] }, { subject: 'id' }, { ...persistent, value: '' }),
+    'H-35 a NameID in the form of an attribute': () =>
+      profile({}, {}, { ...persistent, value: 'attribute:id=7' }),
     'a mapped attribute that is missing': () => profile({}, { subject: 'id' }),
     'longer than any': () => profile({}, {}, { ...persistent, value: 'x'.repeat(1025) }),
   }
