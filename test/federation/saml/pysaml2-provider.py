@@ -2,10 +2,12 @@
 
 import json
 import sys
+from functools import partial, partialmethod
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from saml2 import entity, sigver
 from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT
 from saml2.authn_context import PASSWORDPROTECTEDTRANSPORT
 from saml2.config import IdPConfig
@@ -14,6 +16,11 @@ from saml2.saml import NAMEID_FORMAT_PERSISTENT, NameID
 from saml2.server import Server
 from saml2.sigver import verify_redirect_signature
 from saml2.xmldsig import DIGEST_SHA256, SIG_RSA_SHA256
+
+# pysaml2 encrypts with Triple DES unless it is told otherwise, and has no setting for it.
+AES_GCM = "http://www.w3.org/2009/xmlenc11#aes256-gcm"
+entity.pre_encryption_part = partial(sigver.pre_encryption_part, msg_enc=AES_GCM)
+sigver.SecurityContext.encrypt_assertion = partialmethod(sigver.SecurityContext.encrypt_assertion, key_type="aes-256")
 
 folder, port = Path(sys.argv[1]), int(sys.argv[2])
 origin = f"http://127.0.0.1:{port}"

@@ -1,0 +1,58 @@
+import { expect, test } from 'bun:test'
+import { SamlError } from '#src/protocol/saml/error.ts'
+import { readResponse } from '#src/protocol/saml/response.ts'
+import { party, readGenuine } from '#test/fixtures/saml/genuine.ts'
+import { encode, makeIdentityProvider, ordinary } from '#test/fixtures/saml/identity-provider.ts'
+import { dice, mutate } from '#test/fixtures/saml/mutate.ts'
+import { expecting, ourPair } from '#test/protocol/saml/expecting.ts'
+import { figure, LONG } from './faults.ts'
+import { LONGEST_HOLD, timed } from './hold.ts'
+
+/** Messages; the million of the long form takes about a quarter of an hour. */
+const MESSAGES = Number(process.env.FUZZ ?? (LONG ? 1_000_000 : 2_000))
+const SEED = process.env.FUZZ_SEED ?? String(Date.now())
+/** MiB that the process may grow after the first tenth. */
+const GROWTH = 64
+
+test(`R-22 H-05 changed SAML messages: none holds a thread, none says who was not signed for, memory stays flat`, async () => {
+  const stored = readGenuine()
+  const idp = makeIdentityProvider()
+  const expected = expecting({ keys: [stored.certificate.publicKey, idp.public_key] })
+  const encrypted = (how: 'assertion' | 'both') =>
+    idp.respondEncrypted(ordinary(party), ourPair.publicKey, how)
+  const genuine = [stored.assertion, stored.response, stored.both, encrypted('assertion'), encrypted('both')]
+  for (const xml of genuine)
+    expect(readResponse(encode(xml), expected, party.now).name_id?.value).toBe('ada-4711')
+
+  let longest = 0
+  let accepted = 0
+  let before = 0
+  for (let i = 0; i < MESSAGES; i++) {
+    const encoded = encode(mutate(genuine[i % genuine.length] ?? '', dice(`${SEED} ${i}`)))
+    const { result, spent } = await timed(async () => {
+      try {
+        return readResponse(encoded, expected, party.now)
+      } catch (error) {
+        if (error instanceof SamlError) return undefined
+        throw new Error(`FUZZ_SEED=${SEED}, message ${i}`, { cause: error })
+      }
+    })
+    longest = Math.max(longest, spent)
+    if (spent > LONGEST_HOLD) throw new Error(`FUZZ_SEED=${SEED}, message ${i}: ${spent} ms`)
+    if (result) accepted++
+    if (result && result.name_id?.value !== 'ada-4711')
+      throw new Error(`FUZZ_SEED=${SEED}, message ${i}: another person`)
+    if (i === Math.floor(MESSAGES / 10)) before = resident()
+  }
+  const grown = resident() - before
+  expect(grown).toBeLessThan(GROWTH)
+  figure(
+    'R-22',
+    `${MESSAGES} changed SAML messages: ${accepted} say what was signed, the rest is refused; the longest took ${longest.toFixed(0)} ms, memory grew by ${grown.toFixed(0)} MiB`,
+  )
+}, 7_200_000)
+
+const resident = (): number => {
+  Bun.gc(true)
+  return process.memoryUsage.rss() / 2 ** 20
+}
