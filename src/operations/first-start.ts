@@ -7,6 +7,7 @@ import { CreateClient } from '#src/directory/clients/schema.ts'
 import { type Client, insertClient, readClient, saveClient } from '#src/directory/clients/store.ts'
 import { insertOrganization, readOrganization } from '#src/directory/organizations/store.ts'
 import { countAdmins, insertBuiltInRoles } from '#src/directory/roles/store.ts'
+import { configuredCost, rememberCost } from '#src/directory/users/hash-costs.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
@@ -60,7 +61,10 @@ export const seedInstance = async (base: Base): Promise<FirstStart> => {
 const seed = async (base: Base): Promise<FirstStart> => {
   const { config, store, clock } = base
   const known = await store.read(knownScopes)
-  await store.write(tx => seedOrganization(tx, clock.now()))
+  await store.write(async tx => {
+    await seedOrganization(tx, clock.now())
+    await rememberCost(base, tx, configuredCost(base))
+  })
   const generated = known || config.admin_client_secret ? undefined : newSecret()
   const admin_client_file = generated && writeClientFile(base, generated)
   await store.write(async tx => {

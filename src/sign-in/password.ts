@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { findCosts } from '#src/directory/users/hash-costs.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { charge } from '#src/http/charge.ts'
@@ -71,7 +72,9 @@ export const provePassword = async (context: Context, credentials: Credentials):
   const untold = budgets.person.length === 0 ? FREE : enter(context.store, budgets.person)
   try {
     if (!budgets.is_known) charge(context, { ip_address: origin.ip_address, organization_id, kind: 'hash' })
-    const isRight = await verifyPassword(context, user?.password_hash, password, laneOf(organization_id))
+    const costs = await findCosts(context.store, '')
+    const lane = laneOf(organization_id)
+    const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
     const failure = untold ? failureOf(user, isRight) : 'throttled'
     // A held attempt is no failure of the person: strangers would keep the owner out by it.
     const failed = [...told.failed, ...(untold?.failed ?? []), network]

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { type Config, loadConfig } from '#src/config.ts'
 import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
@@ -102,7 +103,7 @@ test('RUN-24 scopes that are new since the last start are topped up; those taken
   await store.write(async tx => {
     const { clients, settings } = tx.tables
     await tx.update(clients).set({ scopes: ['users:read'] })
-    await tx.update(settings).set({ value: known })
+    await tx.update(settings).set({ value: known }).where(eq(settings.name, 'known_scopes'))
   })
   await start()
   expect((await rows()).clients[0]?.scopes).toEqual(['users:read', 'groups:read'])

@@ -416,7 +416,7 @@ describe('H-24 an administrator who makes users', () => {
     )
     expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
     const login = attempt(username, PASSWORD, newAddress())
-    held.resolve('a hash')
+    held.resolve(`$argon2id$v=19$m=64,t=1,p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`)
     expect((await login).status).toBe(302)
     await Promise.all(flood)
     hash.mockRestore()

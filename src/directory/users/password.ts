@@ -5,6 +5,7 @@ import { gauge } from '#src/lib/metrics.ts'
 import { isPlain, normalize } from '#src/lib/text.ts'
 import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
+import { configuredCost, costOf, dummyOf } from './hash-costs.ts'
 import { fairQueue, type HashLane } from './hash-queue.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
@@ -105,32 +106,53 @@ export const hashPassword = async ({ config }: Costs, password: string, lane: Ha
   )
 }
 
-/** PHC argon2 or bcrypt: hashes made elsewhere verify as well. */
-export const isKnownHash = (text: string): boolean =>
+/**
+ * PHC argon2 or bcrypt: hashes made elsewhere verify as well. Parameters no higher than the settings may be: each login pays
+ * for them.
+ */
+export const isKnownHash = (text: string): boolean => {
+  const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
+  if (Number(memory ?? 0) > 1_048_576 || Number(time ?? 0) > 16 || Number(lanes ?? 0) > 16) return false
+  return isHash(text) && !(Number(/^\$2\w\$(\d\d)/.exec(text)?.[1] ?? 0) > 15)
+}
+
+const isHash = (text: string): boolean =>
   /^\$argon2(?:id|i|d)\$v=19\$m=\d+,t=\d+,p=\d+\$[\w+/]{11,}\$[\w+/]{16,}$/.test(text) ||
   /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 
-/** A hash that no password has, at the cost of a real one: its 32 bytes are all zero. */
-const dummy = ({ config }: Costs): string =>
-  `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
-
 /**
- * Whether `password` is the one of `hash`. Without a hash (an unknown user, or one who has no password) it costs the
- * same and is false. 503 when too many wait.
+ * Whether `password` is the one of `hash`; false without a hash (an unknown user, or one who has no password). It computes one
+ * hash of each cost in `costs`, of which the stored one is one: the time then tells nothing of what is stored, also after the
+ * settings have risen or hashes of another cost were imported. One hash of the highest cost would not do: the time of argon2
+ * and bcrypt cannot be topped up exactly.
+ *
+ * @throws AppError 503 `temporarily_unavailable` when too many wait
  */
 export const verifyPassword = async (
   context: Costs,
   hash: string | null | undefined,
   password: string,
   lane: HashLane,
+  costs: readonly string[] = [],
 ): Promise<boolean> => {
   const text = normalizePassword(password)
   if (text === '' || tooLong(text)) return false
-  // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
   const stored = hash && isKnownHash(hash) ? hash : undefined
-  const given = stored?.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
-  const matches = await hashed(lane, () => Bun.password.verify(given, stored ?? dummy(context)))
-  return matches && stored !== undefined
+  const own = stored && costOf(stored)
+  const all = new Set([configuredCost(context), ...costs])
+  // A signed-in person's own hash is no secret to them.
+  if (own && costs.length === 0) all.clear()
+  if (own) all.add(own)
+  return hashed(lane, async () => {
+    let matches = false
+    for (const cost of all) {
+      // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
+      const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
+      const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
+      if (isRight && cost === own) matches = true
+    }
+    return matches
+  })
 }
 
 /** Whether the settings ask for more than this hash has: then hash again, now that the password is at hand. */

@@ -22,6 +22,7 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import { endBegun } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { costOf, rememberCost } from './hash-costs.ts'
 import { checkPolicy, hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { removeOrPurge } from './remains-store.ts'
@@ -139,7 +140,6 @@ export const createUser = async (
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids: roles.ids }
   }
-  // Before the hash: a request that is refused anyway costs none.
   const { organization_id: organization } = await context.store.read(check)
   const password_hash =
     'password' in input
@@ -148,6 +148,7 @@ export const createUser = async (
   return writeAs(context, by.caller, async tx => {
     const { organization_id, role_ids } = await check(tx)
     const now = context.clock.now()
+    if (password_hash !== null) await rememberCost(context, tx, costOf(password_hash))
     await insertUser(
       tx,
       {

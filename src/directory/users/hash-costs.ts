@@ -1,0 +1,59 @@
+import type { Context } from '#src/context.ts'
+import { invalid } from '#src/lib/app-error.ts'
+import { cached } from '#src/storage/cache.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+
+/** Setting of the server: the costs of all hashes that were ever stored. */
+const NAME = 'password_costs'
+/** Imports may bring no more: a login computes one hash of each. */
+const MAX_COSTS = 6
+
+type Settings = { config: Pick<Context['config'], 'argon2_memory' | 'argon2_time'> }
+
+/** The cost that new hashes have. */
+export const configuredCost = ({ config }: Settings): string =>
+  `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
+
+/** The parameters of a PHC string, up to its salt; the variants of bcrypt cost the same. */
+export const costOf = (hash: string): string =>
+  /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`
+
+/** A hash of this cost that no password has. */
+export const dummyOf = (cost: string): string =>
+  cost.startsWith('$2') ? cost + '.'.repeat(53) : `${cost}${'A'.repeat(43)}$${'A'.repeat(43)}`
+
+const readCosts = async (q: Queries): Promise<string[]> => {
+  const rows = await q.select().from(q.tables.settings)
+  return (rows.find(({ name }) => name === NAME)?.value as string[] | undefined) ?? []
+}
+
+/** The costs of the hashes that are stored, from memory: each login asks. */
+export const findCosts = cached('settings', readCosts)
+
+/**
+ * Before a hash of this cost is stored: from then on each login computes one of it, whoever signs in.
+ *
+ * @throws AppError 422 when the instance has hashes of too many costs
+ */
+export const rememberCost = async (
+  context: Pick<Context, 'clock'> & Settings,
+  tx: Transaction,
+  cost: string,
+): Promise<void> => {
+  const costs = await readCosts(tx)
+  if (costs.includes(cost)) return
+  // The settings may always rise.
+  if (costs.length >= MAX_COSTS && cost !== configuredCost(context))
+    throw invalid({
+      field: 'password_hash',
+      code: 'too_many_costs',
+      message: `At most ${MAX_COSTS} different costs of password hashes are allowed on an instance.`,
+    })
+  const { settings } = tx.tables
+  const row = { value: [...costs, cost].sort(), updated_at: context.clock.now() }
+  await tx
+    .insert(settings)
+    .values({ name: NAME, ...row })
+    .onConflictDoUpdate({ target: settings.name, set: row })
+  tx.changed('settings')
+}
