@@ -33,6 +33,11 @@ export interface AdminRoute {
   errors?: (404 | 409)[]
   /** What the 409 means, where it is not about what is stored. */
   conflict?: string
+  /**
+   * Judges what the stored settings say of the fields that are good by themselves, when others are not: one answer then
+   * names every wrong field.
+   */
+  review?(input: Pick<RouteInput, 'caller' | 'origin'>, good: Record<string, unknown>): Promise<Detail[]>
   handle(input: RouteInput): Promise<unknown>
 }
 
@@ -85,6 +90,8 @@ export const serve =
         body: route.body && parse(route.body, body, problems),
         origin: call,
       }
+      if (problems.length > 0 && route.review)
+        problems.push(...(await route.review(input, goodFields(body, problems)).catch(detailsOf)))
       if (problems.length > 0)
         throw new AppError('validation_failed', describe(problems.length), { details: problems })
       const answer = await route.handle(input)
@@ -113,6 +120,18 @@ export const writeAs = <T>(
     await caller?.confirm(tx)
     return body(tx)
   })
+
+const goodFields = (body: unknown, problems: Detail[]): Record<string, unknown> => {
+  const bad = new Set(problems.map(({ field }) => field.split('.', 1)[0]))
+  const fields = typeof body === 'object' && !Array.isArray(body) ? Object.entries(body ?? {}) : []
+  return Object.fromEntries(fields.filter(([name]) => !bad.has(name)))
+}
+
+/** A refusal of a review counts by the fields that it names: the whole answer is 422. */
+const detailsOf = (error: unknown): Detail[] => {
+  if (error instanceof AppError) return error.details ?? []
+  throw error
+}
 
 const describe = (count: number): string =>
   count === 1 ? 'A field is not valid.' : `${count} fields are not valid.`

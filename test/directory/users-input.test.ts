@@ -270,3 +270,22 @@ describe('tenants', () => {
     ])
   })
 })
+
+test('H-46 one answer names every wrong field of a new user, what the organization does not allow included', async () => {
+  const given = { username: 'x', email: 'nowhere', first_name: '', last_name: '', password: 'short' }
+  const before = await app.context.store.read(async q => q.select().from(q.tables.users))
+  await app.admin('GET', '/users')
+  await app.events()
+  const answer = await app.admin('POST', '/users', { ...given, roles: ['nobody'] })
+  expect(refused(answer)).toEqual(['email', 'password', 'roles', 'username'])
+  expect(answer.body.error_description).toBe(`${answer.body.details.length} fields are not valid.`)
+  expect(JSON.stringify(answer.body)).not.toContain('short')
+  const elsewhere = { ...given, organization_id: 'org_nowhere' }
+  expect(refused(await app.admin('POST', '/users', elsewhere))).toEqual([
+    'email',
+    'organization_id',
+    'username',
+  ])
+  expect(await app.context.store.read(async q => q.select().from(q.tables.users))).toEqual(before)
+  expect(await app.events()).toEqual([])
+})

@@ -13,7 +13,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
-import { rolesToGive } from '#src/directory/users/service.ts'
+import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { notFound } from '#src/lib/app-error.ts'

@@ -12,7 +12,7 @@ import {
   within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
-import { rolesToGive } from '#src/directory/users/service.ts'
+import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'

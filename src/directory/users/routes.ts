@@ -4,6 +4,7 @@ import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
+import { reviewUser } from './rules.ts'
 import { CreateUser, ListUsers, ResetPassword, UpdateUser, User, UserList, userAnswer } from './schema.ts'
 import { countUsers, listUsers } from './search-store.ts'
 import {
@@ -56,6 +57,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: User,
     errors: [409],
+    review: ({ caller }, good) => reviewUser(context, caller, good),
     handle: async ({ caller, body, origin }) =>
       userAnswer(await createUser(context, body, byCaller(caller, origin))),
   }),

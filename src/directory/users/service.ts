@@ -4,20 +4,19 @@ import {
   changedFields,
   effectiveRoles,
   mayActOn,
-  mayGrant,
   permissionsOf,
   readOnlyProblems,
   refuse,
   requireOrganization,
   within,
 } from '#src/directory/access.ts'
-import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, notFound } from '#src/lib/app-error.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
-import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId, type UserId } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { endBegun } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
@@ -26,6 +25,7 @@ import { costOf, rememberCost } from './hash-costs.ts'
 import { checkPolicy, hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { removeOrPurge } from './remains-store.ts'
+import { domainProblems, getOrganization, judge, rolesToGive } from './rules.ts'
 import { type CreateUser, type ResetPassword, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
@@ -33,7 +33,6 @@ import {
   removeUsers,
   replaceRoles,
   roleNames,
-  rolesNamed,
   saveUser,
   setPassword,
   takenName,
@@ -74,41 +73,6 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
   return user
 }
 
-/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
-export const rolesToGive = async (
-  q: Queries,
-  { caller }: Pick<By, 'caller'>,
-  organization_id: OrganizationId,
-  names: string[],
-) => {
-  const roles = await rolesNamed(q, organization_id, names)
-  if (caller) mayGrant(caller, permissionsOf(roles))
-  const problems = names.flatMap(name =>
-    roles.some(role => role.name === name)
-      ? []
-      : [{ field: 'roles', code: 'unknown_role', message: `The organization has no role ${name}.` }],
-  )
-  return { ids: roles.map(({ id }): RoleId => id), problems }
-}
-
-const getOrganization = async (q: Queries, id: OrganizationId) => {
-  const organization = await readOrganization(q, id)
-  if (!organization) throw notFound('The organization')
-  return organization
-}
-
-const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
-  allowed_domains.length === 0 ||
-  allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')
-    ? []
-    : [
-        {
-          field: 'email',
-          code: 'domain_not_allowed',
-          message: `The organization allows addresses at ${allowed_domains.join(', ')} only.`,
-        },
-      ]
-
 const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
   const taken = await takenName(q, user)
   if (taken) throw conflict(`Another user of the organization has this ${taken}.`)
@@ -130,15 +94,10 @@ export const createUser = async (
     const organization_id = by.caller
       ? (await requireOrganization(q, by.caller, input.organization_id)).id
       : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
-    const settings = settingsOf(await getOrganization(q, organization_id))
-    const roles = await rolesToGive(q, by, organization_id, input.roles)
-    refuse([
-      ...roles.problems,
-      ...domainProblems(settings.allowed_domains, input.email),
-      ...('password' in input ? checkPolicy(settings.password_policy, input.password) : []),
-    ])
+    const { role_ids, problems } = await judge(q, by, organization_id, input)
+    refuse(problems)
     await refuseTaken(q, { id, organization_id, username, email })
-    return { organization_id, role_ids: roles.ids }
+    return { organization_id, role_ids }
   }
   const { organization_id: organization } = await context.store.read(check)
   const password_hash =

@@ -1,0 +1,75 @@
+import type { Caller, Context } from '#src/context.ts'
+import { mayGrant, permissionsOf, requireOrganization } from '#src/directory/access.ts'
+import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { type Detail, notFound } from '#src/lib/app-error.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { checkPolicy } from './password.ts'
+import type { CreateUser } from './schema.ts'
+import { rolesNamed } from './store.ts'
+
+interface By {
+  caller?: Caller | undefined
+}
+
+/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
+export const rolesToGive = async (
+  q: Queries,
+  { caller }: By,
+  organization_id: OrganizationId,
+  names: string[],
+) => {
+  const roles = await rolesNamed(q, organization_id, names)
+  if (caller) mayGrant(caller, permissionsOf(roles))
+  const problems = names.flatMap(name =>
+    roles.some(role => role.name === name)
+      ? []
+      : [{ field: 'roles', code: 'unknown_role', message: `The organization has no role ${name}.` }],
+  )
+  return { ids: roles.map(({ id }): RoleId => id), problems }
+}
+
+export const getOrganization = async (q: Queries, id: OrganizationId) => {
+  const organization = await readOrganization(q, id)
+  if (!organization) throw notFound('The organization')
+  return organization
+}
+
+export const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
+  allowed_domains.length === 0 ||
+  allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')
+    ? []
+    : [
+        {
+          field: 'email',
+          code: 'domain_not_allowed',
+          message: `The organization allows addresses at ${allowed_domains.join(', ')} only.`,
+        },
+      ]
+
+/** Details of what the organization does not allow in a new user. 403 for roles beyond the caller's rights. */
+export const judge = async (
+  q: Queries,
+  by: By,
+  organization_id: OrganizationId,
+  { roles: names = [], email, password }: { roles?: string[]; email?: string; password?: string },
+) => {
+  const settings = settingsOf(await getOrganization(q, organization_id))
+  const { ids, problems } = await rolesToGive(q, by, organization_id, names)
+  return {
+    role_ids: ids,
+    problems: [
+      ...problems,
+      ...(email === undefined ? [] : domainProblems(settings.allowed_domains, email)),
+      ...(password === undefined ? [] : checkPolicy(settings.password_policy, password)),
+    ],
+  }
+}
+
+/** Details of the fields of a refused POST /users that are good by themselves. 403, 422. */
+export const reviewUser = (context: Context, caller: Caller, good: Partial<CreateUser>): Promise<Detail[]> =>
+  context.store.read(async q => {
+    const { id } = await requireOrganization(q, caller, good.organization_id)
+    return (await judge(q, { caller }, id, good)).problems
+  })
