@@ -19,6 +19,7 @@ import { type Call, callOf, openCall } from './http/call.ts'
 import { openCharges } from './http/charge.ts'
 import { type AdminRoute, serve } from './http/guard.ts'
 import { logRequest } from './http/request-log.ts'
+import { mount } from './http/routes.ts'
 import { AppError } from './lib/app-error.ts'
 import { VERSION } from './lib/version.ts'
 import { metricsPage, observe } from './operations/metrics.ts'
@@ -55,8 +56,13 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     .use(browserRoutes(context))
     .use(federationRoutes(context))
     .use(accountRoutes(context))
-  for (const route of routes)
-    elysia.route(route.method, ADMIN_PREFIX + route.path, serve(context, route), { parse: 'none' })
+    .use(
+      mount(
+        Object.fromEntries(
+          routes.map(route => [`${route.method} ${ADMIN_PREFIX}${route.path}`, serve(context, route)]),
+        ),
+      ),
+    )
 
   const methods = methodTable(elysia.routes)
   const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
@@ -151,26 +157,20 @@ let sound = '/'
 
 const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   let document: string | undefined
-  return new Elysia({ strictPath: true })
-    .get(
-      '/',
-      () => new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
-    )
-    .get('/healthz', () => json({ status: 'ok' }))
-    .get('/readyz', async () =>
+  return mount({
+    'GET /': () =>
+      new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
+    'GET /healthz': () => json({ status: 'ok' }),
+    'GET /readyz': async () =>
       (await context.store.ready())
         ? json({ status: 'ready' })
         : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
-    )
-    .get(
-      '/metrics',
-      ({ request }) => metricsPage(context, request) ?? unmatched(context, [], callOf(request)),
-    )
-    .get('/api/v1/openapi.json', () => {
+    'GET /metrics': ({ request }) => metricsPage(context, request) ?? unmatched(context, [], callOf(request)),
+    'GET /api/v1/openapi.json': () => {
       document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION))
       return new Response(document, { headers: { 'content-type': 'application/json; charset=utf-8' } })
-    })
-    .get('/assets/*', async ({ request }) => {
+    },
+    'GET /assets/*': async ({ request }) => {
       const call = callOf(request)
       return (
         asset(call.path) ??
@@ -179,7 +179,8 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
         (await organizationAsset(context, call.path)) ??
         unmatched(context, [], call)
       )
-    })
+    },
+  })
 }
 
 /** Paths with what they take; those that are fixed come first. */

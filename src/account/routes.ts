@@ -1,7 +1,5 @@
-import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
-import type { Call } from '#src/http/call.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
+import { pageRoutes } from '#src/pages/boundary.ts'
 import { getApplications, postDisconnect } from './applications.ts'
 import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getChangePassword, postChangePassword } from './change-password.ts'
@@ -22,42 +20,40 @@ import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
 /** A person's own pages, and the pages of single-use links. */
-export const accountRoutes = (context: Context) => {
-  const page = (handle: (call: Call) => Promise<Response>) => pageBoundary(context, handle)
-  const raw = { parse: 'none' } as const
-  return new Elysia({ strictPath: true })
-    .get('/account', page(getAccount(context)))
-    .post('/account/logins', page(postLogins(context)), raw)
-    .post('/account/logins/others', page(postOtherLogins(context)), raw)
-    .post('/account/sessions', page(postSessions(context)), raw)
-    .post('/account/identities/link', page(postLink(context)), raw)
-    .post('/account/identities/unlink', page(postUnlink(context)), raw)
-    .post('/account/logout', page(postLogout(context)), raw)
-    .get('/account/signed-out', page(getSignedOut(context)))
-    .get('/account/change-password', page(getChangePassword(context)))
-    .post('/account/change-password', page(postChangePassword(context)), raw)
-    .get(PROVE, page(getProve(context)))
-    .get('/account/profile', page(getProfile(context)))
-    .post('/account/profile', page(postProfile(context)), raw)
-    .get('/account/applications', page(getApplications(context)))
-    .post('/account/applications/disconnect', page(postDisconnect(context)), raw)
-    .get('/account/data', page(getData(context)))
-    .post('/account/data/download', page(postDownload(context)), raw)
-    .post('/account/data/delete', page(postDelete(context)), raw)
-    .get('/account/deleted', page(getDeleted(context)))
-    .get('/account/security', page(getSecurity(context)))
-    .get('/account/security/add', page(getAddFactor(context)))
-    .post('/account/security/remove', page(postRemoveFactor(context)), raw)
-    .post('/account/security/rename', page(postRenameFactor(context)), raw)
-    .post('/account/security/codes', page(postRecoveryCodes(context)), raw)
-    .get('/account/set-up', page(getSetUp(context)))
-    .post('/account/set-up', page(postSetUp(context)), raw)
-    .get('/account/sign-in', page(getSignIn(context, 'sign_in')))
-    .post('/account/sign-in', page(postSignIn(context, 'sign_in')), raw)
-    .get('/account/reset-password', page(getSignIn(context, 'reset_password')))
-    .post('/account/reset-password', page(postSignIn(context, 'reset_password')), raw)
-    .get('/account/verify-email', page(getVerifyEmail(context)))
-    .get('/account/verify-email/sign-in', page(getConfirmSignIn(context)))
-    .post('/account/verify-email', page(postVerifyEmail(context)), raw)
-    .post('/account/profile/verify', page(postSendVerification(context)), raw)
-}
+export const accountRoutes = (context: Context) =>
+  pageRoutes(context, {
+    'GET /account': getAccount(context),
+    'POST /account/logins': postLogins(context),
+    'POST /account/logins/others': postOtherLogins(context),
+    'POST /account/sessions': postSessions(context),
+    'POST /account/identities/link': postLink(context),
+    'POST /account/identities/unlink': postUnlink(context),
+    'POST /account/logout': postLogout(context),
+    'GET /account/signed-out': getSignedOut(context),
+    'GET /account/change-password': getChangePassword(context),
+    'POST /account/change-password': postChangePassword(context),
+    [`GET ${PROVE}`]: getProve(context),
+    'GET /account/profile': getProfile(context),
+    'POST /account/profile': postProfile(context),
+    'GET /account/applications': getApplications(context),
+    'POST /account/applications/disconnect': postDisconnect(context),
+    'GET /account/data': getData(context),
+    'POST /account/data/download': postDownload(context),
+    'POST /account/data/delete': postDelete(context),
+    'GET /account/deleted': getDeleted(context),
+    'GET /account/security': getSecurity(context),
+    'GET /account/security/add': getAddFactor(context),
+    'POST /account/security/remove': postRemoveFactor(context),
+    'POST /account/security/rename': postRenameFactor(context),
+    'POST /account/security/codes': postRecoveryCodes(context),
+    'GET /account/set-up': getSetUp(context),
+    'POST /account/set-up': postSetUp(context),
+    'GET /account/sign-in': getSignIn(context, 'sign_in'),
+    'POST /account/sign-in': postSignIn(context, 'sign_in'),
+    'GET /account/reset-password': getSignIn(context, 'reset_password'),
+    'POST /account/reset-password': postSignIn(context, 'reset_password'),
+    'GET /account/verify-email': getVerifyEmail(context),
+    'GET /account/verify-email/sign-in': getConfirmSignIn(context),
+    'POST /account/verify-email': postVerifyEmail(context),
+    'POST /account/profile/verify': postSendVerification(context),
+  })

@@ -1,7 +1,6 @@
-import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { PageError, pageBoundary } from '#src/pages/boundary.ts'
+import { PageError, pageRoutes } from '#src/pages/boundary.ts'
 import { advance } from './advance.ts'
 import { getAuthorize, getParked, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
@@ -16,28 +15,27 @@ import { postSelectAccount } from './select-account.ts'
 
 /** Where a browser walks. The address of a step names the request: a reload shows whatever step is due by then. */
 export const browserRoutes = (context: Context) => {
-  const page = (handle: (call: Call) => Promise<Response>) => pageBoundary(context, handle)
-  const resume = page(resumeStep(context))
-  const raw = { parse: 'none' } as const
-  return new Elysia({ strictPath: true })
-    .get('/oauth/authorize', page(getAuthorize(context)))
-    .post('/oauth/authorize', page(postAuthorize(context)), raw)
-    .get('/oauth/authorize/parked', page(getParked(context)))
-    .get('/oauth/login', resume)
-    .post('/oauth/login', page(postLogin(context)), raw)
-    .get('/oauth/reset-password', page(getResetPassword(context)))
-    .post('/oauth/reset-password', page(postResetPassword(context)), raw)
-    .post('/oauth/passkey', page(postPasskey(context)), raw)
-    .get('/oauth/second-factor', resume)
-    .post('/oauth/second-factor', page(postSecondFactor(context)), raw)
-    .get('/oauth/enrol', resume)
-    .post('/oauth/enrol', page(postEnrol(context)), raw)
-    .get('/oauth/select-account', resume)
-    .post('/oauth/select-account', page(postSelectAccount(context)), raw)
-    .get('/oauth/change-password', resume)
-    .post('/oauth/change-password', page(postChangePassword(context)), raw)
-    .get('/oauth/consent', resume)
-    .post('/oauth/consent', page(postConsent(context)), raw)
+  const resume = resumeStep(context)
+  return pageRoutes(context, {
+    'GET /oauth/authorize': getAuthorize(context),
+    'POST /oauth/authorize': postAuthorize(context),
+    'GET /oauth/authorize/parked': getParked(context),
+    'GET /oauth/login': resume,
+    'POST /oauth/login': postLogin(context),
+    'GET /oauth/reset-password': getResetPassword(context),
+    'POST /oauth/reset-password': postResetPassword(context),
+    'POST /oauth/passkey': postPasskey(context),
+    'GET /oauth/second-factor': resume,
+    'POST /oauth/second-factor': postSecondFactor(context),
+    'GET /oauth/enrol': resume,
+    'POST /oauth/enrol': postEnrol(context),
+    'GET /oauth/select-account': resume,
+    'POST /oauth/select-account': postSelectAccount(context),
+    'GET /oauth/change-password': resume,
+    'POST /oauth/change-password': postChangePassword(context),
+    'GET /oauth/consent': resume,
+    'POST /oauth/consent': postConsent(context),
+  })
 }
 
 const resumeStep =

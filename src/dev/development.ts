@@ -68,7 +68,7 @@ export const development = (
 
   const below = async (call: Call, url: URL): Promise<Response> => {
     gate.requireOwnOrigin(call.request, url)
-    if (url.pathname === PICK) return picked(call)
+    if (url.pathname === PICK) return picked({ request: call.request, params: {} })
     if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
     if (url.pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(call.request)
     return control(state, call, guard)

@@ -7,6 +7,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'
 import { callOf } from './call.ts'
+import type { Matched } from './routes.ts'
 
 type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? { [K in Name | keyof Params<`/${Rest}`>]: string }
@@ -62,11 +63,6 @@ export const route = <
     handle(input: RouteInput<Params<Path>, z.output<Q>, z.output<B>>): Promise<unknown>
   },
 ): AdminRoute => definition as unknown as AdminRoute
-
-interface Matched {
-  request: Request
-  params: Record<string, string>
-}
 
 /** The order of checks: 401, 403, 408 / 413 / 415 / 400, 422, and only then the handler's own refusals. */
 export const serve =

@@ -1,6 +1,6 @@
-import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import { preflight } from '#src/http/cors.ts'
+import { mount } from '#src/http/routes.ts'
 import { pageBoundary } from '#src/pages/boundary.ts'
 import { postIntrospect } from './introspect.ts'
 import { getLogout, postLogout } from './logout.ts'
@@ -11,23 +11,23 @@ import { getDiscovery, getKeySet, preflightAny } from './well-known.ts'
 
 /** Where clients and resource servers call, and where a browser is sent to log out. */
 export const tokenRoutes = (context: Context) => {
-  const raw = { parse: 'none' } as const
   const discovery = getDiscovery(context)
-  return new Elysia({ strictPath: true })
-    .post('/oauth/token', postToken(context), raw)
-    .options('/oauth/token', preflight(context, 'POST'))
-    .post('/oauth/revoke', postRevoke(context), raw)
-    .options('/oauth/revoke', preflight(context, 'POST'))
-    .post('/oauth/introspect', postIntrospect(context), raw)
-    .get('/oauth/userinfo', userinfo(context))
-    .post('/oauth/userinfo', userinfo(context), raw)
-    .options('/oauth/userinfo', preflight(context, 'GET, POST'))
-    .get('/oauth/logout', pageBoundary(context, getLogout(context)))
-    .post('/oauth/logout', pageBoundary(context, postLogout(context)), raw)
-    .get('/.well-known/openid-configuration', discovery)
-    .options('/.well-known/openid-configuration', preflightAny)
-    .get('/.well-known/oauth-authorization-server', discovery)
-    .options('/.well-known/oauth-authorization-server', preflightAny)
-    .get('/.well-known/jwks.json', getKeySet(context))
-    .options('/.well-known/jwks.json', preflightAny)
+  return mount({
+    'POST /oauth/token': postToken(context),
+    'OPTIONS /oauth/token': preflight(context, 'POST'),
+    'POST /oauth/revoke': postRevoke(context),
+    'OPTIONS /oauth/revoke': preflight(context, 'POST'),
+    'POST /oauth/introspect': postIntrospect(context),
+    'GET /oauth/userinfo': userinfo(context),
+    'POST /oauth/userinfo': userinfo(context),
+    'OPTIONS /oauth/userinfo': preflight(context, 'GET, POST'),
+    'GET /oauth/logout': pageBoundary(context, getLogout(context)),
+    'POST /oauth/logout': pageBoundary(context, postLogout(context)),
+    'GET /.well-known/openid-configuration': discovery,
+    'OPTIONS /.well-known/openid-configuration': preflightAny,
+    'GET /.well-known/oauth-authorization-server': discovery,
+    'OPTIONS /.well-known/oauth-authorization-server': preflightAny,
+    'GET /.well-known/jwks.json': getKeySet(context),
+    'OPTIONS /.well-known/jwks.json': preflightAny,
+  })
 }

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { asAppError } from '#src/http/answer.ts'
 import { type Call, callOf } from '#src/http/call.ts'
+import { type Matched, mount, type RouteTable } from '#src/http/routes.ts'
 import type { AppErrorCode } from '#src/lib/app-error.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import type { ErrorPage } from './data.ts'
@@ -41,28 +42,33 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   temporarily_unavailable: 'unavailable',
 }
 
+type PageContext = Pick<Context, 'config' | 'clock' | 'log'>
+export type PageHandler = (call: Call, params: Record<string, string>) => Promise<Response>
+
 /** The error boundary of every route that a browser walks: whatever is thrown becomes a page with the request's id. */
 export const pageBoundary =
-  (context: Pick<Context, 'config' | 'clock' | 'log'>, handle: (call: Call) => Promise<Response>) =>
-  async ({ request }: { request: Request }): Promise<Response> => {
+  (context: PageContext, handle: PageHandler) =>
+  async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
-      return await handle(call)
+      return await handle(call, params)
     } catch (error) {
       return errorPage(context, call, error)
     }
   }
+
+/** Mounts the routes of pages, each behind the error boundary. */
+export const pageRoutes = (context: PageContext, table: RouteTable<PageHandler>) =>
+  mount(
+    Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
+  )
 
 /** Whether whoever asks would rather read a page than JSON. */
 export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
 /** Any failure as a page. */
-export const errorPage = (
-  context: Pick<Context, 'config' | 'clock' | 'log'>,
-  call: Call,
-  error: unknown,
-): Response => {
+export const errorPage = (context: PageContext, call: Call, error: unknown): Response => {
   const { locale } = call
   const common = { brand: houseBrand(context), request_id: call.request_id }
   if (error instanceof PageError) {

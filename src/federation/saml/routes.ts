@@ -1,4 +1,3 @@
-import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
 import {
   findSamlProviders,
@@ -13,48 +12,34 @@ import { isAway } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { mount } from '#src/http/routes.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
+import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
 import { judge, leave, metadataOf, prove, shown, stateOf } from './service-provider.ts'
 
 /** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
 export const samlRoutes = (context: Context) => {
-  const page = (handle: (call: Call, provider: SamlProvider) => Promise<Response>) =>
-    pageBoundary(context, async call => handle(call, await providerOf(context, call)))
-  const path = '/saml/:provider'
-  return new Elysia({ strictPath: true })
-    .get('/saml/providers', async () =>
-      json({ data: (await findSamlProviders(context.store, '')).map(provider => shown(context, provider)) }),
-    )
-    .get(
-      `${path}/metadata`,
-      page(async (_call, provider) => xml(await metadataOf(context, provider))),
-    )
-    .get(
-      `${path}/login`,
-      page((call, provider) => depart(context, call, provider, leave(context))),
-    )
-    .post(
-      `${path}/acs`,
-      page((call, provider) => postAcs(context, call, provider)),
-      { parse: 'none' },
-    )
-    .get(
-      `${path}/acs/parked`,
-      page(async (call, provider) => {
-        // Before the message and the state are used up.
-        context.xml.check(provider.organization_id)
-        return arrive(context, call, provider, await unpark(context, call))
-      }),
-    )
+  const at =
+    (handle: (call: Call, provider: SamlProvider) => Promise<Response>): PageHandler =>
+    async (call, { provider = '' }) =>
+      handle(call, await getProvider(context, provider, isSaml))
+  const listed = async () =>
+    json({ data: (await findSamlProviders(context.store, '')).map(provider => shown(context, provider)) })
+  return mount({ 'GET /saml/providers': listed }).use(
+    pageRoutes(context, {
+      'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
+      'GET /saml/:provider/login': at((call, provider) => depart(context, call, provider, leave(context))),
+      'POST /saml/:provider/acs': at((call, provider) => postAcs(context, call, provider)),
+      'GET /saml/:provider/acs/parked': at(async (call, provider) =>
+        arrive(context, call, provider, await unpark(context, call)),
+      ),
+    }),
+  )
 }
 
 const xml = (body: string): Response => new Response(body, { headers: { 'content-type': 'application/xml' } })
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
-
-const providerOf = (context: Context, { path }: Call): Promise<SamlProvider> =>
-  getProvider(context, path.split('/')[2] ?? '', isSaml)
 
 /** A field of the form, once or not at all. */
 const field = (form: URLSearchParams, name: string): string => {

@@ -1,6 +1,5 @@
-import { Elysia } from 'elysia'
 import type { Context } from '#src/context.ts'
-import type { SocialProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider, SocialProvider } from '#src/directory/identity-providers/store.ts'
 import { receive } from '#src/federation/callback.ts'
 import { park, unpark } from '#src/federation/cross-site-post.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from '#src/federation/refusal.ts'
@@ -8,35 +7,27 @@ import { depart, getProvider } from '#src/federation/start-login.ts'
 import { isAway } from '#src/federation/upstream-request.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
+import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
 import { leave, proveBy } from './upstream.ts'
 
 export const socialRoutes = (context: Context) => {
-  const page = (handle: (call: Call, provider: SocialProvider) => Promise<Response>) =>
-    pageBoundary(context, async call => handle(call, await providerOf(context, call)))
-  const path = '/oauth/social/:provider'
-  return new Elysia({ strictPath: true })
-    .get(
-      path,
-      page((call, provider) => depart(context, call, provider, leave(context))),
-    )
-    .get(
-      `${path}/callback`,
-      page((call, provider) => arrive(context, call, provider, new URL(call.request.url).search)),
-    )
-    .post(
-      `${path}/callback`,
-      page((call, provider) => postCallback(context, call, provider)),
-      { parse: 'none' },
-    )
-    .get(
-      `${path}/callback/parked`,
-      page(async (call, provider) => arrive(context, call, provider, await unpark(context, call))),
-    )
+  const at =
+    (handle: (call: Call, provider: SocialProvider) => Promise<Response>): PageHandler =>
+    async (call, { provider = '' }) =>
+      handle(call, await getProvider(context, provider, isSocial))
+  return pageRoutes(context, {
+    'GET /oauth/social/:provider': at((call, provider) => depart(context, call, provider, leave(context))),
+    'GET /oauth/social/:provider/callback': at((call, provider) =>
+      arrive(context, call, provider, new URL(call.request.url).search),
+    ),
+    'POST /oauth/social/:provider/callback': at((call, provider) => postCallback(context, call, provider)),
+    'GET /oauth/social/:provider/callback/parked': at(async (call, provider) =>
+      arrive(context, call, provider, await unpark(context, call)),
+    ),
+  })
 }
 
-const providerOf = (context: Context, { path }: Call): Promise<SocialProvider> =>
-  getProvider(context, path.split('/')[3] ?? '', provider => provider.type !== 'saml')
+const isSocial = (provider: IdentityProvider): provider is SocialProvider => provider.type !== 'saml'
 
 /** Once, or it is none. */
 const stateOf = (parameters: URLSearchParams): string => {

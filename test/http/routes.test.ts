@@ -1,0 +1,15 @@
+import { expect, test } from 'bun:test'
+import { type Matched, mount } from '#src/http/routes.ts'
+
+test('a mounted handler gets the body unread, and the parameters of its path decoded', async () => {
+  const tell = async ({ request, params }: Matched) =>
+    Response.json({ used: request.bodyUsed, params, body: await request.text() })
+  // Elysia reads the handler's source and parses the body for one that hands its whole argument on.
+  const app = mount({ 'POST /things/:id': matched => tell(matched) })
+  for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain']) {
+    const headers = { 'content-type': type }
+    const request = new Request('http://localhost/things/a%20b', { method: 'POST', headers, body: '{"a":' })
+    const answer = await app.fetch(request)
+    expect(await answer.json()).toEqual({ used: false, params: { id: 'a b' }, body: '{"a":' })
+  }
+})
