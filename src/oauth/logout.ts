@@ -112,7 +112,12 @@ const goodbye = async (context: Context, { call, parameters, client }: Logout): 
   const target = parameters.get('post_logout_redirect_uri')
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
-  return render('logged-out', await common(context, call, client), { locale: call.locale })
+  const is_unregistered = target !== undefined
+  return render(
+    'logged-out',
+    { ...(await common(context, call, client)), is_unregistered },
+    { locale: call.locale },
+  )
 }
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {

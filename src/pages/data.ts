@@ -238,6 +238,8 @@ export interface LogoutConfirm extends Common {
 
 export interface LoggedOut extends Common {
   client_name?: string
+  /** The client asked to go back to an address that it has not registered. */
+  is_unregistered?: boolean
   /** Back to the application, or to a fresh login. */
   return_url?: string
   login_url?: string

@@ -289,3 +289,10 @@ describe('what an administrator takes away while a person decides is not granted
     expect((await browser.submit(page, { decision: 'approve' })).location).toBeUndefined()
   })
 })
+
+test('H-55 consent to `openid` names what the tokens tell: name, user name and e-mail address', async () => {
+  await addClient(app, 'tells', { consent_required: true })
+  const browser = openBrowser(app)
+  const page = await signIn(browser, await browser.get(authorizeUrl('tells')), 'ada')
+  expect(page.html).toContain('Confirm who you are, and see your name, username and email address')
+})

@@ -237,6 +237,14 @@ describe('O-68 where it leads', () => {
     }
   })
 
+  test('H-56 the page says that the address to go back to is not registered, and only then', async () => {
+    const sentence = 'The address to go back to is not registered for this application.'
+    const shown = async (query: Record<string, string>) =>
+      (await openBrowser(app).get(logoutUrl(query))).html.includes(sentence)
+    const asked = { client_id: 'shop', post_logout_redirect_uri: 'https://evil.example' }
+    expect([await shown(asked), await shown({ client_id: 'shop' })]).toEqual([true, false])
+  })
+
   test('O-40 a repeated parameter is a page of status 400', async () => {
     expect((await openBrowser(app).get('/oauth/logout?client_id=shop&client_id=shop')).status).toBe(400)
   })
