@@ -1,5 +1,5 @@
-import { advance, decide } from '#src/authorize/advance.ts'
-import type { Subject } from '#src/authorize/eligible-logins.ts'
+import { advance, decide, decideAmong } from '#src/authorize/advance.ts'
+import { isLogin, listCandidates, type Subject } from '#src/authorize/eligible-logins.ts'
 import { accountRequest, flowOf, visitorOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
@@ -13,7 +13,7 @@ import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
-import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type LoginId } from '#src/lib/ids.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
@@ -24,7 +24,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 
 /** Somebody on their own pages. */
 export interface Person {
-  login: Subject
+  login: Subject & { id: LoginId }
   login_hash: SecretHash
   user: UserRow
   organization: Organization
@@ -51,10 +51,11 @@ export const enter = async (context: Context, call: Call, back?: string): Promis
   const organization = await wantedOrganization(context, call, visitor.login_hash)
   const own = back === undefined ? {} : { back, max_age: FRESH }
   const flow = await flowOf(context, accountRequest(organization.id, own))
-  const next = await decide(context, visitor, flow)
-  return next.step === 'issue' && visitor.login_hash
+  const logins = await listCandidates(context, visitor, flow)
+  const next = decideAmong(context, flow, logins)
+  return next.step === 'issue' && isLogin(next.login) && visitor.login_hash
     ? personOf(context, visitor.login_hash, next.login)
-    : advance(context, visitor, flow, 'get')
+    : advance(context, visitor, flow, 'get', logins)
 }
 
 const wantedOrganization = async (
@@ -71,7 +72,11 @@ const wantedOrganization = async (
   return organization
 }
 
-const personOf = async (context: Context, login_hash: SecretHash, login: Subject): Promise<Person> => {
+const personOf = async (
+  context: Context,
+  login_hash: SecretHash,
+  login: Person['login'],
+): Promise<Person> => {
   const { user_id, organization_id } = login
   const organization = await findOrganization(context.store, organization_id)
   const { user, roles } = await context.store.read(async q => ({

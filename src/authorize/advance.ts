@@ -9,7 +9,7 @@ import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
 import { issueCode } from '#src/tokens/codes.ts'
-import { type Candidate, listCandidates } from './eligible-logins.ts'
+import { type Candidate, isLogin, listCandidates } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
 import { chosenOf, type Flow, findFlow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
 import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
@@ -21,15 +21,16 @@ type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 /**
  * The only place that routes between the steps of an authorization: collects the stored facts, asks the rule, and does what
  * it says. After a GET the page is shown at once; after a POST the browser is sent to the page's own address, so that a
- * reload posts nothing again.
+ * reload posts nothing again. `logins`: the candidates, for a caller that has listed them in this request.
  */
 export const advance = async (
   context: Context,
   visitor: Visitor,
   flow: Flow | StoredFlow,
   after: 'get' | 'post',
+  logins?: readonly Candidate[],
 ): Promise<Response> => {
-  const next = await decide(context, visitor, flow)
+  const next = decideAmong(context, flow, logins ?? (await listCandidates(context, visitor, flow)))
   if (next.step === 'refuse') return refuse(context, flow, next.error)
   if (next.step === 'issue') return issue(context, visitor, flow, next.login)
   const { stored, cookies } =
@@ -59,15 +60,22 @@ const pages = {
   consent: consentPage,
 }
 
-/** What is due, by the facts of this moment. */
+/** The step that is due, by what is stored now. */
 export const decide = async (
   context: Context,
   visitor: Visitor,
   flow: Flow,
   chosen_login_id = chosenOf(flow),
-): Promise<Next> => {
+): Promise<Next> => decideAmong(context, flow, await listCandidates(context, visitor, flow), chosen_login_id)
+
+/** The same among candidates that are listed already. */
+export const decideAmong = (
+  context: Context,
+  flow: Flow,
+  logins: readonly Candidate[],
+  chosen_login_id = chosenOf(flow),
+): Next => {
   const { request, client, pending, approved } = flow
-  const logins = await listCandidates(context, visitor, flow)
   const chosen = logins.find(({ id }) => id === chosen_login_id)
   const now = context.clock.now()
   return nextStep({
@@ -110,6 +118,7 @@ const issue = async (
   flow: Flow,
   login: Candidate,
 ): Promise<Response> => {
+  if (!isLogin(login)) throw new PageError('expired', 400)
   const { request, client, pending, approved } = flow
   const code = await context.store.write(async tx => {
     if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)

@@ -10,7 +10,7 @@ import { type Deed, doDeed, openDeed, sealDeed } from '#src/sign-in/post-login-a
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
 import { type Candidate, owedBy } from './eligible-logins.ts'
-import { PROOF, type StoredFlow, type Visitor } from './flow.ts'
+import type { StoredFlow, Visitor } from './flow.ts'
 import { type Settled, updatePending } from './store.ts'
 
 /** How somebody proved who they are. */
@@ -19,8 +19,9 @@ interface Means {
   amr: string[]
 }
 
-/** What a write made of a proof: the flow settles on it, and a login may have begun. */
+/** The flow settles on a proof, and a login may have begun. */
 interface Outcome {
+  kind: 'settled'
   settled: Settled & { enrolled?: boolean }
   login?: NewLogin
   cookies?: string[]
@@ -84,14 +85,19 @@ const settleAs = async (
       ...(auth_time !== undefined && { auth_time }),
     }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
-    return { settled: { login_id: null, selected: false, proof } }
+    return { kind: 'settled', settled: { login_id: null, selected: false, proof } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (deed) await doDeed(context, tx, user, deed, call)
   const means = { acr, amr, auth_time, signed_in_at, until }
   const login = await logIn(context, tx, { user, organization, ...means, origin: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
-  return { settled: { login_id: login.login_id, selected: false, proof: null }, login, cookies }
+  return {
+    kind: 'settled',
+    settled: { login_id: login.login_id, selected: false, proof: null },
+    login,
+    cookies,
+  }
 }
 
 /** A further factor of the person of this step: their login begins now, or is as strong as that from now on. */
@@ -105,7 +111,7 @@ export const settleWith = async (
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
-  if (subject.id === PROOF) {
+  if (subject.id === 'proof') {
     const { proof, request_hash } = flow.pending
     const deed = proof ? openDeed(context, request_hash, proof) : undefined
     const { auth_time, until } = proof ?? {}
@@ -121,25 +127,31 @@ export const settleWith = async (
   if (!login) throw new PageError('expired', 400)
   const { pending } = flow
   const selected = pending.login_id === login.login_id ? pending.selected : true
-  return { settled: { login_id: login.login_id, selected, proof: null }, login }
+  return { kind: 'settled', settled: { login_id: login.login_id, selected, proof: null }, login }
 }
 
-/** What `begin` gives instead of an outcome is the answer: the same page once more, say. */
+/** The flow stays as it was, and the write is committed with what it recorded. */
+interface Refused {
+  kind: 'refused'
+  answer(): Promise<Response>
+}
+
+/** Runs `begin` in a write, settles the flow on its outcome and answers with `show`, or answers its refusal. */
 export const goOn = async (
   context: Context,
   { call, login_hash }: Visitor,
   flow: StoredFlow,
-  begin: (tx: Transaction) => Promise<Outcome | { answer(): Response | Promise<Response> }>,
+  begin: (tx: Transaction) => Promise<Outcome | Refused>,
   show = (visitor: Visitor, settled: StoredFlow) => advance(context, visitor, settled, 'post'),
 ): Promise<Response> => {
   const { pending } = flow
   const outcome = await context.store.write(async tx => {
     const begun = await begin(tx)
-    if ('settled' in begun && !(await updatePending(tx, pending.request_hash, begun.settled)))
+    if (begun.kind === 'settled' && !(await updatePending(tx, pending.request_hash, begun.settled)))
       throw new PageError('expired', 400)
     return begun
   })
-  if ('answer' in outcome) return outcome.answer()
+  if (outcome.kind === 'refused') return outcome.answer()
   const { settled, login, cookies = [] } = outcome
   const visitor = { call, login_hash: login?.login_hash ?? login_hash }
   const answer = await show(visitor, { ...flow, pending: { ...pending, ...settled } }).catch(error =>

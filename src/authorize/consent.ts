@@ -2,7 +2,8 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import { advance, decide, refuse } from './advance.ts'
+import { advance, decideAmong, refuse } from './advance.ts'
+import { listCandidates } from './eligible-logins.ts'
 import { openStep, settleOn } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
@@ -15,11 +16,12 @@ export const postConsent =
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
     const flow = settleOn(opened, login_id)
-    const next = await decide(context, visitor, flow)
+    const logins = await listCandidates(context, visitor, flow)
+    const next = decideAmong(context, flow, logins)
     // Logged out since, or somebody else's turn: the page that was answered is no longer the one that is due.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     if (decision === 'deny') return refuse(context, flow, 'access_denied')
-    return advance(context, visitor, { ...flow, approved: true }, 'post')
+    return advance(context, visitor, { ...flow, approved: true }, 'post', logins)
   }
 
 const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolean => {

@@ -5,19 +5,19 @@ import { MOST_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'
+import type { LoginId } from '#src/lib/ids.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { type FactorType, type Owed, owed, wantedLevel } from '#src/protocol/oidc/acr.ts'
 import { type Login, listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { type Flow, PROOF, type Visitor } from './flow.ts'
+import type { Flow, SubjectId, Visitor } from './flow.ts'
 import { listConsents, type Proof } from './store.ts'
 
 /** Of whom a step speaks: a login, or a first factor whose login has yet to begin. */
 export type Subject = Pick<
   Login,
-  | 'id'
   | 'user_id'
   | 'organization_id'
   | 'auth_time'
@@ -31,7 +31,15 @@ export type Subject = Pick<
   | 'enabled'
   | 'password_temporary'
   | 'password_changed_at'
-> & { /** When the login ends at the latest, in milliseconds. */ expires_at: number | undefined }
+> & {
+  id: SubjectId
+  /** When the login ends at the latest, in milliseconds. */
+  expires_at: number | undefined
+}
+
+/** The subject of a login, which can be issued a code. */
+export const isLogin = <S extends Pick<Subject, 'id'>>(subject: S): subject is S & { id: LoginId } =>
+  subject.id !== 'proof'
 
 /** With all that decides about it. `level`: what the next factor has to reach. */
 export type Candidate = Subject & EligibleLogin & { factors: readonly FactorType[]; level: number }
@@ -85,7 +93,7 @@ export const listCandidates = async (
 
 /** A new password that was chosen in this flow takes effect when the login begins. */
 const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
-  id === PROOF && pending?.proof?.deed !== undefined
+  id === 'proof' && pending?.proof?.deed !== undefined
 
 /**
  * Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there
@@ -122,10 +130,10 @@ export const owedBy = (
 const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
   const user = await findUser(q, organization.id, proof.user_id)
   if (!user?.enabled || user.password_changed_at !== proof.password_changed_at) return []
-  const subject = {
+  const subject: Subject = {
     ...user,
     ...proof,
-    id: PROOF,
+    id: 'proof',
     auth_time: proof.auth_time ?? proof.at,
     signed_in_at: proof.at,
     expires_at: proof.until,

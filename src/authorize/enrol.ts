@@ -52,9 +52,11 @@ export const postEnrol =
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
         const { credential_id } = factor
-        if (credential_id && (await findPasskey(tx, credential_id))) return { answer: () => again('passkey') }
+        if (credential_id && (await findPasskey(tx, credential_id)))
+          return { kind: 'refused', answer: () => again('passkey') }
         // The same form sent twice at once: the first of them has enrolled.
-        if (!(await consumeRound(tx, flow.pending))) return { answer: () => resume(context, visitor, flow) }
+        if (!(await consumeRound(tx, flow.pending)))
+          return { kind: 'refused', answer: () => resume(context, visitor, flow) }
         if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, origin: call }
         await addFactor(context, tx, user, { ...factor, name }, by)

@@ -18,6 +18,9 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 
 const PENDING_FOR = 30 * MINUTE
 
+/** A login, or the first factor that was proven in the flow and whose login begins with the second. */
+export type SubjectId = LoginId | 'proof'
+
 /** One request of a browser, and the logins that it brings. */
 export interface Visitor {
   readonly call: Call
@@ -144,16 +147,16 @@ export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
   purpose: CsrfPurpose,
-  login_id?: string,
+  subject?: SubjectId,
 ): string =>
-  issueCsrf(context, purpose, pending.browser_hash, login_id ? `${handle}${SEPARATOR}${login_id}` : handle)
+  issueCsrf(context, purpose, pending.browser_hash, subject ? `${handle}${SEPARATOR}${subject}` : handle)
 
 interface PostedStep {
   visitor: Visitor
   flow: StoredFlow
   form: ReadonlyMap<string, string>
-  /** The login that the page spoke of. */
-  login_id: LoginId | undefined
+  /** The subject of the page. */
+  login_id: SubjectId | undefined
 }
 
 /**
@@ -172,23 +175,20 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
     visitor,
     flow: await findFlow(context, visitor, handle),
     form,
-    login_id: login_id as LoginId | undefined,
+    login_id: login_id as SubjectId | undefined,
   }
 }
 
 /** The flow as if it had settled on this login: what a page that spoke of it means. */
-export const settleOn = (flow: StoredFlow, login_id: LoginId | undefined): StoredFlow => {
+export const settleOn = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
-  if (login_id === undefined || login_id === PROOF || chosenOf(flow) === login_id) return flow
+  if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
   return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
 }
 
-/** Stands for a first factor proven in this flow whose login has not begun: the id of nobody's login. */
-export const PROOF: LoginId = 'login_'
-
-/** The login that the flow has settled on. */
-export const chosenOf = ({ pending }: Flow): LoginId | undefined =>
-  pending?.proof ? PROOF : (pending?.login_id ?? undefined)
+/** The login that the flow has settled on, or the first factor proven in it whose login has not begun. */
+export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
+  pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
 /** Whether the login was proven in this flow, by its own record: two tabs may log in at the same moment. */
 export const isProven = ({ pending }: Flow): boolean =>

@@ -35,25 +35,28 @@ export const postPasskey =
     const { user, refused, proven } = await prove(context, flow, form.get('credential'))
     if (refused !== undefined) return refuse(context, visitor, flow, { user, refused })
     const { passkey, sign_count, amr } = proven
-    let isCopied = false
     const proceed = proceedAs(context, visitor, flow, {
       user,
       acr: 'phr',
       amr,
       confirm: async tx => {
-        isCopied = false
         // First: the same form sent twice at once is no copy of the passkey.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
-        isCopied = use === 'copied'
+        if (use === 'copied') throw new CopiedPasskey()
         if (use !== 'used') throw new PageError('expired', 400)
       },
     })
     return proceed.catch(error => {
-      if (!isCopied) throw error
+      if (!(error instanceof CopiedPasskey)) throw error
       return refuse(context, visitor, flow, { user, refused: 'copied_passkey', copied: passkey })
     })
   }
+
+/** Rolls the write back, so that the round is unused and the page shown again still works. */
+class CopiedPasskey extends Error {
+  override readonly name = 'CopiedPasskey'
+}
 
 /** Milliseconds: the wait of the network, which does not hold for a browser where the passkey's user has signed in. */
 const waitOf = (context: Context, call: Call, json: string | undefined): Promise<number> =>

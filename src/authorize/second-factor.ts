@@ -33,13 +33,17 @@ export const postSecondFactor =
         const user = await confirmProof(tx, { ...login, id: login.user_id })
         // The same form sent twice at once: what the first of them has used up is no failure of the second.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
-        if (stored?.round !== flow.pending.round) return { answer: () => resume(context, visitor, flow) }
+        if (stored?.round !== flow.pending.round)
+          return { kind: 'refused', answer: () => resume(context, visitor, flow) }
         const proof = await proveFactor(context, tx, user, presented, call)
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal
           const code = refusal.code === 'throttled' ? 'throttled' : using
           const again = { data: { error: { code, seconds } }, status, headers } as const
-          return { answer: () => secondFactorPage(context, visitor, flow, login, again, using) }
+          return {
+            kind: 'refused',
+            answer: () => secondFactorPage(context, visitor, flow, login, again, using),
+          }
         }
         if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)

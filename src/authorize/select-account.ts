@@ -1,7 +1,8 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { advance, decide } from './advance.ts'
+import { advance, decideAmong } from './advance.ts'
+import { isLogin, listCandidates } from './eligible-logins.ts'
 import { openStep } from './flow.ts'
 import { updatePending } from './store.ts'
 
@@ -11,14 +12,15 @@ export const postSelectAccount =
   async (call: Call): Promise<Response> => {
     const { visitor, flow: opened, form } = await openStep(context, call, 'select_account')
     const flow = { ...opened, pending: { ...opened.pending, login_id: null, selected: false, proof: null } }
-    const next = await decide(context, visitor, flow)
+    const logins = await listCandidates(context, visitor, flow)
+    const next = decideAmong(context, flow, logins)
     if (next.step !== 'select_account') throw new PageError('expired', 400)
     const picked = form.get('login')
-    const login = next.logins.find(({ id }) => id === picked)
+    const login = next.logins.filter(isLogin).find(({ id }) => id === picked)
     if (!login && picked !== 'other') throw new PageError('bad_request', 400)
     const settled = { login_id: login?.id ?? null, selected: true, proof: null }
     await context.store.write(async tx => {
       if (!(await updatePending(tx, flow.pending.request_hash, settled))) throw new PageError('expired', 400)
     })
-    return advance(context, visitor, { ...flow, pending: { ...flow.pending, ...settled } }, 'post')
+    return advance(context, visitor, { ...flow, pending: { ...flow.pending, ...settled } }, 'post', logins)
   }
