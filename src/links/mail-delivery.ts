@@ -115,21 +115,22 @@ export const postMails = (context: Context): Promise<number> =>
 /** Sends mail as soon as it is in the outbox, and what failed when its time has come. Never two rounds at once. */
 export const startPost = (context: Context): (() => void) => {
   if (!context.mail) return () => {}
-  let state: 'idle' | 'running' | 'again' | 'stopped' = 'idle'
+  let isDue = false
+  let isRunning = false
+  let isStopped = false
   const round = async (): Promise<void> => {
-    if (state !== 'idle') {
-      if (state === 'running') state = 'again'
-      return
-    }
-    do {
-      state = 'running'
+    isDue = true
+    if (isRunning) return
+    isRunning = true
+    while (isDue && !isStopped) {
+      isDue = false
       try {
         while ((await postMails(context)) > 0);
       } catch (error) {
         context.log.error({ event: 'mail', err: error }, 'the outbox cannot be read and will be tried again')
       }
-    } while ((state as string) === 'again')
-    if ((state as string) === 'running') state = 'idle'
+    }
+    isRunning = false
   }
   // Not within the commit that names it: its writer is waiting.
   context.store.onChange(topics => {
@@ -139,7 +140,7 @@ export const startPost = (context: Context): (() => void) => {
   timer.unref()
   void round()
   return () => {
-    state = 'stopped'
+    isStopped = true
     clearInterval(timer)
   }
 }
