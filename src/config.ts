@@ -17,6 +17,7 @@ import {
   text,
 } from './lib/setting-values.ts'
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
+import { signingAlgs } from './protocol/oidc/signing-algs.ts'
 
 /** The command line shows `message` alone, as one line. */
 export class ConfigError extends Error {
@@ -32,7 +33,6 @@ const samplers = [
   'parentbased_traceidratio',
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
-const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 
 interface Setting<T> {
   schema: z.ZodType<T, string>
@@ -100,8 +100,8 @@ export const settings = {
   metrics_token: secret(
     'opens /metrics to who presents it as bearer token; default: this machine alone, and nobody once url or host are of others',
   ),
-  access_token_alg: withDefault(oneOf(algorithms), 'ES256', 'signature of access tokens'),
-  id_token_alg: withDefault(oneOf(algorithms), 'RS256', 'signature of ID tokens'),
+  access_token_alg: withDefault(oneOf(signingAlgs), 'ES256', 'signature of access tokens'),
+  id_token_alg: withDefault(oneOf(signingAlgs), 'RS256', 'signature of ID tokens'),
   seed_file: setting(text, 'file of organizations, users, clients … that each start applies'),
   otel_exporter_otlp_endpoint: setting(
     endpoint,

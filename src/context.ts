@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Config } from './config.ts'
 import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
@@ -62,9 +63,6 @@ export interface XmlReader {
   /** The same 503, before a request uses something up. */
   check(organization_id: string): void
 }
-
-/** An algorithm of the key set: RFC 7518 section 3.1. */
-export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
 export interface PublishedKeys {
   body: string

@@ -147,6 +147,15 @@ test('the time is read from the clock of the context', () => {
   expect(readers.filter(file => !/^(cli\/|resource-server\/|testing\/|dev\/)/.test(file))).toEqual([])
 })
 
+test('the signature algorithms are listed once, and in the two packages that import nothing', () => {
+  expect([...source].filter(([, text]) => text.includes("'RS512'")).map(([file]) => file)).toEqual([
+    'protocol/oidc/signing-algs.ts',
+    'resource-server/keys.ts',
+    'resource-server/testing.ts',
+    'testing/types.ts',
+  ])
+})
+
 test('a file over 300 lines says in its head why', () => {
   const long = [...source].filter(([, text]) => text.split('\n').length > 300 && !text.startsWith('/**'))
   expect(long.map(([file]) => file)).toEqual([])

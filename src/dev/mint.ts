@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { integer, line, lines, oneOf, set } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
@@ -118,11 +118,11 @@ const findSeeded = (context: Context, home: OrganizationId, name: string): Promi
 const formOf = ({ config }: Context, client: Client | undefined, kind: Mint['kind']) =>
   kind === 'id_token'
     ? {
-        alg: (client?.id_token_signed_response_alg ?? config.id_token_alg) as SigningAlg,
+        alg: client?.id_token_signed_response_alg ?? config.id_token_alg,
         typ: 'JWT' as const,
       }
     : {
-        alg: (client?.access_token_signed_response_alg ?? config.access_token_alg) as SigningAlg,
+        alg: client?.access_token_signed_response_alg ?? config.access_token_alg,
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 

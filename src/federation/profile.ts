@@ -2,27 +2,17 @@ import type { Claims, Field } from '#src/directory/identity-providers/presets.ts
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
+import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'
 import { ArrivalError } from './refusal.ts'
 
-/** What a provider says of a person, under our names. */
-export interface Profile {
-  /** The same at every arrival of the same person. */
-  readonly subject: string
-  readonly email?: string | undefined
-  /** The provider's word, whether it is trusted or not. */
-  readonly email_verified: boolean
-  readonly username?: string | undefined
-  readonly first_name?: string | undefined
-  readonly last_name?: string | undefined
-  /** Names of roles. */
-  readonly roles: readonly string[]
-  /** When the person proved to the provider who they are, in milliseconds; undefined when it does not say. */
+/** A profile with the times that a provider states, in milliseconds. */
+export interface Profile extends AssertedProfile {
+  /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** When the provider wants the person asked again at the latest, in milliseconds. */
+  /** The latest time by which the provider wants the user to authenticate again. */
   readonly until?: number | undefined
 }
 
-const LONGEST_SUBJECT = 1024
 const MOST_ROLES = 100
 
 /** One line that can be stored, without blanks around it; undefined for anything else. */

@@ -1,5 +1,5 @@
 import { record } from '#src/audit/record.ts'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { effectiveRoles } from '#src/directory/access.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
@@ -64,7 +64,7 @@ export const issuePersonalToken = async (
     return { user, roles: await effectiveRoles(tx, user_id) }
   })
   return issueToken(context, {
-    alg: (client.access_token_signed_response_alg ?? context.config.access_token_alg) as SigningAlg,
+    alg: client.access_token_signed_response_alg ?? context.config.access_token_alg,
     typ: client.access_token_typ,
     lifetime,
     claims: issued =>

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { Context, PublishedKeys } from '#src/context.ts'
 import { locales } from '#src/http/locale.ts'
-import { signingAlgs } from '#src/protocol/oidc/claims.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
+import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /** Short enough that a key published a quarter of an hour before its use is in every cache by then (tokens/rotation.ts). */

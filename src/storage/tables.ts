@@ -13,7 +13,7 @@ import type {
   UserId,
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import type { SigningAlg } from '#src/protocol/oidc/claims.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
 

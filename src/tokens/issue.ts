@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { Context, SigningAlg, TokenType } from '#src/context.ts'
+import type { Context, TokenType } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
 /** What every token tells about its making; times in whole seconds. */
 export interface Issued {

@@ -1,13 +1,11 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
+import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, listKeys } from './key-store.ts'
 import { keyRow, recordChange, rotateKey } from './rotation.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
-
-/** By the name that OpenSSL gives a curve. */
-const algorithms: Record<string, SigningAlg> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 
 /** RSA keys sign with any of three hashes: `RS256` unless `wanted` names another. Throws a plain Error. */
 const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => {
@@ -15,10 +13,10 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
   if (key.asymmetricKeyType === 'rsa') {
     if (modulusLength < 2048) throw new Error('an RSA key has 2048 bits at least')
     const alg = wanted ?? 'RS256'
-    if (/^RS(256|384|512)$/.test(alg)) return alg as SigningAlg
+    if (isSigningAlg(alg) && alg.startsWith('RS')) return alg
     throw new Error('an RSA key signs RS256, RS384 or RS512')
   }
-  const alg = algorithms[namedCurve]
+  const alg = curves.find(({ openssl }) => openssl === namedCurve)?.alg
   if (!alg) throw new Error('only RSA keys and keys on the curves P-256, P-384 and P-521 can sign here')
   if (wanted && wanted !== alg) throw new Error(`this key signs ${alg}`)
   return alg

@@ -1,6 +1,6 @@
 import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm'
-import type { SigningAlg } from '#src/context.ts'
 import type { KeyId } from '#src/lib/ids.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
-import type { Context, Ports, PublishedKeys, SigningAlg, TokenType } from '#src/context.ts'
+import type { Context, Ports, PublishedKeys, TokenType } from '#src/context.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
 import { ensureKey } from './rotation.ts'

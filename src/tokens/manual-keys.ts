@@ -1,8 +1,9 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
 import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
+import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } from './key-store.ts'
 import { keyRow, LONGEST_TOKEN, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
@@ -70,9 +71,8 @@ const notAKey = () =>
   invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
 
 const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg => {
-  if (typeof alg === 'string' && /^(RS|ES)(256|384|512)$/.test(alg)) return alg as SigningAlg
-  const curves: Record<string, SigningAlg> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' }
-  const found = kty === 'RSA' ? 'RS256' : curves[String(crv)]
+  if (isSigningAlg(alg)) return alg
+  const found = kty === 'RSA' ? 'RS256' : curves.find(curve => curve.crv === crv)?.alg
   if (found) return found
   throw notAKey()
 }

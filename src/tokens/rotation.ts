@@ -1,8 +1,9 @@
 import { record, theMachine } from '#src/audit/record.ts'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, type KeyId, newId } from '#src/lib/ids.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import {
   insertKey,

@@ -1,8 +1,6 @@
 import { generateKeyPair, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { SigningAlg } from '#src/context.ts'
-
-const curves: Partial<Record<SigningAlg, string>> = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' }
+import { curves, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
 const hashOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
 
@@ -13,7 +11,7 @@ export interface KeyPair {
 
 /** A pair of keys for one algorithm: an RSA pair takes up to 300 ms, away from the event loop. */
 export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
-  const namedCurve = curves[alg]
+  const namedCurve = curves.find(curve => curve.alg === alg)?.crv
   return namedCurve
     ? generateKeyPairSync('ec', { namedCurve })
     : promisify(generateKeyPair)('rsa', { modulusLength: 2048 })

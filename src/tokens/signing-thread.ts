@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { SigningAlg } from '#src/context.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { signWith } from './signature.ts'
 import type { Done, Job } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }

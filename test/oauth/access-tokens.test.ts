@@ -6,8 +6,8 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto'
-import type { SigningAlg } from '#src/context.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { signWith } from '#src/tokens/signature.ts'
 import { startApp } from '#test/support/app.ts'

@@ -8,7 +8,7 @@ import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
-import { signingAlgs } from '#src/protocol/oidc/claims.ts'
+import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Client as Row } from './store.ts'
 
 export const types = ['confidential', 'public'] as const

@@ -144,6 +144,30 @@ type UserChange = UpdateUser & { pending_email?: string | null }
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
+const changedUser = (user: UserRow, change: UserChange, updated_at: number): UserRow => {
+  const {
+    username = user.username,
+    email = user.email,
+    pending_email = user.pending_email,
+    first_name = user.first_name,
+    last_name = user.last_name,
+    enabled = user.enabled,
+    email_verified = user.email_verified,
+    attributes = user.attributes,
+  } = change
+  const changed = {
+    username,
+    email,
+    pending_email,
+    first_name,
+    last_name,
+    enabled,
+    email_verified,
+    attributes,
+  }
+  return { ...user, ...changed, updated_at }
+}
+
 /**
  * Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same
  * write, once it is known which fields change.
@@ -173,10 +197,9 @@ export const updateUser = (
     ])
     await also?.(tx, user, changed)
     if (changed.length === 0) return before
-    const values = Object.fromEntries(changed.map(name => [name, Reflect.get(change, name)]))
-    const after: UserWithRoles = { ...before, ...values, updated_at: context.clock.now() }
+    const row = changedUser(user, change, context.clock.now())
+    const after = { ...row, roles: change.roles ?? before.roles }
     await refuseTaken(tx, after)
-    const { roles: _, ...row } = after
     await saveUser(tx, row)
     if (roles) await replaceRoles(tx, user.id, roles.ids)
     if (changed.includes('email') || changed.includes('enabled')) await endBegun(tx, user.id)

@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
 import { type Profile, profileOf } from '#src/federation/profile.ts'
@@ -7,6 +7,7 @@ import { ArrivalError } from '#src/federation/refusal.ts'
 import { bound } from '#src/federation/upstream-request.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
+import { isSigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { configurationOf } from './configuration.ts'
 import { type Callback, redirectUri, type Upstream } from './upstream.ts'
 
@@ -71,8 +72,6 @@ export const openid: Upstream<OidcProvider> = {
 const isWhole = ({ email, first_name, last_name }: Profile): boolean =>
   Boolean(email && (first_name || last_name))
 
-const hashedAlgs: ReadonlySet<string> = new Set(['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'])
-
 /** The library leaves `at_hash` alone: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation */
 const checkAccessTokenHash = (
   { id_token = '', access_token }: client.TokenEndpointResponse,
@@ -83,7 +82,7 @@ const checkAccessTokenHash = (
     alg: string
   }
   const alg = header.alg.replace(/^PS/, 'RS')
-  if (hashedAlgs.has(alg) && at_hash !== accessTokenHash(access_token, alg as SigningAlg))
+  if (isSigningAlg(alg) && at_hash !== accessTokenHash(access_token, alg))
     throw new ArrivalError('id_token_at_hash')
 }
 

@@ -1,5 +1,5 @@
 import { record } from '#src/audit/record.ts'
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { effectiveRoles } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -132,7 +132,7 @@ const issueIdToken = async (
   { code, user, session_id, ends_by }: Redeemed,
   access_token: string,
 ): Promise<string> => {
-  const alg = (client.id_token_signed_response_alg ?? context.config.id_token_alg) as SigningAlg
+  const alg = client.id_token_signed_response_alg ?? context.config.id_token_alg
   const { token } = await issueToken(context, {
     alg,
     typ: 'JWT',

@@ -1,4 +1,4 @@
-import type { Context, SigningAlg } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { Origin } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
@@ -35,7 +35,7 @@ export const NOT_SERVED = 'The client no longer serves users of this organizatio
 
 /** How the client wants its access tokens. */
 export const accessTokenForm = ({ config }: Pick<Context, 'config'>, client: Client) => ({
-  alg: (client.access_token_signed_response_alg ?? config.access_token_alg) as SigningAlg,
+  alg: client.access_token_signed_response_alg ?? config.access_token_alg,
   typ: client.access_token_typ,
   lifetime: client.access_token_ttl,
 })

@@ -1,9 +1,7 @@
 import { hash } from 'node:crypto'
 import { bareId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-
-export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
-export type SigningAlg = (typeof signingAlgs)[number]
+import type { SigningAlg } from './signing-algs.ts'
 
 /** The fields of a user that tokens tell about. */
 export type ClaimsUser = {

@@ -1,7 +1,7 @@
 import { promptValues } from '#src/protocol/oauth/authorize-request.ts'
 import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
-import type { SigningAlg } from './claims.ts'
+import type { SigningAlg } from './signing-algs.ts'
 
 /** Every claim that an ID token or userinfo can carry. */
 const claimsSupported = [

@@ -1,4 +1,4 @@
-import { type SigningAlg, signingAlgs } from './claims.ts'
+import { isSigningAlg } from './signing-algs.ts'
 
 /** A JWT whose signature has been verified with a key of this server. */
 type VerifiedJwt = {
@@ -24,8 +24,7 @@ export const readIdTokenHint = (
 ): IdTokenHint | undefined => {
   const { iss, sub, aud, sid } = payload
   // An access token may share typ, key and audience with it, but always has a scope.
-  const isIdToken =
-    signingAlgs.includes(header.alg as SigningAlg) && header.typ !== 'at+jwt' && !('scope' in payload)
+  const isIdToken = isSigningAlg(header.alg) && header.typ !== 'at+jwt' && !('scope' in payload)
   if (!isIdToken || iss !== expected.issuer || typeof sub !== 'string' || typeof aud !== 'string')
     return undefined
   if (expected.client_id !== undefined && aud !== expected.client_id) return undefined

@@ -1,20 +1,7 @@
+import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'
 import { SamlError } from './error.ts'
 import { TRANSIENT } from './names.ts'
 import type { Assertion } from './response.ts'
-
-/** What a provider says of a person, under our names. */
-export interface Profile {
-  /** The same at every arrival of the same person. */
-  readonly subject: string
-  readonly username: string | undefined
-  readonly email: string | undefined
-  /** SAML has no word for it: true unless a mapping names an attribute that says otherwise. */
-  readonly email_verified: boolean
-  readonly first_name: string | undefined
-  readonly last_name: string | undefined
-  /** Only where a mapping names the attribute. */
-  readonly roles: readonly string[]
-}
 
 const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
 const MS = 'http://schemas.microsoft.com/identity/claims'
@@ -47,7 +34,6 @@ const usual = {
 }
 
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
-const LONGEST_SUBJECT = 1024
 /** A subject from an attribute is this, the attribute's name, `=` and the value: no NameID and no other attribute is equal to it. */
 const FROM_ATTRIBUTE = 'attribute:'
 
@@ -59,8 +45,8 @@ const FROM_ATTRIBUTE = 'attribute:'
  */
 export const profileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
-  mapping: Readonly<Partial<Record<keyof Profile, string>>>,
-): Profile => {
+  mapping: Readonly<Partial<Record<keyof AssertedProfile, string>>>,
+): AssertedProfile => {
   const lower = new Map([...attributes].map(([name, values]) => [name.toLowerCase(), values]))
   const value = (field: keyof typeof usual): string | undefined => {
     const given = mapping[field]
