@@ -108,27 +108,28 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
 }
 
 /** Back to the application when it registered the address exactly so; a page of ours otherwise. */
-const goodbye = async (context: Context, { call, parameters, client }: Logout): Promise<Response> => {
+const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
+  const { call, parameters, client } = logout
   const target = parameters.get('post_logout_redirect_uri')
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const is_unregistered = target !== undefined
   return render(
     'logged-out',
-    { ...(await common(context, call, client)), is_unregistered },
+    { ...(await common(context, logout)), is_unregistered },
     { locale: call.locale },
   )
 }
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
-  const { call, parameters, client, logins } = logout
+  const { call, parameters, logins } = logout
   const holder = loginHash(context.config, call.request)
   const [login, ...others] = logins
   if (!login || !holder) return goodbye(context, logout)
   return render(
     'logout-confirm',
     {
-      ...(await common(context, call, client)),
+      ...(await common(context, logout)),
       action: PATH,
       csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
       ...(others.length === 0 && { user: personOf(login) }),
@@ -139,12 +140,17 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
   )
 }
 
+/**
+ * The look is that of the organization whose users are logged in, the default one's when there are several or none. Anybody
+ * can send a browser here with a client of theirs: its organization's CSS would stand on a page of other people.
+ */
 const common = async (
   context: Context,
-  call: Call,
-  client: Client | undefined,
+  { call, client, logins }: Logout,
 ): Promise<Common & { client_name?: string }> => {
-  const organization = await findOrganization(context.store, client?.organization_id ?? DEFAULT_ORGANIZATION)
+  const [id, ...others] = new Set(logins.map(({ organization_id }) => organization_id))
+  const shown = id && others.length === 0 ? id : DEFAULT_ORGANIZATION
+  const organization = await findOrganization(context.store, shown)
   return {
     brand: organization ? brandOf(context, organization) : houseBrand(context),
     request_id: call.request_id,

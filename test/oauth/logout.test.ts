@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { DAY } from '#src/lib/duration.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { addClient, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
 import { bearer, claimsOf, get, grantTokens, redeem, refresh } from '#test/support/tokens.ts'
 
 const GOODBYE = 'https://app.example/goodbye?from=logout'
@@ -247,6 +247,39 @@ describe('O-68 where it leads', () => {
 
   test('O-40 a repeated parameter is a page of status 400', async () => {
     expect((await openBrowser(app).get('/oauth/logout?client_id=shop&client_id=shop')).status).toBe(400)
+  })
+})
+
+describe('H-40 the look of the sign-out page', () => {
+  const css = (name: string) => `.brand { --of: ${name} }`
+  const sheetsOf = (html: string) =>
+    [...html.matchAll(/<link rel="stylesheet" href="(\/assets\/organizations\/[^"]+)">/g)].map(([, url]) => url)
+  const tenant = async (slug: string) => {
+    const { id, settings } = await addOrganization(app, slug, { settings: { custom_css: css(slug) } })
+    await addClient(app, `web-${slug}`, { organization_id: id })
+    await addUser(app, `user-${slug}`, { organization_id: id })
+    return { sheet: settings.custom_css }
+  }
+  const logoutOf = (client_id: string) => `/oauth/logout?client_id=${client_id}`
+
+  test('H-40 is that of the organization whose user is logged in, whatever client the request names', async () => {
+    const [own] = [await tenant('own'), await tenant('evil')]
+    const browser = openBrowser(app)
+    await logInTo(browser, 'web-own', 'user-own')
+    const page = await browser.get(logoutOf('web-evil'))
+    expect([sheetsOf(page.html), page.forms.length]).toEqual([[own.sheet], 1])
+    const done = await browser.submit(page)
+    expect([sheetsOf(done.html), done.forms.length]).toEqual([[own.sheet], 0])
+  })
+
+  test('H-40 is the default organization’s where nobody is logged in, or users of several are', async () => {
+    await Promise.all([tenant('first'), tenant('second')])
+    const browser = openBrowser(app)
+    expect(sheetsOf((await browser.get(logoutOf('web-first'))).html)).toEqual([])
+    await logInTo(browser, 'web-first', 'user-first')
+    await logInTo(browser, 'web-second', 'user-second')
+    const page = await browser.get(logoutOf('web-second'))
+    expect([sheetsOf(page.html), page.forms.length]).toEqual([[], 1])
   })
 })
 
