@@ -43,26 +43,17 @@ export const readProvider = async (
 /** From memory until a commit touches identity providers; by id or alias, disabled ones too. */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
-const listEnabled = async (q: Queries): Promise<IdentityProvider[]> => {
+const enabledByOrganization = cached('identity_providers', async q => {
   const { identity_providers: t } = q.tables
   const rows = await q.select().from(t).where(eq(t.enabled, true)).orderBy(t.name, t.id)
-  return rows as IdentityProvider[]
-}
-
-const enabledByOrganization = cached('identity_providers', async q =>
-  Map.groupBy(await listEnabled(q), provider => provider.organization_id),
-)
+  return Map.groupBy(rows as IdentityProvider[], provider => provider.organization_id)
+})
 
 /** The providers through which users of the organization may log in, by name. */
 export const findEnabledProviders = async (
   store: Parameters<typeof enabledByOrganization>[0],
   organization_id: OrganizationId,
 ): Promise<IdentityProvider[]> => (await enabledByOrganization(store, '')).get(organization_id) ?? []
-
-/** Every SAML provider that may be used, of all organizations. */
-export const findSamlProviders = cached('identity_providers', async q =>
-  (await listEnabled(q)).filter((provider): provider is SamlProvider => provider.type === 'saml'),
-)
 
 /** The names and permissions of default roles; ids of deleted roles mean nothing. */
 export const withRoles = async (q: Queries, providers: IdentityProvider[]): Promise<ProviderWithRoles[]> => {

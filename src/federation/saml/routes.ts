@@ -1,9 +1,10 @@
 import type { Context } from '#src/context.ts'
 import {
-  findSamlProviders,
+  findEnabledProviders,
   type IdentityProvider,
   type SamlProvider,
 } from '#src/directory/identity-providers/store.ts'
+import { findOrganization, findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { receive } from '#src/federation/callback.ts'
 import { park, unpark } from '#src/federation/cross-site-post.ts'
 import { ArrivalError, checkArrivals, refuseArrival } from '#src/federation/refusal.ts'
@@ -14,6 +15,7 @@ import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { mount } from '#src/http/routes.ts'
 import { AppError } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
 import { judge, leave, metadataOf, prove, shown, stateOf } from './service-provider.ts'
 
@@ -23,9 +25,7 @@ export const samlRoutes = (context: Context) => {
     (handle: (call: Call, provider: SamlProvider) => Promise<Response>): PageHandler =>
     async (call, { provider = '' }) =>
       handle(call, await getProvider(context, provider, isSaml))
-  const listed = async () =>
-    json({ data: (await findSamlProviders(context.store, '')).map(provider => shown(context, provider)) })
-  return mount({ 'GET /saml/providers': listed }).use(
+  return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
     pageRoutes(context, {
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) => depart(context, call, provider, leave(context))),
@@ -35,6 +35,18 @@ export const samlRoutes = (context: Context) => {
       ),
     }),
   )
+}
+
+/**
+ * The SAML providers on the login page of an organization: the default one, or the one that `organization_id` names by id or
+ * slug. The list is empty for an unknown organization.
+ */
+const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
+  const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION
+  const find = reference.startsWith('org_') ? findOrganization : findOrganizationBySlug
+  const organization = await find(context.store, reference)
+  const providers = organization ? await findEnabledProviders(context.store, organization.id) : []
+  return json({ data: providers.filter(isSaml).map(provider => shown(context, provider)) })
 }
 
 const xml = (body: string): Response => new Response(body, { headers: { 'content-type': 'application/xml' } })

@@ -26,10 +26,8 @@ const addressOf = (
 
 /** How GET /saml/providers shows it. */
 export const shown = (context: Context, provider: SamlProvider) => ({
-  id: provider.id,
   alias: provider.alias,
   name: provider.name,
-  organization_id: provider.organization_id,
   login_url: addressOf(context, provider, 'login'),
   metadata_url: addressOf(context, provider, 'metadata'),
 })

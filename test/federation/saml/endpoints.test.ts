@@ -24,23 +24,34 @@ const certificateOf = (root: Element) => {
 }
 
 describe('GET /saml/providers', () => {
-  test('FED-13 lists the enabled ones of every organization, without authentication', async () => {
-    const answer = await app.call('/saml/providers')
-    const shown = ({ id, alias, name, organization_id }: typeof corp) => ({
-      ...{ id, alias, name, organization_id },
-      login_url: `${BASE}/saml/${alias}/login`,
-      metadata_url: `${BASE}/saml/${alias}/metadata`,
-    })
-    expect(answer.status).toBe(200)
-    expect(await answer.json()).toEqual({ data: [shown(corp), shown(other)] })
+  const listed = async (query = '') => {
+    const answer = await app.call(`/saml/providers${query}`)
+    return [answer.status, await answer.json()]
+  }
+  const shown = ({ alias, name }: typeof corp) => ({
+    ...{ alias, name },
+    login_url: `${BASE}/saml/${alias}/login`,
+    metadata_url: `${BASE}/saml/${alias}/metadata`,
+  })
+
+  test('H-44, FED-13 lists the enabled ones of one organization, the default one unless told, without authentication', async () => {
+    expect(await listed()).toEqual([200, { data: [shown(corp)] }])
+    expect(await listed('?organization_id=default')).toEqual([200, { data: [shown(corp)] }])
+    expect(await listed('?organization_id=tenant')).toEqual([200, { data: [shown(other)] }])
+    expect(await listed(`?organization_id=${tenant.id}`)).toEqual([200, { data: [shown(other)] }])
+  })
+
+  test('H-44 an unknown organization has an empty list', async () => {
+    for (const reference of ['nobody', 'org_nobody', '', '*'])
+      expect(await listed(`?organization_id=${reference}`)).toEqual([200, { data: [] }])
   })
 
   test('S-32 those of a deleted organization are gone at once', async () => {
     const doomed = await addOrganization(app, 'doomed')
     await addSaml(app, idp, 'doomed', { organization_id: doomed.id })
     await app.admin('DELETE', `/organizations/${doomed.id}`)
-    const { data } = (await (await app.call('/saml/providers')).json()) as { data: { alias: string }[] }
-    expect(data.map(({ alias }) => alias)).toEqual(['corp', 'other'])
+    for (const reference of ['doomed', doomed.id])
+      expect(await listed(`?organization_id=${reference}`)).toEqual([200, { data: [] }])
     expect((await app.call('/saml/doomed/login')).status).toBe(404)
     expect((await app.call('/saml/doomed/acs', { method: 'POST' })).status).toBe(404)
   })
