@@ -74,6 +74,10 @@ export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: Cal
   return outbound_allow.some(entry => entries.includes(entry))
 }
 
+/** Reports whether an entry of `outbound_allow` is for the tenant of this slug, whether or not one has it. */
+export const isSlugNamed = ({ outbound_allow }: Allow, slug: string): boolean =>
+  outbound_allow.some(entry => entry.startsWith(`${slug}=`))
+
 /** The one address to which this call goes: names are resolved once, so that no second answer of DNS can turn it elsewhere. */
 const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
   const bare = url.hostname.replace(/^\[|\]$/g, '')

@@ -80,6 +80,29 @@ test('ORG-02 a slug is unique, and free again once its organization is deleted o
   expect((await app.admin('PUT', `/organizations/${other.id}`, { slug: 'acme-2' })).status).toBe(200)
 })
 
+test('H-15 a tenant does not take the slug for which the operator opened private hosts', async () => {
+  app = await startApp({ outbound_allow: ['idp.internal:443', 'reserved=idp.internal:443'] })
+  const { id } = await create(app, '/organizations', acme)
+  const tenant = await callerOf(app, id, ['organizations:update'])
+  await create(app, '/organizations', { name: 'Taken', slug: 'taken' })
+  await app.events()
+  const rename = (slug: string, token?: string) => app.admin('PUT', `/organizations/${id}`, { slug }, token)
+  const refusedTo = async (slug: string) => {
+    const { status, body } = await rename(slug, tenant)
+    return [status, body.error_description]
+  }
+  // One answer for both: it does not tell what the settings name.
+  const taken = [409, 'This slug is taken, or reserved by the operator.']
+  expect([await refusedTo('reserved'), await refusedTo('taken')]).toEqual([taken, taken])
+  expect((await app.admin('GET', `/organizations/${id}`)).body.slug).toBe('acme')
+  expect(await app.events()).toEqual([])
+  expect((await rename('acme-2', tenant)).status).toBe(200)
+  expect((await rename('reserved')).status).toBe(200)
+  // It has the slug already: other fields change as ever.
+  const change = { slug: 'reserved', display_name: 'ACME' }
+  expect((await app.admin('PUT', '/organizations/reserved', change, tenant)).status).toBe(200)
+})
+
 describe('PUT', () => {
   test('ORG-04 changes the fields given alone, by id or slug', async () => {
     const { body: before } = await app.admin('POST', '/organizations', acme)

@@ -10,6 +10,7 @@ import {
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { isSlugNamed } from '#src/http/outbound.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -62,7 +63,7 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
   })
 }
 
-const SLUG_TAKEN = whenTaken('Another organization has this slug.')
+const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
 /** With its built-in roles `admin` and `user`, and a new id unless one is chosen. */
 export const createOrganization = (
@@ -84,7 +85,7 @@ export const createOrganization = (
       created_at: now,
       updated_at: now,
     }
-    await insertOrganization(tx, organization).catch(SLUG_TAKEN)
+    await insertOrganization(tx, organization).catch(whenTaken(SLUG_TAKEN))
     await insertAssets(tx, assets)
     await insertBuiltInRoles(tx, organization.id, now)
     await recordChange(context, tx, by, {
@@ -111,9 +112,12 @@ export const updateOrganization = (
     refuse(readOnlyProblems(fields, writable))
     if (fields.length === 0) return organization
     const { name = organization.name, slug = organization.slug } = change
+    // A tenant would take what the operator opened to the slug.
+    if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
+      throw conflict(SLUG_TAKEN)
     const { display_name = organization.display_name } = change
     const changed = { ...organization, name, slug, display_name, settings, updated_at: context.clock.now() }
-    await saveOrganization(tx, changed).catch(SLUG_TAKEN)
+    await saveOrganization(tx, changed).catch(whenTaken(SLUG_TAKEN))
     await insertAssets(tx, assets)
     await removeAssets(tx, organization.id, addressesIn(settings))
     await recordChange(context, tx, by, {
