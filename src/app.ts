@@ -10,17 +10,19 @@ import { accountRoutes } from './account/routes.ts'
 import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
+import type { Config } from './config.ts'
 import type { Context, Ports } from './context.ts'
-import { anyOrigin, originOf } from './directory/clients/store.ts'
+import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
 import { federationRoutes } from './federation/routes.ts'
-import { errorAnswer, json } from './http/answer.ts'
+import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
 import { openCharges } from './http/charge.ts'
 import { type AdminRoute, serve } from './http/guard.ts'
 import { logRequest } from './http/request-log.ts'
 import { mount } from './http/routes.ts'
 import { AppError } from './lib/app-error.ts'
+import { DAY, SECOND } from './lib/duration.ts'
 import { VERSION } from './lib/version.ts'
 import { metricsPage, observe } from './operations/metrics.ts'
 import { openKeys } from './tokens/keys.ts'
@@ -43,14 +45,15 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
     keys: await openKeys(base),
     charges: openCharges(),
     authenticate: request => authenticate(context, request),
-    origins: {
-      any: origin => anyOrigin(context.store, origin),
-      of: (client_id, origin) => originOf(context.store, client_id, origin),
-    },
+    allowsOrigin: (client_id, origin) => originOf(context.store, client_id, origin),
   } satisfies Ports)
 
   const routes = adminRoutes(context)
+  let methods: MethodTable = []
+  const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
+  // First: a handler of errors holds for the routes that come after it.
   const elysia = new Elysia({ strictPath: true })
+    .onError(({ code, error, request }) => refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error))
     .use(operationalRoutes(context, routes))
     .use(tokenRoutes(context))
     .use(browserRoutes(context))
@@ -64,11 +67,7 @@ export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
       ),
     )
 
-  const methods = methodTable(elysia.routes)
-  const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
-  elysia.onError(({ code, error, request }) =>
-    refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error),
-  )
+  methods = methodTable(elysia.routes)
   elysia.compile()
   const dispatch = ({ isHead, call }: Asked) => {
     if (call.path.includes('%') && !isDecodable(call.path)) return unmatched(context, [], call)
@@ -130,6 +129,7 @@ const answer = (
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
     response.headers.set('x-content-type-options', 'nosniff')
+    if (isReachedByTls(context.config)) response.headers.set('strict-transport-security', HSTS)
     const ms = Math.round((performance.now() - started) * 1000) / 1000
     observe(call.path, response.status, ms)
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
@@ -139,6 +139,13 @@ const answer = (
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
+
+/** One year: https://www.rfc-editor.org/rfc/rfc6797#section-6.1 */
+const HSTS = `max-age=${(365 * DAY) / SECOND}`
+
+/** Not for localhost: the policy holds for all ports of a host, and other servers of a developer's machine speak http. */
+const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
+  (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
  * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for
@@ -204,9 +211,11 @@ const methodTable = (routes: { method: string; path: string }[]): MethodTable =>
     }))
 }
 
-/** What no route took: 405 with Allow when the path exists under other methods, 404 else, 500 for what escaped a boundary. */
+/** What no route took: 405 with Allow when the path exists under other methods, 404 else; and what escaped a boundary. */
 const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: unknown): Response => {
-  const refusal = cause === undefined ? notHere(methods, call) : escaped(context, call, cause)
+  const refusal = cause === undefined ? notHere(methods, call) : asAppError(cause)
+  if (refusal.status >= 500)
+    context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
   return wantsPage(call.request) ? errorPage(context, call, refusal) : errorAnswer(call, refusal)
 }
 
@@ -217,12 +226,4 @@ const notHere = (methods: MethodTable, call: Call): AppError => {
       return new AppError('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
     }
   return new AppError('not_found', 'There is nothing at this path.')
-}
-
-const escaped = (context: Context, call: Call, cause: unknown): AppError => {
-  context.log.error({ request_id: call.request_id, err: cause }, 'unhandled')
-  return new AppError(
-    'server_error',
-    'Something went wrong on our side. The log has the details under the request id.',
-  )
 }

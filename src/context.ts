@@ -101,11 +101,8 @@ export interface Ports {
   }
   /** Who calls the admin API; throws 401 `invalid_token`. */
   authenticate(request: Request): Promise<Caller>
-  /** Whether some client registers this origin (for the preflight), or this client does (for the answer). */
-  origins: {
-    any(origin: string): Promise<boolean>
-    of(client_id: string, origin: string): Promise<boolean>
-  }
+  /** Whether this client registers this web origin. */
+  allowsOrigin(client_id: string, origin: string): Promise<boolean>
   /** What is left of the work that clients may cause before they have proven anything (http/charge). */
   charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
   /** What development mode shows in the place of the login form, if anything. */

@@ -1,38 +1,32 @@
 import type { Context } from '#src/context.ts'
 
-type Cors = Pick<Context, 'ports'>
-
-const originOf = (request: Request): string | null => request.headers.get('origin')
-
 /**
- * The preflight of an endpoint that pages of clients call: any origin that some client registers may ask; whether it may
- * read the answer is decided there.
+ * The preflight of an endpoint that pages of clients call. All origins get one answer, so that it tells nothing of the origins
+ * that clients register; `allowOrigin` decides who reads the answer to the request itself.
+ * https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
-export const preflight =
-  (context: Cors, methods: string) =>
-  async ({ request }: { request: Request }): Promise<Response> => {
-    const headers = new Headers({ vary: 'Origin' })
-    const origin = originOf(request)
-    if (origin && (await context.ports.origins.any(origin))) {
-      headers.set('access-control-allow-origin', origin)
-      headers.set('access-control-allow-methods', methods)
-      headers.set('access-control-allow-headers', 'authorization, content-type')
-      headers.set('access-control-max-age', '600')
-    }
-    return new Response(null, { status: 204, headers })
-  }
+export const preflight = (methods: string) => (): Response =>
+  new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': methods,
+      'access-control-allow-headers': 'authorization, content-type',
+      'access-control-max-age': '86400',
+    },
+  })
 
 /** Lets a page of the client that the answer concerns read it, and nobody else. */
 export const allowOrigin = async (
-  context: Cors,
+  context: Pick<Context, 'ports'>,
   request: Request,
   answer: Response,
   client_id: string | undefined,
 ): Promise<Response> => {
-  const origin = originOf(request)
+  const origin = request.headers.get('origin')
   if (origin === null) return answer
   answer.headers.set('vary', 'Origin')
-  if (client_id !== undefined && (await context.ports.origins.of(client_id, origin))) {
+  if (client_id !== undefined && (await context.ports.allowsOrigin(client_id, origin))) {
     answer.headers.set('access-control-allow-origin', origin)
     answer.headers.set('access-control-expose-headers', 'www-authenticate, retry-after, x-request-id')
   }

@@ -7,27 +7,27 @@ import { getLogout, postLogout } from './logout.ts'
 import { postRevoke } from './revoke.ts'
 import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
-import { getDiscovery, getKeySet, preflightAny } from './well-known.ts'
+import { getDiscovery, getKeySet } from './well-known.ts'
 
 /** Where clients and resource servers call, and where a browser is sent to log out. */
 export const tokenRoutes = (context: Context) => {
   const discovery = getDiscovery(context)
   return mount({
     'POST /oauth/token': postToken(context),
-    'OPTIONS /oauth/token': preflight(context, 'POST'),
+    'OPTIONS /oauth/token': preflight('POST'),
     'POST /oauth/revoke': postRevoke(context),
-    'OPTIONS /oauth/revoke': preflight(context, 'POST'),
+    'OPTIONS /oauth/revoke': preflight('POST'),
     'POST /oauth/introspect': postIntrospect(context),
     'GET /oauth/userinfo': userinfo(context),
     'POST /oauth/userinfo': userinfo(context),
-    'OPTIONS /oauth/userinfo': preflight(context, 'GET, POST'),
+    'OPTIONS /oauth/userinfo': preflight('GET, POST'),
     'GET /oauth/logout': pageBoundary(context, getLogout(context)),
     'POST /oauth/logout': pageBoundary(context, postLogout(context)),
     'GET /.well-known/openid-configuration': discovery,
-    'OPTIONS /.well-known/openid-configuration': preflightAny,
+    'OPTIONS /.well-known/openid-configuration': preflight('GET'),
     'GET /.well-known/oauth-authorization-server': discovery,
-    'OPTIONS /.well-known/oauth-authorization-server': preflightAny,
+    'OPTIONS /.well-known/oauth-authorization-server': preflight('GET'),
     'GET /.well-known/jwks.json': getKeySet(context),
-    'OPTIONS /.well-known/jwks.json': preflightAny,
+    'OPTIONS /.well-known/jwks.json': preflight('GET'),
   })
 }

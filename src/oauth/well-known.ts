@@ -59,13 +59,3 @@ export const getKeySet =
   ({ ports }: Pick<Context, 'ports'>) =>
   async ({ request }: { request: Request }): Promise<Response> =>
     answer(request, await ports.keys.published())
-
-export const preflightAny = (): Response =>
-  new Response(null, {
-    status: 204,
-    headers: {
-      'access-control-allow-origin': '*',
-      'access-control-allow-methods': 'GET',
-      'access-control-max-age': '86400',
-    },
-  })

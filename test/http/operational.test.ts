@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { pino } from 'pino'
+import { unavailable } from '#src/storage/errors.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
@@ -56,6 +57,37 @@ test('H-45 every answer of every route says nosniff', async () => {
   expect(odd).toEqual([])
   expect((await app.admin('GET', '/users')).headers.get('x-content-type-options')).toBe('nosniff')
   expect((await app.admin('POST', '/roles', {})).headers.get('x-content-type-options')).toBe('nosniff')
+})
+
+test('H-42 every answer carries HSTS for a year behind https, with a certificate, and on no plain http', async () => {
+  const policies = async (settings: Parameters<typeof startApp>[0]) => {
+    const server = await startApp(settings)
+    const asked = ['/healthz', '/oauth/authorize', '/nowhere', '/%zz', '/.well-known/jwks.json', '/account']
+    const answers = await Promise.all(asked.map(path => server.call(path)))
+    return [...new Set(answers.map(({ headers }) => headers.get('strict-transport-security')))]
+  }
+  const year = ['max-age=31536000']
+  expect(await policies({ url: 'https://id.example.com' })).toEqual(year)
+  expect(await policies({ url: 'http://id.example.com', tls_cert: 'cert.pem' })).toEqual(year)
+  expect(await policies({ url: 'http://id.example.com' })).toEqual([null])
+  // The policy holds for all ports of a host: other servers of a developer's machine speak http.
+  expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
+})
+
+test('H-57 what a route throws is an answer of the server, never one of the runtime with its message', async () => {
+  const { read } = app.context.store
+  const failing = async (error: Error) => {
+    Object.assign(app.context.store, { read: async () => Promise.reject(error) })
+    const answer = await app.call('/saml/providers?organization_id=nobody')
+    Object.assign(app.context.store, { read })
+    return [answer.status, ((await answer.json()) as Json).error, answer.headers.get('retry-after')]
+  }
+  expect(await failing(new Error('a secret cause'))).toEqual([500, 'server_error', null])
+  expect(await failing(unavailable(new Error('a secret cause')))).toEqual([
+    503,
+    'temporarily_unavailable',
+    '1',
+  ])
 })
 
 describe('what is nowhere', () => {

@@ -1,4 +1,4 @@
-import { and, eq, ne, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -28,19 +28,6 @@ export const readClient = async (
 
 /** From memory until a commit touches clients. */
 export const findClient = cached('clients', (q, client_id) => readClient(q, client_id))
-
-const origins = cached('clients', async q => {
-  const { clients } = q.tables
-  const rows = await q
-    .select({ web_origins: clients.web_origins })
-    .from(clients)
-    .where(ne(clients.web_origins, []))
-  return new Set(rows.flatMap(row => row.web_origins))
-})
-
-/** Whether some client registers this origin. */
-export const anyOrigin = async (store: Store, origin: string): Promise<boolean> =>
-  (await origins(store, '')).has(origin)
 
 /** Whether this client registers this origin. */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
