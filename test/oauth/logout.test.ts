@@ -253,7 +253,9 @@ describe('O-68 where it leads', () => {
 describe('H-40 the look of the sign-out page', () => {
   const css = (name: string) => `.brand { --of: ${name} }`
   const sheetsOf = (html: string) =>
-    [...html.matchAll(/<link rel="stylesheet" href="(\/assets\/organizations\/[^"]+)">/g)].map(([, url]) => url)
+    [...html.matchAll(/<link rel="stylesheet" href="(\/assets\/organizations\/[^"]+)">/g)].map(
+      ([, url]) => url,
+    )
   const tenant = async (slug: string) => {
     const { id, settings } = await addOrganization(app, slug, { settings: { custom_css: css(slug) } })
     await addClient(app, `web-${slug}`, { organization_id: id })
