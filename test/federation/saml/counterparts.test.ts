@@ -16,6 +16,7 @@ import {
   startSimpleSaml,
   type Wanted,
 } from './counterparts.ts'
+import { startSamlify } from './samlify-provider.ts'
 import { post } from './world.ts'
 
 const plain: Wanted[] = [
@@ -120,3 +121,11 @@ if (needs('python3-pysaml2', PYSAML2) && needs('xmlsec1', XMLSEC))
     [...plain, encrypted],
     startPysaml2,
   )
+
+await walk(
+  'samlify',
+  {},
+  { email: 'alan@upstream.example', preferred_username: 'alan', given_name: 'Alan', family_name: 'Turing' },
+  [...plain, encrypted],
+  startSamlify,
+)
