@@ -148,19 +148,14 @@ const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
- * Our own address comes from the settings alone. What a Host header makes of a URL only has to be one, and long enough for
- * Elysia, which looks for the path from the twelfth character on: `http://id/…` would be found nowhere, or by its query.
+ * The server's address comes from the settings alone. The URL that a Host header makes has to be valid and long enough for
+ * Elysia, which looks for the path from the twelfth character on: it finds the path of `http://id/…` nowhere, or in the query.
  */
 const addressed = (url: string): string => {
-  if (url.startsWith(sound)) return url
   const path = url.indexOf('/', 8)
   if (path <= 10 || !URL.canParse(url)) return `http://localhost${url.replace(/^\w+:\/\/[^/]*/, '')}`
-  sound = url.slice(0, path + 1)
   return url
 }
-
-/** What the last sound URL began with, up to its path: parsing each would cost a tenth of the key set's answer. */
-let sound = '/'
 
 const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   let document: string | undefined
