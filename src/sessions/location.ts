@@ -66,7 +66,7 @@ const readBounded = async (file: string): Promise<Buffer> => {
   return readFile(file)
 }
 
-/** Of the library, which has no limits of its own and keeps these to itself. */
+/** Private members of the library, which has no limits: test/sessions/maxmind-contract.test.ts holds them. */
 interface Decoder {
   decode(offset: number): unknown
   decodeString(offset: number, size: number): string

@@ -1,6 +1,7 @@
 import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
 
-// What a statement of drizzle's builder needs around it on either engine: its values bound, its rows read.
+// Binds the values and reads the rows of a statement of drizzle's builder, on either engine. The members of drizzle that
+// this folder uses without documentation are held by test/storage/drizzle-contract.test.ts.
 
 export type Values = Record<string, unknown>
 export type Row = Record<string, unknown>

@@ -1,0 +1,31 @@
+/**
+ * The parts of xml-crypto that src/protocol/saml/signature.ts uses without its `SignedXml`: `ExclusiveCanonicalization.process`
+ * with `inclusiveNamespacesPrefixList` and `ancestorNamespaces`. They are exported and not documented. Identity is read from the
+ * octets that they give, so what they render has to be exact. https://www.w3.org/TR/xml-exc-c14n/
+ */
+import { expect, test } from 'bun:test'
+import { ExclusiveCanonicalization } from 'xml-crypto'
+import { parseXml } from '#src/protocol/saml/xml.ts'
+
+const element = () =>
+  parseXml('<o:outer xmlns:o="urn:o" xmlns:x="urn:x"><o:a z="2" b="1">é&amp;<o:b/></o:a></o:outer>')
+    .firstChild as Element
+
+const canonicalize = (options: object) => new ExclusiveCanonicalization().process(element(), options)
+
+test('process sorts attributes, closes empty elements and declares what is used', () => {
+  const ancestorNamespaces = [{ prefix: 'o', namespaceURI: 'urn:o' }]
+  expect(canonicalize({ ancestorNamespaces, inclusiveNamespacesPrefixList: [] })).toBe(
+    '<o:a xmlns:o="urn:o" b="1" z="2">é&amp;<o:b></o:b></o:a>',
+  )
+})
+
+test('inclusiveNamespacesPrefixList declares prefixes of ancestorNamespaces that are not used', () => {
+  const ancestorNamespaces = [
+    { prefix: 'o', namespaceURI: 'urn:o' },
+    { prefix: 'x', namespaceURI: 'urn:x' },
+  ]
+  expect(canonicalize({ ancestorNamespaces, inclusiveNamespacesPrefixList: ['x'] })).toBe(
+    '<o:a xmlns:o="urn:o" xmlns:x="urn:x" b="1" z="2">é&amp;<o:b></o:b></o:a>',
+  )
+})
