@@ -203,7 +203,7 @@ CREATE TABLE "authorization_requests" (
   "expires_at" bigint NOT NULL
 );
 
-CREATE TABLE "parked_requests" (
+CREATE TABLE "stored_posts" (
   "handle_hash" text COLLATE "C" PRIMARY KEY NOT NULL,
   "kind" text COLLATE "C" NOT NULL,
   "body" text COLLATE "C" NOT NULL,
@@ -247,7 +247,7 @@ CREATE TABLE "external_accounts" (
   CONSTRAINT "external_accounts_provider_id_subject_pk" PRIMARY KEY("provider_id","subject")
 );
 
-CREATE TABLE "journeys" (
+CREATE TABLE "upstream_requests" (
   "state_hash" text COLLATE "C" PRIMARY KEY NOT NULL,
   "step" text COLLATE "C" NOT NULL,
   "browser_hash" text COLLATE "C" NOT NULL,
@@ -391,13 +391,13 @@ CREATE INDEX "authorization_codes_user" ON "authorization_codes" ("user_id");
 CREATE INDEX "authorization_codes_expires" ON "authorization_codes" ("expires_at");
 CREATE INDEX "authorization_requests_browser" ON "authorization_requests" ("browser_hash");
 CREATE INDEX "authorization_requests_expires" ON "authorization_requests" ("expires_at");
-CREATE INDEX "parked_requests_expires" ON "parked_requests" ("expires_at");
+CREATE INDEX "stored_posts_expires" ON "stored_posts" ("expires_at");
 CREATE INDEX "consents_client" ON "consents" ("client_id");
 CREATE UNIQUE INDEX "identity_providers_alias" ON "identity_providers" ("alias");
 CREATE INDEX "identity_providers_created" ON "identity_providers" ("organization_id","created_at","id");
 CREATE INDEX "identity_providers_all_created" ON "identity_providers" ("created_at","id");
 CREATE INDEX "external_accounts_user" ON "external_accounts" ("user_id");
-CREATE INDEX "journeys_expires" ON "journeys" ("expires_at");
+CREATE INDEX "upstream_requests_expires" ON "upstream_requests" ("expires_at");
 CREATE INDEX "factors_user" ON "factors" ("user_id");
 CREATE UNIQUE INDEX "factors_credential" ON "factors" ("credential_id");
 CREATE INDEX "used_assertions_expires" ON "used_assertions" ("expires_at");

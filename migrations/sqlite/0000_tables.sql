@@ -253,13 +253,13 @@ CREATE TABLE `authorization_requests` (
 CREATE INDEX `authorization_requests_browser` ON `authorization_requests` (`browser_hash`);
 CREATE INDEX `authorization_requests_expires` ON `authorization_requests` (`expires_at`);
 
-CREATE TABLE `parked_requests` (
+CREATE TABLE `stored_posts` (
   `handle_hash` text PRIMARY KEY NOT NULL,
   `kind` text NOT NULL,
   `body` text NOT NULL,
   `expires_at` integer NOT NULL
 ) STRICT;
-CREATE INDEX `parked_requests_expires` ON `parked_requests` (`expires_at`);
+CREATE INDEX `stored_posts_expires` ON `stored_posts` (`expires_at`);
 
 CREATE TABLE `consents` (
   `user_id` text NOT NULL,
@@ -304,7 +304,7 @@ CREATE TABLE `external_accounts` (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX `external_accounts_user` ON `external_accounts` (`user_id`);
 
-CREATE TABLE `journeys` (
+CREATE TABLE `upstream_requests` (
   `state_hash` text PRIMARY KEY NOT NULL,
   `step` text NOT NULL,
   `browser_hash` text NOT NULL,
@@ -313,7 +313,7 @@ CREATE TABLE `journeys` (
   `created_at` integer NOT NULL,
   `expires_at` integer NOT NULL
 ) STRICT;
-CREATE INDEX `journeys_expires` ON `journeys` (`expires_at`);
+CREATE INDEX `upstream_requests_expires` ON `upstream_requests` (`expires_at`);
 
 CREATE TABLE `factors` (
   `id` text PRIMARY KEY NOT NULL,

@@ -56,7 +56,7 @@ export const postDisconnect =
     const client_id = form.get('client_id') ?? ''
     await context.store.write(async tx => {
       await removeGrant(tx, id, client_id)
-      const by = { actor: { id, email }, origin: call, reason: 'consent_withdrawn' }
+      const by = { actor: { id, email }, client_info: call, reason: 'consent_withdrawn' }
       await revokeSessions(context, tx, { user_id: id, client_id }, by)
     })
     return seeOther(`${PAGE}?notice=disconnected`)

@@ -5,7 +5,7 @@ import type { LoginId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Account } from '#src/pages/data.ts'
 import { openLocator } from '#src/sessions/location.ts'
-import { listUserLogins } from '#src/sessions/logins.ts'
+import { listUserLogins } from '#src/sessions/login-store.ts'
 import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
 import { openForm, type Person } from './person.ts'
@@ -76,7 +76,7 @@ export const postOtherLogins =
     const { person } = await openForm(context, call)
     const { user, login } = person
     const { id: user_id, email } = user
-    const by = { actor: { id: user_id, email }, origin: call, reason: 'user' }
+    const by = { actor: { id: user_id, email }, client_info: call, reason: 'user' }
     await context.store.write(async tx => {
       const logins = await listUserLogins(tx, user_id, context.clock.now())
       const others = logins.filter(({ id }) => id !== login.id)
@@ -92,7 +92,7 @@ export const postSessions =
   async (call: Call): Promise<Response> => {
     const { person, form } = await openForm(context, call)
     const { user } = person
-    const by = { actor: { id: user.id, email: user.email }, origin: call, reason: 'user' }
+    const by = { actor: { id: user.id, email: user.email }, client_info: call, reason: 'user' }
     await context.store.write(async tx => {
       const session = await findActiveSession(tx, {
         session_id: form.get('session_id') ?? '',

@@ -53,14 +53,14 @@ export const postChangePassword =
     permit(person, 'profile:update')
     const { user, organization, login_hash, login } = person
     const { password_policy } = settingsOf(organization)
-    const asked = { user, ask_current: true, origin: call }
+    const asked = { user, ask_current: true, client_info: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, asked)
     if (again) return page(context, call, person, again)
     const { cookie } = await context.store.write(async tx => {
-      await replaceOwnPassword(context, tx, { user, password_hash, origin: call })
+      await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })
       const { acr, amr, auth_time, signed_in_at, expires_at: until } = login
       const same = { acr, amr, auth_time, signed_in_at, until }
-      return logIn(context, tx, { user, organization, ...same, origin: call, login_hash })
+      return logIn(context, tx, { user, organization, ...same, client_info: call, login_hash })
     })
     return withCookies(seeOther('/account?notice=password_changed'), [cookie])
   }

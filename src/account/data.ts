@@ -15,7 +15,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import type { AccountData } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { houseBrand } from '#src/pages/themes.ts'
-import { listUserLogins } from '#src/sessions/logins.ts'
+import { listUserLogins } from '#src/sessions/login-store.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf } from './frame.ts'
 import { enter, openForm, type Person, permit } from './person.ts'
@@ -143,7 +143,7 @@ export const postDelete =
     const { id, email, username_fold } = person.user
     if (foldIdentifier(form.get('username') ?? '') !== username_fold)
       return page(context, call, person, 'username')
-    await deleteUser(context, id, { actor: { id, email }, origin: call })
+    await deleteUser(context, id, { actor: { id, email }, client_info: call })
     const { config } = context
     return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookieNames(config).login)])
   }

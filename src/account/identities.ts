@@ -1,4 +1,4 @@
-import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/authorize/flow.ts'
+import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import {
   type ExternalAccount,
@@ -70,7 +70,7 @@ export const postLink =
     if (!provider?.enabled || provider.organization_id !== organization.id)
       throw new PageError('not_found', 404, { retry_url: '/account' })
     const flow = await flowOf(context, accountRequest(organization.id))
-    const { stored, cookies } = await storeFlow(context, visitorOf(context, call), flow)
+    const { stored, cookies } = await storeFlow(context, browserSessionOf(context, call), flow)
     const query = new URLSearchParams({ request: stored.handle, link: linkToken(context, stored, user.id) })
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }

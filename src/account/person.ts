@@ -1,13 +1,14 @@
 import { advance, decide, decideAmong } from '#src/authorize/advance.ts'
-import { isLogin, listCandidates, type Subject } from '#src/authorize/eligible-logins.ts'
-import { accountRequest, flowOf, visitorOf } from '#src/authorize/flow.ts'
+import { isLogin, listBrowserLogins, type StepUser } from '#src/authorize/eligible-logins.ts'
+import { accountRequest, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { permissionsOf } from '#src/directory/access.ts'
 import {
   findOrganization,
   findOrganizationBySlug,
   type Organization,
 } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
@@ -24,7 +25,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 
 /** Somebody on their own pages. */
 export interface Person {
-  login: Subject & { id: LoginId }
+  login: StepUser & { id: LoginId }
   login_hash: SecretHash
   user: UserRow
   organization: Organization
@@ -47,15 +48,15 @@ export const getProve =
  * page that asks for a fresh proof.
  */
 export const enter = async (context: Context, call: Call, back?: string): Promise<Person | Response> => {
-  const visitor = visitorOf(context, call)
-  const organization = await wantedOrganization(context, call, visitor.login_hash)
+  const browser = browserSessionOf(context, call)
+  const organization = await wantedOrganization(context, call, browser.login_hash)
   const own = back === undefined ? {} : { back, max_age: FRESH }
   const flow = await flowOf(context, accountRequest(organization.id, own))
-  const logins = await listCandidates(context, visitor, flow)
+  const logins = await listBrowserLogins(context, browser, flow)
   const next = decideAmong(context, flow, logins)
-  return next.step === 'issue' && isLogin(next.login) && visitor.login_hash
-    ? personOf(context, visitor.login_hash, next.login)
-    : advance(context, visitor, flow, 'get', logins)
+  return next.step === 'issue' && isLogin(next.login) && browser.login_hash
+    ? personOf(context, browser.login_hash, next.login)
+    : advance(context, browser, flow, 'get', logins)
 }
 
 const wantedOrganization = async (
@@ -106,9 +107,9 @@ export const openForm = async (
   back?: string,
 ): Promise<{ person: Person; form: ReadonlyMap<string, string> }> => {
   const { login, login_hash, form } = await openAnyForm(context, call)
-  const visitor = { call, login_hash }
+  const browser = { call, login_hash }
   const flow = await flowOf(context, accountRequest(login.organization_id))
-  const next = await decide(context, visitor, flow, login.id)
+  const next = await decide(context, browser, flow, login.id)
   const is_stale = back !== undefined && !isFresh(login, context.clock.now())
   if (next.step !== 'issue' || is_stale) throw expired(back)
   return { person: await personOf(context, login_hash, login), form }

@@ -78,7 +78,7 @@ export const postProfile =
     const is_same = canonicalEmail(email) === canonicalEmail(user.email)
     const change = is_same ? values : { ...names, pending_email: email }
     const notice = is_same ? 'saved' : 'verification_sent'
-    const by = { actor: { id: user.id, email: user.email }, origin: call }
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
     try {
       await updateUser(context, user.id, change, by, async (tx, before, changed) => {
         if (!changed.includes('pending_email')) return

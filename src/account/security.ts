@@ -82,7 +82,7 @@ const change = async (context: Context, call: Call) => {
   const { person, form } = await openForm(context, call, PAGE)
   permit(person, 'profile:update')
   const { id, email } = person.user
-  return { person, form, user: person.user, by: { actor: { id, email }, origin: call } }
+  return { person, form, user: person.user, by: { actor: { id, email }, client_info: call } }
 }
 
 export const postRemoveFactor =

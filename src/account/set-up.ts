@@ -83,13 +83,19 @@ export const postSetUp =
       })
     const login_hash = loginHash(context.config, call.request)
     let cookie = ''
-    const by = { actor: nobody, origin: call }
+    const by = { actor: nobody, client_info: call }
     try {
       await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
         await opened.use(tx)
         await removeSetUpLinks(tx)
         await recordLogin(context, tx, user, call)
-        const login = await logIn(context, tx, { user, organization, ...PASSWORD, origin: call, login_hash })
+        const login = await logIn(context, tx, {
+          user,
+          organization,
+          ...PASSWORD,
+          client_info: call,
+          login_hash,
+        })
         cookie = login.cookie
       })
     } catch (error) {

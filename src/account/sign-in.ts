@@ -1,5 +1,5 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
-import { accountRequest, flowOf, storeFlow, visitorOf } from '#src/authorize/flow.ts'
+import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
@@ -76,23 +76,23 @@ export const postSignIn =
     const { password_hash, again } = await chooseNewPassword(context, password_policy, opened.form, {
       user,
       ask_current: false,
-      origin: call,
+      client_info: call,
     })
     if (again) {
       // The same form sent twice at once: the second finds that its password is the one there is.
       await context.store.read(opened.check)
       return page(context, call, opened, holder, again)
     }
-    const visitor = visitorOf(context, call)
+    const browser = browserSessionOf(context, call)
     const flow = await flowOf(context, accountRequest(organization.id))
-    const { stored } = await storeFlow(context, visitor, flow)
-    return proceedAs(context, visitor, stored, {
+    const { stored } = await storeFlow(context, browser, flow)
+    return proceedAs(context, browser, stored, {
       user,
       ...PASSWORD,
       confirm: async tx => {
         await opened.check(tx)
         await confirmProof(tx, user)
       },
-      deed: { do: 'replace_password', password_hash, link_hash: opened.link.link_hash },
+      action: { do: 'replace_password', password_hash, link_hash: opened.link.link_hash },
     })
   }

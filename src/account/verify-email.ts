@@ -1,5 +1,5 @@
 import { advance } from '#src/authorize/advance.ts'
-import { accountRequest, flowOf, visitorOf } from '#src/authorize/flow.ts'
+import { accountRequest, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
@@ -93,7 +93,7 @@ export const getConfirmSignIn =
     const { user, organization } = await holderOf(context, link)
     const own = { back: PAGE, hinted_user_id: user.id }
     const flow = await flowOf(context, accountRequest(organization.id, own))
-    return advance(context, visitorOf(context, call), flow, 'get')
+    return advance(context, browserSessionOf(context, call), flow, 'get')
   }
 
 /** Whoever has the link has the mailbox. A form, for scanners of mail open every link. */
@@ -108,7 +108,7 @@ export const postVerifyEmail =
     if (is_pending && !is_here) return askPage(context, call, opened, holder)
     const email = link.email ?? ''
     const change = { ...(is_pending && { email }), email_verified: true }
-    const by = { actor: { id: user.id, email: user.email }, origin: call }
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
     try {
       await updateUser(context, user.id, change, by, async (tx, before) => {
         await opened.use(tx)
@@ -133,7 +133,7 @@ export const postSendVerification =
     permit(person, 'profile:update')
     if (!context.mail) throw new PageError('not_found', 404)
     const { user } = person
-    const by = { actor: { id: user.id, email: user.email }, origin: call }
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
     if (form.has('discard')) {
       await updateUser(context, user.id, { pending_email: null }, by)
       return seeOther('/account/profile?notice=saved')

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MasterKey } from '#src/lib/master-key.ts'
 import { counter } from '#src/lib/metrics.ts'
@@ -16,9 +16,9 @@ export interface Actor {
 export const nobody: Actor = { id: null, email: null }
 
 /** What the server does by itself, or for whoever runs its commands: by nobody of the directory, and from nowhere. */
-export const theMachine: { actor: Actor; origin: Origin } = {
+export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   actor: nobody,
-  origin: { ip_address: '', user_agent: '' },
+  client_info: { ip_address: '', user_agent: '' },
 }
 
 export interface NewEvent {
@@ -27,7 +27,7 @@ export interface NewEvent {
   target_id: string
   target_type: TargetType
   organization_id: OrganizationId
-  origin: Origin
+  client_info: ClientInfo
   metadata?: Record<string, unknown>
   /** The user whom the event names as actor, target, owner of a session or in its metadata: it goes when the user is deleted. */
   subject_id?: UserId | null
@@ -95,8 +95,8 @@ export const record = async (
     target_id: event.target_id,
     target_type: event.target_type,
     organization_id: event.organization_id,
-    ip_address: event.origin.ip_address,
-    user_agent: event.origin.user_agent,
+    ip_address: event.client_info.ip_address,
+    user_agent: event.client_info.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
     // Actor and target have indexes of their own: a third entry for the same user would only cost.

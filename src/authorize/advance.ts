@@ -9,13 +9,21 @@ import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
 import { issueCode } from '#src/tokens/codes.ts'
-import { type Candidate, isLogin, listCandidates } from './eligible-logins.ts'
+import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
-import { chosenOf, type Flow, findFlow, isProven, type StoredFlow, storeFlow, type Visitor } from './flow.ts'
+import {
+  type BrowserSession,
+  chosenOf,
+  type Flow,
+  findFlow,
+  isProven,
+  type StoredFlow,
+  storeFlow,
+} from './flow.ts'
 import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending, grantConsent } from './store.ts'
 
-type Next = NextStep<Candidate>
+type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
@@ -25,32 +33,32 @@ type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
  */
 export const advance = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: Flow | StoredFlow,
   after: 'get' | 'post',
-  logins?: readonly Candidate[],
+  logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
-  const next = decideAmong(context, flow, logins ?? (await listCandidates(context, visitor, flow)))
+  const next = decideAmong(context, flow, logins ?? (await listBrowserLogins(context, browser, flow)))
   if (next.step === 'refuse') return refuse(context, flow, next.error)
-  if (next.step === 'issue') return issue(context, visitor, flow, next.login)
+  if (next.step === 'issue') return issue(context, browser, flow, next.login)
   const { stored, cookies } =
-    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow)
+    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow)
   const answer =
     after === 'get'
-      ? await stepPage(context, visitor, stored, next)
+      ? await stepPage(context, browser, stored, next)
       : seeOther(`/oauth/${next.step.replace('_', '-')}?request=${stored.handle}`)
   return withCookies(answer, cookies)
 }
 
 const stepPage = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
   next: PageStep,
 ): Promise<Response> => {
-  if (next.step === 'login') return loginPage(context, visitor, flow, next.login)
-  if (next.step === 'select_account') return selectAccountPage(context, visitor, flow, next.logins)
-  return pages[next.step](context, visitor, flow, next.login)
+  if (next.step === 'login') return loginPage(context, browser, flow, next.login)
+  if (next.step === 'select_account') return selectAccountPage(context, browser, flow, next.logins)
+  return pages[next.step](context, browser, flow, next.login)
 }
 
 const pages = {
@@ -63,16 +71,17 @@ const pages = {
 /** The step that is due, by what is stored now. */
 export const decide = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: Flow,
   chosen_login_id = chosenOf(flow),
-): Promise<Next> => decideAmong(context, flow, await listCandidates(context, visitor, flow), chosen_login_id)
+): Promise<Next> =>
+  decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
 /** The same among candidates that are listed already. */
 export const decideAmong = (
   context: Context,
   flow: Flow,
-  logins: readonly Candidate[],
+  logins: readonly BrowserLogin[],
   chosen_login_id = chosenOf(flow),
 ): Next => {
   const { request, client, pending, approved } = flow
@@ -97,7 +106,7 @@ export const decideAmong = (
  * Single sign-on at a provider may stand for a proof that is older than the flow. It is enough for the first factor that is
  * demanded: without that one nobody of a provider that never says when could get in.
  */
-const isProvenSince = (login: Candidate, pending: Flow['pending'], now: number): boolean => {
+const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
   const isFirstFactor = enrol_due && factors.length === 0 && !must_change_password
   return isFirstFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
@@ -108,15 +117,18 @@ export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
 
 /** Goes on with a stored flow as it stands by now. */
-export const resume = async (context: Context, visitor: Visitor, { handle }: StoredFlow): Promise<Response> =>
-  advance(context, visitor, await findFlow(context, visitor, handle), 'post')
+export const resume = async (
+  context: Context,
+  browser: BrowserSession,
+  { handle }: StoredFlow,
+): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
 /** The end of a flow: a code for the client, or the person's own page. One write, and for one caller only. */
 const issue = async (
   context: Context,
-  { call }: Visitor,
+  { call }: BrowserSession,
   flow: Flow,
-  login: Candidate,
+  login: BrowserLogin,
 ): Promise<Response> => {
   if (!isLogin(login)) throw new PageError('expired', 400)
   const { request, client, pending, approved } = flow
@@ -146,7 +158,7 @@ const issue = async (
       auth_time,
       acr: answeredAcr(request.acr_values, acr),
       amr,
-      origin: call,
+      client_info: call,
     })
   })
   return code ? answerClient(context, request, { code }) : seeOther(request.back ?? '/account')

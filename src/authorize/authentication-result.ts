@@ -6,15 +6,15 @@ import type { UserId } from '#src/lib/ids.ts'
 import { errorPage, PageError } from '#src/pages/boundary.ts'
 import { recognizeDevice } from '#src/sign-in/devices.ts'
 import { logIn, type NewLogin, stepUp } from '#src/sign-in/log-in.ts'
-import { type Deed, doDeed, openDeed, sealDeed } from '#src/sign-in/post-login-actions.ts'
+import { openAction, type PostLoginAction, runAction, sealAction } from '#src/sign-in/post-login-actions.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
-import { type Candidate, owedBy } from './eligible-logins.ts'
-import type { StoredFlow, Visitor } from './flow.ts'
-import { type Settled, updatePending } from './store.ts'
+import { type BrowserLogin, owedBy } from './eligible-logins.ts'
+import type { BrowserSession, StoredFlow } from './flow.ts'
+import { type ChosenLogin, updatePending } from './store.ts'
 
 /** How somebody proved who they are. */
-interface Means {
+interface AuthenticationMethod {
   acr: string
   amr: string[]
 }
@@ -22,17 +22,17 @@ interface Means {
 /** The flow settles on a proof, and a login may have begun. */
 interface Outcome {
   kind: 'settled'
-  settled: Settled & { enrolled?: boolean }
+  settled: ChosenLogin & { enrolled?: boolean }
   login?: NewLogin
   cookies?: string[]
 }
 
 /** Somebody has proven who they are within a flow, by whatever means. */
-interface Proven extends Means {
+interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
-  /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `deed`. */
+  /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `post-login action`. */
   confirm?: (tx: Transaction) => Promise<unknown>
-  deed?: Deed
+  action?: PostLoginAction
   /** When that was, in milliseconds, if not just now; 0 when that is not known. */
   auth_time?: number | undefined
   /** When the login began, in milliseconds, of one that goes on as it was. */
@@ -43,33 +43,36 @@ interface Proven extends Means {
 
 /**
  * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one
- * (O-69), and the deed waits with them.
+ * (O-69), and the post-login action waits with them.
  */
 export const proceedAs = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  { confirm, user, ...means }: Proven,
+  { confirm, user, ...means }: AuthenticationResult,
 ): Promise<Response> =>
-  goOn(context, visitor, flow, async tx => {
+  applyResult(context, browser, flow, async tx => {
     await confirm?.(tx)
-    return settleAs(context, tx, visitor, flow, user.id, means)
+    return settleAs(context, tx, browser, flow, user.id, means)
   })
 
 const settleAs = async (
   context: Context,
   tx: Transaction,
-  { call, login_hash }: Visitor,
+  { call, login_hash }: BrowserSession,
   flow: StoredFlow,
   user_id: UserId,
   {
     acr,
     amr,
-    deed,
+    action,
     auth_time,
     signed_in_at,
     until,
-  }: Means & Pick<Proven, 'auth_time' | 'signed_in_at' | 'until'> & { deed?: Deed | undefined },
+  }: AuthenticationMethod &
+    Pick<AuthenticationResult, 'auth_time' | 'signed_in_at' | 'until'> & {
+      action?: PostLoginAction | undefined
+    },
 ): Promise<Outcome> => {
   const { organization } = flow
   const { request_hash } = flow.pending
@@ -80,7 +83,7 @@ const settleAs = async (
   if (factor_due || enrol_due) {
     const { password_changed_at } = user
     const waiting = {
-      ...(deed && { deed: sealDeed(context, request_hash, user, deed) }),
+      ...(action && { action: sealAction(context, request_hash, user, action) }),
       ...(until !== undefined && { until }),
       ...(auth_time !== undefined && { auth_time }),
     }
@@ -88,9 +91,9 @@ const settleAs = async (
     return { kind: 'settled', settled: { login_id: null, selected: false, proof } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
-  if (deed) await doDeed(context, tx, user, deed, call)
+  if (action) await runAction(context, tx, user, action, call)
   const means = { acr, amr, auth_time, signed_in_at, until }
-  const login = await logIn(context, tx, { user, organization, ...means, origin: call, login_hash })
+  const login = await logIn(context, tx, { user, organization, ...means, client_info: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return {
     kind: 'settled',
@@ -104,23 +107,23 @@ const settleAs = async (
 export const settleWith = async (
   context: Context,
   tx: Transaction,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  subject: Candidate,
-  further: Means,
+  subject: BrowserLogin,
+  further: AuthenticationMethod,
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
   if (subject.id === 'proof') {
     const { proof, request_hash } = flow.pending
-    const deed = proof ? openDeed(context, request_hash, proof) : undefined
+    const action = proof ? openAction(context, request_hash, proof) : undefined
     const { auth_time, until } = proof ?? {}
-    return settleAs(context, tx, visitor, flow, subject.user_id, { acr, amr, deed, auth_time, until })
+    return settleAs(context, tx, browser, flow, subject.user_id, { acr, amr, action, auth_time, until })
   }
-  if (!visitor.login_hash) throw new PageError('expired', 400)
+  if (!browser.login_hash) throw new PageError('expired', 400)
   const login = await stepUp(context, tx, {
     login_id: subject.id,
-    login_hash: visitor.login_hash,
+    login_hash: browser.login_hash,
     acr,
     amr,
   })
@@ -137,12 +140,12 @@ interface Refused {
 }
 
 /** Runs `begin` in a write, settles the flow on its outcome and answers with `show`, or answers its refusal. */
-export const goOn = async (
+export const applyResult = async (
   context: Context,
-  { call, login_hash }: Visitor,
+  { call, login_hash }: BrowserSession,
   flow: StoredFlow,
   begin: (tx: Transaction) => Promise<Outcome | Refused>,
-  show = (visitor: Visitor, settled: StoredFlow) => advance(context, visitor, settled, 'post'),
+  show = (browser: BrowserSession, settled: StoredFlow) => advance(context, browser, settled, 'post'),
 ): Promise<Response> => {
   const { pending } = flow
   const outcome = await context.store.write(async tx => {
@@ -153,8 +156,8 @@ export const goOn = async (
   })
   if (outcome.kind === 'refused') return outcome.answer()
   const { settled, login, cookies = [] } = outcome
-  const visitor = { call, login_hash: login?.login_hash ?? login_hash }
-  const answer = await show(visitor, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
+  const browser = { call, login_hash: login?.login_hash ?? login_hash }
+  const answer = await show(browser, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
     errorPage(context, call, error),
   )
   // The new cookie is sent even if what follows fails: the old one is dead.

@@ -20,21 +20,21 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { type ParameterMap, parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance, answerError } from './advance.ts'
-import { type Flow, flowOf, visitorOf } from './flow.ts'
-import { consumeParked, type FlowRequest, insertParked } from './store.ts'
+import { browserSessionOf, type Flow, flowOf } from './flow.ts'
+import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
-const PARKED_FOR = 5 * MINUTE
+const POST_KEPT_FOR = 5 * MINUTE
 
 /** https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1 */
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
     authorize(context, call, parseParameters(queryOf(call)), flow =>
-      advance(context, visitorOf(context, call), flow, 'get'),
+      advance(context, browserSessionOf(context, call), flow, 'get'),
     )
 
 /**
- * The parameters as a form, from whatever site. A Lax cookie does not come along with such a post, so a good request is parked
+ * The parameters as a form, from whatever site. A Lax cookie does not come along with such a post, so a good request is stored
  * and taken up by our own GET.
  */
 export const postAuthorize =
@@ -47,32 +47,34 @@ export const postAuthorize =
       charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
       charge(context, { ...who, kind: 'commit' })
       const handle = newSecret()
-      const expires_at = context.clock.now() + PARKED_FOR
+      const expires_at = context.clock.now() + POST_KEPT_FOR
       await context.store.write(tx =>
-        insertParked(tx, {
+        insertStoredPost(tx, {
           handle_hash: hashSecret(handle),
           kind: 'authorize',
           body,
           expires_at,
         }),
       )
-      return seeOther(`/oauth/authorize/parked?handle=${handle}`)
+      return seeOther(`/oauth/authorize/replay?handle=${handle}`)
     })
   }
 
-export const getParked =
+export const getStoredPost =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const handle_hash = hashSecret(new URLSearchParams(queryOf(call)).get('handle') ?? '')
     const now = context.clock.now()
-    const body = await context.store.write(tx => consumeParked(tx, { handle_hash, kind: 'authorize', now }))
+    const body = await context.store.write(tx =>
+      consumeStoredPost(tx, { handle_hash, kind: 'authorize', now }),
+    )
     if (body === undefined) throw new PageError('expired', 400)
     const request = JSON.parse(body) as FlowRequest
     call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
     // The handle works once: a page is shown at an address that can be reloaded.
     return redirectingErrors(context, call, request, () =>
-      advance(context, visitorOf(context, call), flow, 'post'),
+      advance(context, browserSessionOf(context, call), flow, 'post'),
     )
   }
 

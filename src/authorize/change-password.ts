@@ -14,21 +14,21 @@ import { changePasswordPage } from './step-pages.ts'
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
+    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
     const flow = settleOn(opened, login_id)
-    const next = await decide(context, visitor, flow)
-    if (isStale(next, login_id)) return advance(context, visitor, opened, 'post')
+    const next = await decide(context, browser, flow)
+    if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
     if (next.step !== 'change_password' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { organization_id, user_id } = next.login
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
     if (!user) throw new PageError('expired', 400)
     const { password_policy } = settingsOf(flow.organization)
     // Whoever finds a browser logged in must not be able to choose its owner's password.
-    const person = { user, ask_current: !isProven(flow), origin: call }
+    const person = { user, ask_current: !isProven(flow), client_info: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
-    if (again) return changePasswordPage(context, visitor, flow, next.login, again)
+    if (again) return changePasswordPage(context, browser, flow, next.login, again)
     const { acr, amr, auth_time, signed_in_at, expires_at: until } = next.login
-    return proceedAs(context, visitor, flow, {
+    return proceedAs(context, browser, flow, {
       user,
       acr,
       amr,
@@ -36,6 +36,6 @@ export const postChangePassword =
       signed_in_at,
       until,
       confirm: tx => confirmProof(tx, user),
-      deed: { do: 'replace_password', password_hash },
+      action: { do: 'replace_password', password_hash },
     })
   }

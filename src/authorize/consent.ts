@@ -3,7 +3,7 @@ import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { advance, decideAmong, refuse } from './advance.ts'
-import { listCandidates } from './eligible-logins.ts'
+import { listBrowserLogins } from './eligible-logins.ts'
 import { openStep, settleOn } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
@@ -11,17 +11,17 @@ import type { FlowRequest } from './store.ts'
 export const postConsent =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'consent')
+    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'consent')
     const decision = form.get('decision')
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
     const flow = settleOn(opened, login_id)
-    const logins = await listCandidates(context, visitor, flow)
+    const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
     // Logged out since, or somebody else's turn: the page that was answered is no longer the one that is due.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     if (decision === 'deny') return refuse(context, flow, 'access_denied')
-    return advance(context, visitor, { ...flow, approved: true }, 'post', logins)
+    return advance(context, browser, { ...flow, approved: true }, 'post', logins)
   }
 
 const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolean => {

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
-import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { MOST_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
@@ -9,14 +10,15 @@ import type { LoginId } from '#src/lib/ids.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { type FactorType, type Owed, owed, wantedLevel } from '#src/protocol/oidc/acr.ts'
-import { type Login, listLogins } from '#src/sessions/logins.ts'
+import type { Login } from '#src/sessions/login-store.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
-import type { Flow, SubjectId, Visitor } from './flow.ts'
+import type { BrowserSession, Flow, SubjectId } from './flow.ts'
 import { listConsents, type Proof } from './store.ts'
 
 /** Of whom a step speaks: a login, or a first factor whose login has yet to begin. */
-export type Subject = Pick<
+export type StepUser = Pick<
   Login,
   | 'user_id'
   | 'organization_id'
@@ -38,21 +40,21 @@ export type Subject = Pick<
 }
 
 /** The subject of a login, which can be issued a code. */
-export const isLogin = <S extends Pick<Subject, 'id'>>(subject: S): subject is S & { id: LoginId } =>
+export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & { id: LoginId } =>
   subject.id !== 'proof'
 
 /** With all that decides about it. `level`: what the next factor has to reach. */
-export type Candidate = Subject & EligibleLogin & { factors: readonly FactorType[]; level: number }
+export type BrowserLogin = StepUser & EligibleLogin & { factors: readonly FactorType[]; level: number }
 
 /**
  * The logins of this browser whose user belongs to the organization that the request names; no other is ever looked at
  * (M-03). A first factor that was proven in this flow stands among them while it waits for the second (O-69).
  */
-export const listCandidates = async (
+export const listBrowserLogins = async (
   context: Context,
-  { login_hash }: Visitor,
+  { login_hash }: BrowserSession,
   flow: Flow,
-): Promise<Candidate[]> => {
+): Promise<BrowserLogin[]> => {
   const { request, client, organization, pending } = flow
   const [logins, consents, types, proven] = await context.store.read(q =>
     Promise.all([
@@ -64,7 +66,7 @@ export const listCandidates = async (
       pending?.proof ? findProven(q, flow, pending.proof) : [],
     ]),
   )
-  const candidate = async (subject: Subject, factors: FactorType[]): Promise<Candidate> => {
+  const candidate = async (subject: StepUser, factors: FactorType[]): Promise<BrowserLogin> => {
     const owes = owedBy(context, flow, subject, factors)
     const enrol_due = owes.enrol_due || (request.enrol === true && !pending?.enrolled)
     return {
@@ -92,8 +94,8 @@ export const listCandidates = async (
 }
 
 /** A new password that was chosen in this flow takes effect when the login begins. */
-const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
-  id === 'proof' && pending?.proof?.deed !== undefined
+const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
+  id === 'proof' && pending?.proof?.action !== undefined
 
 /**
  * Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there
@@ -102,7 +104,7 @@ const waits = ({ id }: Subject, pending: Flow['pending']): boolean =>
 const mayEnrol = async (
   { store }: Context,
   organization: Organization,
-  { user_id }: Subject,
+  { user_id }: StepUser,
   { length }: readonly FactorType[],
 ): Promise<boolean> => {
   if (length === 0 && settingsOf(organization).mfa_required) return true
@@ -116,7 +118,7 @@ const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor
 export const owedBy = (
   { config }: Pick<Context, 'config'>,
   { request, organization }: Flow,
-  { acr }: Pick<Subject, 'acr'>,
+  { acr }: Pick<StepUser, 'acr'>,
   factors: readonly FactorType[],
 ): Owed =>
   owed({
@@ -130,7 +132,7 @@ export const owedBy = (
 const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
   const user = await findUser(q, organization.id, proof.user_id)
   if (!user?.enabled || user.password_changed_at !== proof.password_changed_at) return []
-  const subject: Subject = {
+  const subject: StepUser = {
     ...user,
     ...proof,
     id: 'proof',
@@ -144,7 +146,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,
-  { password_temporary, password_changed_at, amr }: Subject,
+  { password_temporary, password_changed_at, amr }: StepUser,
 ): boolean => {
   const { max_age_days } = settingsOf(organization).password_policy
   const max_age = (max_age_days ?? Number.POSITIVE_INFINITY) * DAY

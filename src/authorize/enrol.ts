@@ -11,8 +11,8 @@ import { confirmProof } from '#src/sign-in/password.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
 import { advance, decide, isStale, resume } from './advance.ts'
-import { goOn, settleWith } from './authentication-result.ts'
-import type { Candidate } from './eligible-logins.ts'
+import { applyResult, settleWith } from './authentication-result.ts'
+import type { BrowserLogin } from './eligible-logins.ts'
 import { enrolPage, secretFor } from './factor-pages.ts'
 import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
 import { show } from './step-pages.ts'
@@ -25,18 +25,18 @@ import { consumeRound } from './store.ts'
 export const postEnrol =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
+    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
     const flow = settleOn(opened, login_id)
-    const next = await decide(context, visitor, flow)
+    const next = await decide(context, browser, flow)
     if (next.step !== 'enrol' || next.login.id !== login_id) {
-      if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, visitor, opened, 'post')
+      if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, browser, opened, 'post')
       throw new PageError('expired', 400)
     }
     const { login } = next
     const using = form.has('credential') ? 'passkey' : 'totp'
     const again = (code: 'code' | 'passkey' | 'name') => {
       const data = { error: { code } }
-      return enrolPage(context, visitor, flow, login, { data, status: 400 }, using)
+      return enrolPage(context, browser, flow, login, { data, status: 400 }, using)
     }
     const name = (form.get('name') ?? '').trim()
     if (name === '' || name.length > 64 || !isPlain(name)) return again('name')
@@ -45,9 +45,9 @@ export const postEnrol =
     if (!factor) return again(using === 'totp' ? 'code' : 'passkey')
 
     let codes: string[] | undefined
-    return goOn(
+    return applyResult(
       context,
-      visitor,
+      browser,
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
@@ -56,15 +56,15 @@ export const postEnrol =
           return { kind: 'refused', answer: () => again('passkey') }
         // The same form sent twice at once: the first of them has enrolled.
         if (!(await consumeRound(tx, flow.pending)))
-          return { kind: 'refused', answer: () => resume(context, visitor, flow) }
+          return { kind: 'refused', answer: () => resume(context, browser, flow) }
         if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)
-        const by = { actor: { id: user.id, email: user.email }, origin: call }
+        const by = { actor: { id: user.id, email: user.email }, client_info: call }
         await addFactor(context, tx, user, { ...factor, name }, by)
         const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
         codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
         const amr = factor.type === 'totp' ? ['otp', 'mfa'] : [factor.synced ? 'swk' : 'hwk', 'mfa']
-        const outcome = await settleWith(context, tx, visitor, flow, login, { acr, amr })
+        const outcome = await settleWith(context, tx, browser, flow, login, { acr, amr })
         return { ...outcome, settled: { ...outcome.settled, enrolled: true } }
       },
       async (then, settled) => {
@@ -85,7 +85,7 @@ export const postEnrol =
 const newFactor = async (
   context: Context,
   flow: StoredFlow,
-  login: Candidate,
+  login: BrowserLogin,
   form: ReadonlyMap<string, string>,
 ): Promise<Omit<NewFactor, 'name'> | undefined> => {
   const credential = form.get('credential')

@@ -4,17 +4,17 @@ import { personOf } from '#src/pages/data.ts'
 import { levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, creationOptions, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
-import type { Candidate } from './eligible-logins.ts'
-import { isProven, roundOf, type StoredFlow, stepToken, type Visitor } from './flow.ts'
-import { type Again, show } from './step-pages.ts'
+import type { BrowserLogin } from './eligible-logins.ts'
+import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
+import { type Retry, show } from './step-pages.ts'
 
-const queryOf = ({ call }: Visitor, name: string): string | null =>
+const queryOf = ({ call }: BrowserSession, name: string): string | null =>
   new URL(call.request.url).searchParams.get(name)
 
 type Method = 'totp' | 'passkey' | 'recovery'
 
 /** What may be proven here: what the user has and what reaches the level; a recovery code stands in for an app. */
-const methodsFor = ({ factors, level }: Candidate): Method[] => {
+const methodsFor = ({ factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(
     type => factors.includes(type) && levelWith(type) >= level,
   )
@@ -24,11 +24,11 @@ const methodsFor = ({ factors, level }: Candidate): Method[] => {
 /** `using`: the method whose form was posted. */
 export const secondFactorPage = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  login: Candidate,
-  again?: Again<'second-factor'>,
-  using = queryOf(visitor, 'method'),
+  login: BrowserLogin,
+  again?: Retry<'second-factor'>,
+  using = queryOf(browser, 'method'),
 ): Promise<Response> => {
   const methods = methodsFor(login)
   const method = methods.find(name => name === using) ?? methods[0] ?? 'recovery'
@@ -37,7 +37,7 @@ export const secondFactorPage = async (
   return show(
     context,
     'second-factor',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/second-factor',
@@ -61,23 +61,23 @@ export const secondFactorPage = async (
 const isPasskey = ({ type }: Factor): boolean => type === 'passkey'
 
 /** What may be enrolled here. */
-const kindsFor = (context: Context, { level }: Candidate) =>
+const kindsFor = (context: Context, { level }: BrowserLogin) =>
   (['passkey', 'totp'] as const).filter(
     type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
   )
 
 /** The secret that the page of this round offers. */
-export const secretFor = (context: Context, flow: StoredFlow, { user_id }: Candidate): string =>
+export const secretFor = (context: Context, flow: StoredFlow, { user_id }: BrowserLogin): string =>
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 
 /** Which kind, where there is a choice; then how to set it up. `using`: the kind whose form was posted. */
 export const enrolPage = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  login: Candidate,
-  again?: Again<'enrol-totp'> | Again<'enrol-passkey'>,
-  using = queryOf(visitor, 'kind'),
+  login: BrowserLogin,
+  again?: Retry<'enrol-totp'> | Retry<'enrol-passkey'>,
+  using = queryOf(browser, 'kind'),
 ): Promise<Response> => {
   const { config } = context
   const address = `/oauth/enrol?request=${flow.handle}`
@@ -89,7 +89,7 @@ export const enrolPage = async (
   if (!kind) {
     const choices = kinds.map(name => ({ kind: name, url: `${address}&kind=${name}` }))
     const reason = flow.request.enrol ? 'chosen' : isProven(flow) ? 'required' : 'step_up'
-    return show(context, 'enrol', visitor, flow, { user, reason, choices, ...leave }, undefined)
+    return show(context, 'enrol', browser, flow, { user, reason, choices, ...leave }, undefined)
   }
   const form = {
     action: '/oauth/enrol',
@@ -100,7 +100,7 @@ export const enrolPage = async (
   }
   if (kind === 'totp') {
     const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)
-    return show(context, 'enrol-totp', visitor, flow, { ...form, ...set_up }, again as Again<'enrol-totp'>)
+    return show(context, 'enrol-totp', browser, flow, { ...form, ...set_up }, again as Retry<'enrol-totp'>)
   }
   const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
   const challenge = challengeOf(context, 'enrol', roundOf(flow))
@@ -111,5 +111,5 @@ export const enrolPage = async (
     { ...login, id: login.user_id },
     passkeys,
   )
-  return show(context, 'enrol-passkey', visitor, flow, { ...form, options }, again as Again<'enrol-passkey'>)
+  return show(context, 'enrol-passkey', browser, flow, { ...form, options }, again as Retry<'enrol-passkey'>)
 }

@@ -22,12 +22,12 @@ const PENDING_FOR = 30 * MINUTE
 export type SubjectId = LoginId | 'proof'
 
 /** One request of a browser, and the logins that it brings. */
-export interface Visitor {
+export interface BrowserSession {
   readonly call: Call
   readonly login_hash: SecretHash | undefined
 }
 
-export const visitorOf = (context: Context, call: Call): Visitor => ({
+export const browserSessionOf = (context: Context, call: Call): BrowserSession => ({
   call,
   login_hash: loginHash(context.config, call.request),
 })
@@ -99,7 +99,7 @@ export const newHandle = (flow: Flow): string =>
 /** Stores a flow for this browser, which gets its cookie now if it has none. */
 export const storeFlow = async (
   context: Context,
-  { call }: Visitor,
+  { call }: BrowserSession,
   flow: Flow,
   handle = newHandle(flow),
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
@@ -127,7 +127,11 @@ export const storeFlow = async (
 }
 
 /** The stored flow that a handle names, if it was stored for this browser: 400 page `expired` for any other (O-29). */
-export const findFlow = async (context: Context, { call }: Visitor, handle: string): Promise<StoredFlow> => {
+export const findFlow = async (
+  context: Context,
+  { call }: BrowserSession,
+  handle: string,
+): Promise<StoredFlow> => {
   const browser_hash = browserHash(context.config, call.request)
   const pending =
     browser_hash &&
@@ -152,7 +156,7 @@ export const stepToken = (
   issueCsrf(context, purpose, pending.browser_hash, subject ? `${handle}${SEPARATOR}${subject}` : handle)
 
 interface PostedStep {
-  visitor: Visitor
+  browser: BrowserSession
   flow: StoredFlow
   form: ReadonlyMap<string, string>
   /** The subject of the page. */
@@ -170,10 +174,10 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'))
   const [handle = '', login_id] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
-  const visitor = visitorOf(context, call)
+  const browser = browserSessionOf(context, call)
   return {
-    visitor,
-    flow: await findFlow(context, visitor, handle),
+    browser,
+    flow: await findFlow(context, browser, handle),
     form,
     login_id: login_id as SubjectId | undefined,
   }

@@ -10,21 +10,21 @@ import { loginPage } from './step-pages.ts'
 export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow, form } = await openStep(context, call, 'login')
+    const { browser, flow, form } = await openStep(context, call, 'login')
     const username = form.get('username') ?? ''
     const password = form.get('password')
     if (!username || !password) {
       const data = { username, error: { code: 'missing' } } as const
-      return loginPage(context, visitor, flow, undefined, { data, status: 400 })
+      return loginPage(context, browser, flow, undefined, { data, status: 400 })
     }
     const { user, refusal } = await provePassword(context, {
       organization_id: flow.organization.id,
       identifier: username,
       password,
-      origin: call,
+      client_info: call,
     })
     if (!refusal)
-      return proceedAs(context, visitor, flow, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
+      return proceedAs(context, browser, flow, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
     const { status, headers, ...error } = refusal
-    return loginPage(context, visitor, flow, undefined, { data: { username, error }, status, headers })
+    return loginPage(context, browser, flow, undefined, { data: { username, error }, status, headers })
   }

@@ -17,7 +17,7 @@ import {
 import { waitFor } from '#src/sign-in/password.ts'
 import { checkThrottle, passwordsFrom } from '#src/sign-in/throttle.ts'
 import { proceedAs } from './authentication-result.ts'
-import { openStep, roundOf, type StoredFlow, type Visitor } from './flow.ts'
+import { type BrowserSession, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
@@ -25,17 +25,17 @@ import { consumeRound } from './store.ts'
 export const postPasskey =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow, form } = await openStep(context, call, 'login')
+    const { browser, flow, form } = await openStep(context, call, 'login')
     const wait = await waitOf(context, call, form.get('credential'))
     if (wait > 0) {
       const { status, headers, seconds } = waitFor('throttled', wait)
       const data = { error: { code: 'throttled', seconds } } as const
-      return loginPage(context, visitor, flow, undefined, { data, status, headers })
+      return loginPage(context, browser, flow, undefined, { data, status, headers })
     }
     const { user, refused, proven } = await prove(context, flow, form.get('credential'))
-    if (refused !== undefined) return refuse(context, visitor, flow, { user, refused })
+    if (refused !== undefined) return refuse(context, browser, flow, { user, refused })
     const { passkey, sign_count, amr } = proven
-    const proceed = proceedAs(context, visitor, flow, {
+    const proceed = proceedAs(context, browser, flow, {
       user,
       acr: 'phr',
       amr,
@@ -49,7 +49,7 @@ export const postPasskey =
     })
     return proceed.catch(error => {
       if (!(error instanceof CopiedPasskey)) throw error
-      return refuse(context, visitor, flow, { user, refused: 'copied_passkey', copied: passkey })
+      return refuse(context, browser, flow, { user, refused: 'copied_passkey', copied: passkey })
     })
   }
 
@@ -71,11 +71,11 @@ const waitOf = (context: Context, call: Call, json: string | undefined): Promise
 /** Counts and records it, and tells its owner of a passkey that exists twice; the page says nothing of either. */
 const refuse = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
   { user, refused, copied }: { user?: UserRow | undefined; refused: string; copied?: Factor },
 ): Promise<Response> => {
-  const { call } = visitor
+  const { call } = browser
   const organization_id = flow.organization.id
   charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
   await context.store.write(async tx => {
@@ -84,21 +84,25 @@ const refuse = async (
       user_id: user?.id,
       username_attempted: user?.username ?? '',
       failure_reason: refused,
-      origin: call,
+      client_info: call,
     })
     if (user && copied)
       await enqueueNotice(context, tx, 'passkey_copied', user, call, { factor: copied.name })
   })
   const data = { error: { code: 'passkey' } } as const
-  return loginPage(context, visitor, flow, undefined, { data, status: 401 })
+  return loginPage(context, browser, flow, undefined, { data, status: 401 })
 }
 
-type Proved =
+type PasskeyResult =
   | { user: UserRow; proven: ProvenPasskey & { passkey: Factor }; refused?: never }
   | { user?: UserRow; proven?: never; refused: string }
 
 /** Who signed, or why that is nobody here. A user of another organization is not named in this one's audit log. */
-const prove = async (context: Context, flow: StoredFlow, json: string | undefined): Promise<Proved> => {
+const prove = async (
+  context: Context,
+  flow: StoredFlow,
+  json: string | undefined,
+): Promise<PasskeyResult> => {
   const assertion = parseAssertion(json)
   const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
   if (!passkey) return { refused: 'unknown_passkey' }

@@ -7,8 +7,15 @@ import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
-import { findFlow, openStep, type StoredFlow, stepToken, type Visitor, visitorOf } from './flow.ts'
-import { type Again, show } from './step-pages.ts'
+import {
+  type BrowserSession,
+  browserSessionOf,
+  findFlow,
+  openStep,
+  type StoredFlow,
+  stepToken,
+} from './flow.ts'
+import { type Retry, show } from './step-pages.ts'
 
 /**
  * Mails to one account, from one network and in all: more would only annoy its owner. The wait is no longer than a link lives, so
@@ -20,15 +27,15 @@ const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 *
 
 const page = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  again?: Again<'reset-password'>,
+  again?: Retry<'reset-password'>,
 ): Response => {
   const { login_hint } = flow.request
   return show(
     context,
     'reset-password',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/reset-password',
@@ -49,9 +56,9 @@ export const getResetPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     onlyWithMail(context)
-    const visitor = visitorOf(context, call)
+    const browser = browserSessionOf(context, call)
     const handle = new URL(call.request.url).searchParams.get('request') ?? ''
-    return page(context, visitor, await findFlow(context, visitor, handle))
+    return page(context, browser, await findFlow(context, browser, handle))
   }
 
 /**
@@ -62,10 +69,10 @@ export const postResetPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     onlyWithMail(context)
-    const { visitor, flow, form } = await openStep(context, call, 'reset_password')
+    const { browser, flow, form } = await openStep(context, call, 'reset_password')
     const username = (form.get('username') ?? '').trim()
     if (username === '')
-      return page(context, visitor, flow, { data: { error: { code: 'missing' } }, status: 400 })
+      return page(context, browser, flow, { data: { error: { code: 'missing' } }, status: 400 })
     const organization_id = flow.organization.id
     const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
     const network = networkOf(call.ip_address)
@@ -86,8 +93,8 @@ export const postResetPassword =
       await enqueueMail(context, tx, mail, call)
       return 0
     })
-    if (wait === 0) return page(context, visitor, flow, { data: { sent: true }, status: 200 })
+    if (wait === 0) return page(context, browser, flow, { data: { sent: true }, status: 200 })
     const seconds = Math.ceil(wait / SECOND)
     const data = { username, error: { code: 'throttled', seconds } } as const
-    return page(context, visitor, flow, { data, status: 429, headers: { 'retry-after': String(seconds) } })
+    return page(context, browser, flow, { data, status: 429, headers: { 'retry-after': String(seconds) } })
   }

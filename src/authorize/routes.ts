@@ -2,11 +2,11 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError, pageRoutes } from '#src/pages/boundary.ts'
 import { advance } from './advance.ts'
-import { getAuthorize, getParked, postAuthorize } from './authorize.ts'
+import { getAuthorize, getStoredPost, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
 import { postConsent } from './consent.ts'
 import { postEnrol } from './enrol.ts'
-import { findFlow, visitorOf } from './flow.ts'
+import { browserSessionOf, findFlow } from './flow.ts'
 import { postLogin } from './login.ts'
 import { postPasskey } from './passkey.ts'
 import { getResetPassword, postResetPassword } from './reset-password.ts'
@@ -19,7 +19,7 @@ export const browserRoutes = (context: Context) => {
   return pageRoutes(context, {
     'GET /oauth/authorize': getAuthorize(context),
     'POST /oauth/authorize': postAuthorize(context),
-    'GET /oauth/authorize/parked': getParked(context),
+    'GET /oauth/authorize/replay': getStoredPost(context),
     'GET /oauth/login': resume,
     'POST /oauth/login': postLogin(context),
     'GET /oauth/reset-password': getResetPassword(context),
@@ -43,6 +43,6 @@ const resumeStep =
   async (call: Call): Promise<Response> => {
     const handle = new URL(call.request.url).searchParams.get('request')
     if (!handle) throw new PageError('method', 400)
-    const visitor = visitorOf(context, call)
-    return advance(context, visitor, await findFlow(context, visitor, handle), 'get')
+    const browser = browserSessionOf(context, call)
+    return advance(context, browser, await findFlow(context, browser, handle), 'get')
   }

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
-import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { permissionsOf } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { findPasskey } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
@@ -8,8 +9,8 @@ import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passk
 import { confirmProof } from '#src/sign-in/password.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
 import { advance, decide, resume } from './advance.ts'
-import { goOn, settleWith } from './authentication-result.ts'
-import type { Candidate } from './eligible-logins.ts'
+import { applyResult, settleWith } from './authentication-result.ts'
+import type { BrowserLogin } from './eligible-logins.ts'
 import { secondFactorPage } from './factor-pages.ts'
 import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
@@ -18,23 +19,23 @@ import { consumeRound, findPending } from './store.ts'
 export const postSecondFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
+    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
     const flow = settleOn(opened, login_id)
-    const next = await decide(context, visitor, flow)
+    const next = await decide(context, browser, flow)
     if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { login } = next
     const presented = await presentedBy(context, flow, form)
     const using = 'passkey' in presented ? 'passkey' : 'code' in presented ? 'totp' : 'recovery'
-    return goOn(
+    return applyResult(
       context,
-      visitor,
+      browser,
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
         // The same form sent twice at once: what the first of them has used up is no failure of the second.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
         if (stored?.round !== flow.pending.round)
-          return { kind: 'refused', answer: () => resume(context, visitor, flow) }
+          return { kind: 'refused', answer: () => resume(context, browser, flow) }
         const proof = await proveFactor(context, tx, user, presented, call)
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal
@@ -42,12 +43,12 @@ export const postSecondFactor =
           const again = { data: { error: { code, seconds } }, status, headers } as const
           return {
             kind: 'refused',
-            answer: () => secondFactorPage(context, visitor, flow, login, again, using),
+            answer: () => secondFactorPage(context, browser, flow, login, again, using),
           }
         }
         if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
-        return settleWith(context, tx, visitor, flow, login, proof)
+        return settleWith(context, tx, browser, flow, login, proof)
       },
       async (then, settled) => {
         const end = using === 'recovery' ? await towardsRepair(context, settled, login) : settled
@@ -62,7 +63,7 @@ const REPAIR = '/account/security?notice=recovery_code_used'
 const towardsRepair = async (
   { store }: Context,
   flow: StoredFlow,
-  { user_id }: Candidate,
+  { user_id }: BrowserLogin,
 ): Promise<StoredFlow> => {
   const { client, request } = flow
   if (client || request.back || !isProven(flow)) return flow

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { advance, decideAmong } from './advance.ts'
-import { isLogin, listCandidates } from './eligible-logins.ts'
+import { isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { openStep } from './flow.ts'
 import { updatePending } from './store.ts'
 
@@ -10,9 +10,9 @@ import { updatePending } from './store.ts'
 export const postSelectAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { visitor, flow: opened, form } = await openStep(context, call, 'select_account')
+    const { browser, flow: opened, form } = await openStep(context, call, 'select_account')
     const flow = { ...opened, pending: { ...opened.pending, login_id: null, selected: false, proof: null } }
-    const logins = await listCandidates(context, visitor, flow)
+    const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
     if (next.step !== 'select_account') throw new PageError('expired', 400)
     const picked = form.get('login')
@@ -22,5 +22,5 @@ export const postSelectAccount =
     await context.store.write(async tx => {
       if (!(await updatePending(tx, flow.pending.request_hash, settled))) throw new PageError('expired', 400)
     })
-    return advance(context, visitor, { ...flow, pending: { ...flow.pending, ...settled } }, 'post', logins)
+    return advance(context, browser, { ...flow, pending: { ...flow.pending, ...settled } }, 'post', logins)
   }

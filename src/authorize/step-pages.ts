@@ -8,11 +8,11 @@ import { render } from '#src/pages/render.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
-import type { Subject } from './eligible-logins.ts'
-import { isProven, roundOf, type StoredFlow, stepToken, type Visitor } from './flow.ts'
+import type { StepUser } from './eligible-logins.ts'
+import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
 
 /** A form shown again because of what was posted. */
-export interface Again<Page extends keyof Pages> {
+export interface Retry<Page extends keyof Pages> {
   data: Partial<Pages[Page]>
   status: number
   headers?: Record<string, string>
@@ -21,10 +21,10 @@ export interface Again<Page extends keyof Pages> {
 export const show = <Page extends keyof Pages>(
   context: Context,
   page: Page,
-  { call }: Visitor,
+  { call }: BrowserSession,
   { organization }: StoredFlow,
   data: Omit<Pages[Page], keyof Common>,
-  again: Again<Page> | undefined,
+  again: Retry<Page> | undefined,
 ): Response =>
   render(
     page,
@@ -42,17 +42,17 @@ const clientName = ({ client }: StoredFlow) => client && { client_name: client.n
 /** `login`: whose password is asked for again, if anybody's. */
 export const loginPage = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  login?: Subject,
-  again?: Again<'login'>,
+  login?: StepUser,
+  again?: Retry<'login'>,
 ): Promise<Response> => {
   const username = login?.username ?? flow.request.login_hint
   const csrf_token = stepToken(context, flow, 'login')
   const other = again
     ? undefined
     : await context.ports.login_page?.({
-        request: visitor.call.request,
+        request: browser.call.request,
         organization_id: flow.organization.id,
         handle: flow.handle,
         csrf_token,
@@ -64,7 +64,7 @@ export const loginPage = async (
   return show(
     context,
     'login',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/login',
@@ -87,14 +87,14 @@ export const loginPage = async (
 
 export const selectAccountPage = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  logins: readonly Subject[],
+  logins: readonly StepUser[],
 ): Response =>
   show(
     context,
     'select-account',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/select-account',
@@ -108,15 +108,15 @@ export const selectAccountPage = (
 
 export const changePasswordPage = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  login: Subject,
-  again?: Again<'change-password'>,
+  login: StepUser,
+  again?: Retry<'change-password'>,
 ): Response =>
   show(
     context,
     'change-password',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/change-password',
@@ -132,15 +132,15 @@ export const changePasswordPage = (
 
 export const consentPage = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  login: Subject,
+  login: StepUser,
 ): Response => {
   const { request, client } = flow
   return show(
     context,
     'consent',
-    visitor,
+    browser,
     flow,
     {
       action: '/oauth/consent',

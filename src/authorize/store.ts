@@ -45,7 +45,7 @@ export const findPending = async (
 export type Proof = NonNullable<Pending['proof']>
 
 /** On whom a flow has settled. */
-export type Settled = Pick<Pending, 'login_id' | 'selected' | 'proof'>
+export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
@@ -55,7 +55,7 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
-  settled: Settled & { enrolled?: boolean },
+  settled: ChosenLogin & { enrolled?: boolean },
 ): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx
@@ -130,20 +130,20 @@ export const grantConsent = async (
  * What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. The last one of a handle
  * counts.
  */
-export const insertParked = async (
+export const insertStoredPost = async (
   tx: Transaction,
-  parked: Tables['parked_requests']['$inferSelect'],
+  post: Tables['stored_posts']['$inferSelect'],
 ): Promise<void> => {
-  const { parked_requests: t } = tx.tables
-  await tx.insert(t).values(parked).onConflictDoUpdate({ target: t.handle_hash, set: parked })
+  const { stored_posts: t } = tx.tables
+  await tx.insert(t).values(post).onConflictDoUpdate({ target: t.handle_hash, set: post })
 }
 
 /** The body, once. */
-export const consumeParked = async (
+export const consumeStoredPost = async (
   tx: Transaction,
   key: { handle_hash: SecretHash; kind: string; now: number },
 ): Promise<string | undefined> => {
-  const { parked_requests: t } = tx.tables
+  const { stored_posts: t } = tx.tables
   const [row] = await tx
     .delete(t)
     .where(and(eq(t.handle_hash, key.handle_hash), eq(t.kind, key.kind), gt(t.expires_at, key.now)))

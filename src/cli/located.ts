@@ -8,7 +8,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
  * For the person at the command line: where and why the store could not do something, which a request is not told, or each
  * field that was refused. Any other error stays what it is.
  */
-export const located = async (error: unknown, options: { config?: string }): Promise<unknown> => {
+export const withLocation = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error
   if (!isStorageFailure(error.cause)) {
     const details = error.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')

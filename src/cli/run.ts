@@ -277,7 +277,7 @@ export const run = async (args: string[]): Promise<number> => {
     return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const { located } = await import('./located.ts')
+    const { withLocation: located } = await import('./located.ts')
     const { message, exit_code = 1 } = (await located(error, gatehouse.opts())) as Error & {
       exit_code?: number
     }

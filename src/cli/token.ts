@@ -137,11 +137,11 @@ const asked = (options: TokenOptions): MintInput => {
   }
 }
 
-const origin = { ip_address: '', user_agent: 'gatehouse token' }
+const client_info = { ip_address: '', user_agent: 'gatehouse token' }
 
 const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOptions): Promise<Made> => {
   const wanted = Mint.safeParse(asked(options))
-  if (wanted.success) return mint(context, wanted.data, { client_id, origin })
+  if (wanted.success) return mint(context, wanted.data, { client_id, client_info })
   throw new ConfigError(
     wanted.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'),
   )
@@ -166,7 +166,7 @@ const real = async (context: Context, options: TokenOptions): Promise<Made> => {
     client,
     scopes,
     lifetime,
-    origin,
+    client_info,
     grant_type: 'command_line',
   })
   return { token, expires_in }

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { theMachine } from '#src/audit/record.ts'
+import { hostActor } from '#src/audit/record.ts'
 import { loadConfig } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
@@ -14,7 +14,7 @@ export interface UserOptions {
 }
 
 /** Whoever may run commands on this machine is nobody of the directory. */
-export const operator = theMachine
+export const operator = hostActor
 
 /** Runs `action` on the instance, beside a running server too. */
 export const withInstance = async (

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { theMachine } from '#src/audit/record.ts'
+import { hostActor } from '#src/audit/record.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { integer, line, oneOf } from '#src/directory/fields.ts'
@@ -16,7 +16,7 @@ import { digits } from '#src/http/list.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import type { CapturedMail } from '#src/mail/captured.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { applySeed } from '#src/seed/apply.ts'
@@ -128,7 +128,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
 export const controls: Record<string, Control> = {
   'POST /dev/mint': async (state, call) => {
     const wanted = parse(Mint, await readJson(call.request))
-    const minted = await mint(state.context, wanted, { client_id: state.client_id, origin: call })
+    const minted = await mint(state.context, wanted, { client_id: state.client_id, client_info: call })
     const { token, claims, expires_in } = minted
     state.recorder.issued({
       client_id: wanted.client_id ?? state.client_id,
@@ -153,7 +153,7 @@ export const controls: Record<string, Control> = {
   },
   'DELETE /dev/users': async (state, call) => {
     const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
-    await deleteUser(state.context, user.id, theMachine)
+    await deleteUser(state.context, user.id, hostActor)
     return empty(204)
   },
 
@@ -167,7 +167,7 @@ export const controls: Record<string, Control> = {
       name: 'Development',
       secret: sealSecret(context, user.id, secret),
     } as const
-    await context.store.write(tx => addFactor(context, tx, user, factor, theMachine))
+    await context.store.write(tx => addFactor(context, tx, user, factor, hostActor))
     return json({ secret }, 201)
   },
   'GET /dev/mfa': async (state, call) => {
@@ -235,7 +235,7 @@ export const controls: Record<string, Control> = {
     return empty(204)
   },
   'GET /dev/mail': async ({ context, mail }) => {
-    await postMails(context)
+    await deliverMails(context)
     return json({ data: mail.mails })
   },
   'DELETE /dev/mail': ({ mail }) => {

@@ -6,7 +6,7 @@ import { integer, line, lines, oneOf, set } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { invalid } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { bareId, type OrganizationId } from '#src/lib/ids.ts'
 import { issuePersonalToken } from '#src/oauth/personal-token.ts'
@@ -67,7 +67,7 @@ const partOf = (token: string, part: 0 | 1): Claims =>
 export const mint = async (
   context: Context,
   wanted: Mint,
-  { client_id: usual, origin }: { client_id: string; origin: Origin },
+  { client_id: usual, client_info }: { client_id: string; client_info: ClientInfo },
 ): Promise<Minted> => {
   const client_id = wanted.client_id ?? usual
   const client = await findClient(context.store, client_id)
@@ -94,7 +94,7 @@ export const mint = async (
           client,
           scopes,
           lifetime,
-          origin,
+          client_info,
           grant_type: 'mint',
           change,
         })

@@ -1,5 +1,5 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
-import { findFlow, visitorOf } from '#src/authorize/flow.ts'
+import { browserSessionOf, findFlow } from '#src/authorize/flow.ts'
 import type { Context, LoginStep } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
@@ -103,9 +103,9 @@ export const pick =
     const holder = browserHash(context.config, call.request)
     const handle = verifyCsrf(context, 'login', holder, query.get('csrf_token') ?? undefined)
     if (query.get('request') !== handle) throw new PageError('forbidden', 403)
-    const visitor = visitorOf(context, call)
-    const flow = await findFlow(context, visitor, handle)
+    const browser = browserSessionOf(context, call)
+    const flow = await findFlow(context, browser, handle)
     const user = await context.store.read(q => findUser(q, flow.organization.id, query.get('user') ?? ''))
     if (!user?.enabled) throw new PageError('bad_request', 400)
-    return proceedAs(context, visitor, flow, { user, ...PASSWORD })
+    return proceedAs(context, browser, flow, { user, ...PASSWORD })
   }

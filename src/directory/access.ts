@@ -1,16 +1,13 @@
-import { record, theMachine } from '#src/audit/record.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import type { EventType, TargetType } from '#src/audit/types.ts'
 import type { Caller, Context } from '#src/context.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { type Detail, forbidden, invalid } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { exceeding, expand, type Permission, permissions } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findIdentity } from './store.ts'
-
-export { scopeOf, within } from '#src/http/tenant.ts'
-export { effectiveRoles } from './store.ts'
 
 /** What a user with these roles may do. */
 export const permissionsOf = (roles: { permissions: string[] }[]): Set<Permission> =>
@@ -30,16 +27,16 @@ export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
 }
 
 /** Who asks, with the rights that bound what may be done, and from where: every admin route has it in its input. */
-export interface By {
+export interface ChangedBy {
   caller: Caller
-  origin: Origin
+  client_info: ClientInfo
 }
 
 /** Writes the event of a change to something that administrators manage. */
 export const recordChange = (
   context: Context,
   tx: Transaction,
-  { caller, origin }: By,
+  { caller, client_info }: ChangedBy,
   event: {
     type: EventType
     target_id: string
@@ -52,11 +49,11 @@ export const recordChange = (
     ...event,
     target_type: event.type.split('.')[0] as TargetType,
     actor: { id: caller.id || null, email: caller.email },
-    origin,
+    client_info,
   })
 
 /** The server itself, working off a file: it may do everything, and events name no actor. */
-export const theServer: By = {
+export const serverActor: ChangedBy = {
   caller: {
     kind: 'client',
     id: '',
@@ -68,7 +65,7 @@ export const theServer: By = {
     withheld: new Set(),
     confirm: async () => {},
   },
-  origin: theMachine.origin,
+  client_info: hostActor.client_info,
 }
 
 export const refuse = ([first, ...others]: Detail[]): void => {

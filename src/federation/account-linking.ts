@@ -1,27 +1,28 @@
-import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { permissionsOf } from '#src/directory/access.ts'
 import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
-import type { Elsewhere } from '#src/sign-in/external-accounts.ts'
+import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
-import type { Profile } from './profile.ts'
+import type { UpstreamProfile } from './profile.ts'
 
 /** Somebody who came back from a provider, as it vouches for them. */
-export interface Arrival {
+export interface UpstreamIdentity {
   provider: IdentityProvider
   organization: Organization
-  profile: Profile
+  profile: UpstreamProfile
   /** The person on whose own page the account is to be linked. */
   linking?: UserId | undefined
   /** The person was asked for something in between: the form is good for one login. */
   is_form?: boolean
 }
 
-export type Admission =
+export type LinkingResult =
   /** Known by the provider's subject. */
   | { step: 'enter'; user: UserRow }
   /** An existing user whom the provider may name. */
@@ -34,8 +35,8 @@ export type Admission =
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
 /** Who it is, and what is left to do: the one rule for all providers. */
-export const admit = async (q: Queries, arrival: Arrival): Promise<Admission> => {
-  const { provider, organization, profile, linking } = arrival
+export const resolveAccount = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
+  const { provider, organization, profile, linking } = identity
   const account = await findAccount(q, { provider_id: provider.id, subject: profile.subject })
   const known_id = account?.user_id ?? linking
   if (account && linking && account.user_id !== linking) return { step: 'refuse', reason: 'linked_elsewhere' }
@@ -45,12 +46,12 @@ export const admit = async (q: Queries, arrival: Arrival): Promise<Admission> =>
     return { step: account ? 'enter' : 'link', user }
   }
   const user = profile.email ? await findUserForLogin(q, organization.id, profile.email) : undefined
-  if (!user) return newcomer(arrival)
-  if (!(await mayName(q, arrival, user))) return { step: 'prove', user }
+  if (!user) return newUserOrQuestion(identity)
+  if (!(await mayName(q, identity, user))) return { step: 'prove', user }
   return user.enabled ? { step: 'link', user } : { step: 'refuse', reason: 'user_disabled', user_id: user.id }
 }
 
-const newcomer = ({ provider, organization, profile }: Arrival): Admission => {
+const newUserOrQuestion = ({ provider, organization, profile }: UpstreamIdentity): LinkingResult => {
   if (!provider.allow_registration) return { step: 'refuse', reason: 'registration_closed' }
   const reason = refusedAddress(organization, profile)
   if (reason) return { step: 'refuse', reason }
@@ -64,7 +65,7 @@ const newcomer = ({ provider, organization, profile }: Arrival): Admission => {
  */
 const refusedAddress = (
   organization: Organization,
-  { email = '', email_verified }: Profile,
+  { email = '', email_verified }: UpstreamProfile,
 ): string | undefined => {
   const { allowed_domains } = settingsOf(organization)
   if (allowed_domains.length === 0) return undefined
@@ -79,7 +80,11 @@ const refusedAddress = (
  * another provider brought the user: people change their address themselves, and whoever did may wait in that account for
  * the owner of the address.
  */
-const mayName = async (q: Queries, { provider, profile }: Arrival, user: UserRow): Promise<boolean> => {
+const mayName = async (
+  q: Queries,
+  { provider, profile }: UpstreamIdentity,
+  user: UserRow,
+): Promise<boolean> => {
   if (!provider.trust_email || !profile.email_verified) return false
   if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
   if (user.email_verified) return true
@@ -87,7 +92,10 @@ const mayName = async (q: Queries, { provider, profile }: Arrival, user: UserRow
 }
 
 /** The account elsewhere that is to be linked. */
-export const accountOf = ({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): Elsewhere => ({
+export const accountOf = ({
+  provider,
+  profile,
+}: Pick<UpstreamIdentity, 'provider' | 'profile'>): ExternalIdentity => ({
   provider_id: provider.id,
   subject: profile.subject,
   label: profile.email ?? profile.username ?? '',

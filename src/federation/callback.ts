@@ -1,12 +1,12 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
 import {
   accountRequest,
+  type BrowserSession,
+  browserSessionOf,
   findFlow,
   flowOf,
   type StoredFlow,
   storeFlow,
-  type Visitor,
-  visitorOf,
 } from '#src/authorize/flow.ts'
 import { consumePending, consumeRound } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
@@ -22,41 +22,41 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Arrival, accountOf, admit } from './account-linking.ts'
-import { type Profile, tidy } from './profile.ts'
-import { createNewcomer } from './provisioning.ts'
-import { ArrivalError, checkArrivals, refuseArrival } from './refusal.ts'
-import { endJourney, storeArrival } from './upstream-request.ts'
+import { accountOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
+import { normalizeProfile, type UpstreamProfile } from './profile.ts'
+import { provisionUser } from './provisioning.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
+import { endUpstreamRequest, storePendingLink } from './upstream-request.ts'
 
-/** What was asked of the provider, on the journey that somebody comes back from. */
-export interface Asked {
+/** What was asked of the provider, on the upstream request that somebody comes back from. */
+export interface CallbackRequest {
   /** Milliseconds. */
   readonly sent_at: number
   readonly reauthenticate: boolean
 }
 
-interface Answer {
+interface CallbackResult {
   /** As it came back; undefined for somebody whom the provider sent of its own accord. */
   state: string | undefined
   /** Judges what the provider said. Whatever it throws, nobody is let in. */
-  prove(asked: Asked | undefined): Promise<Profile>
+  prove(asked: CallbackRequest | undefined): Promise<UpstreamProfile>
 }
 
 /** Somebody comes back from a provider: in by way of `admit`, or refused with one page for every reason. */
-export const receive = async (
+export const handleCallback = async (
   context: Context,
   call: Call,
   provider: IdentityProvider,
-  { state, prove }: Answer,
+  { state, prove }: CallbackResult,
 ): Promise<Response> => {
-  await checkArrivals(context, call, provider)
-  const visitor = visitorOf(context, call)
-  const { flow, cookies, linking, asked } = await flowFor(context, visitor, provider, state)
-  return refusing(context, visitor, { provider, flow, linking }, async () => {
-    if (!provider.enabled) throw new ArrivalError('provider_disabled')
-    const said = tidy(await prove(asked).catch(asArrivalError))
+  await checkCallbackLimit(context, call, provider)
+  const browser = browserSessionOf(context, call)
+  const { flow, cookies, linking, asked } = await flowOfRequest(context, browser, provider, state)
+  return withRefusals(context, browser, { provider, flow, linking }, async () => {
+    if (!provider.enabled) throw new CallbackError('provider_disabled')
+    const said = normalizeProfile(await prove(asked).catch(asCallbackError))
     const profile = { ...said, auth_time: authTimeOf(context, said, asked) }
-    const answer = await enter(context, visitor, flow, {
+    const answer = await completeLogin(context, browser, flow, {
       provider,
       organization: flow.organization,
       profile,
@@ -71,54 +71,64 @@ export const receive = async (
  * takes for recent, when it does not say. A fresh proof that was asked for, and not refused for its age, is no older than the
  * request, and one whose time is not said is given now: some providers never say.
  */
-const authTimeOf = ({ clock }: Context, { auth_time }: Profile, asked: Asked | undefined): number => {
+const authTimeOf = (
+  { clock }: Context,
+  { auth_time }: UpstreamProfile,
+  asked: CallbackRequest | undefined,
+): number => {
   const now = clock.now()
   const time = asked?.reauthenticate ? Math.max(auth_time ?? now, asked.sent_at) : (auth_time ?? 0)
   return Math.min(now, Math.max(0, Math.floor(time)))
 }
 
-const asArrivalError = (cause: unknown): never => {
-  throw cause instanceof ArrivalError || cause instanceof AppError
+const asCallbackError = (cause: unknown): never => {
+  throw cause instanceof CallbackError || cause instanceof AppError
     ? cause
-    : new ArrivalError('not_proven', { cause })
+    : new CallbackError('not_proven', { cause })
 }
 
-/** The authorization that the journey belongs to; a fresh one, to the person's own page, without a state. */
-const flowFor = async (
+/** The authorization that the upstream request belongs to; a fresh one, to the person's own page, without a state. */
+const flowOfRequest = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   provider: IdentityProvider,
   state: string | undefined,
-): Promise<{ flow: StoredFlow; cookies: string[]; linking?: UserId | undefined; asked?: Asked }> => {
+): Promise<{
+  flow: StoredFlow
+  cookies: string[]
+  linking?: UserId | undefined
+  asked?: CallbackRequest
+}> => {
   if (state === undefined) {
     const { stored, cookies } = await storeFlow(
       context,
-      visitor,
+      browser,
       await flowOf(context, accountRequest(provider.organization_id)),
     )
     return { flow: stored, cookies }
   }
-  const browser_hash = browserHash(context.config, visitor.call.request)
-  const journey = browser_hash && (await endJourney(context, { state, browser_hash, provider }))
-  if (!journey) throw await refuseArrival(context, visitor.call, provider, new ArrivalError('unknown_state'))
-  const flow = await findFlow(context, visitor, journey.handle)
-  const asked = { sent_at: journey.created_at, reauthenticate: journey.reauthenticate === true }
-  return { flow, cookies: [], linking: journey.linking, asked }
+  const browser_hash = browserHash(context.config, browser.call.request)
+  const upstream = browser_hash && (await endUpstreamRequest(context, { state, browser_hash, provider }))
+  if (!upstream)
+    throw await refuseCallback(context, browser.call, provider, new CallbackError('unknown_state'))
+  const flow = await findFlow(context, browser, upstream.handle)
+  const asked = { sent_at: upstream.created_at, reauthenticate: upstream.reauthenticate === true }
+  return { flow, cookies: [], linking: upstream.linking, asked }
 }
 
 /** Runs `body`; a refusal is recorded, and the page says where to start again. */
-export const refusing = async (
+export const withRefusals = async (
   context: Context,
-  { call }: Visitor,
+  { call }: BrowserSession,
   { provider, flow, linking }: { provider: IdentityProvider; flow: StoredFlow; linking: UserId | undefined },
   body: () => Promise<Response>,
 ): Promise<Response> => {
   try {
     return await body()
   } catch (error) {
-    if (!(error instanceof ArrivalError)) throw error
+    if (!(error instanceof CallbackError)) throw error
     const retry_url = linking ? '/account' : `/oauth/login?request=${flow.handle}`
-    throw await refuseArrival(context, call, provider, error, retry_url)
+    throw await refuseCallback(context, call, provider, error, retry_url)
   }
 }
 
@@ -126,45 +136,48 @@ export const refusing = async (
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 
 /** Does what `admit` says. Somebody who was quicker (a second tab) makes it ask once more. */
-export const enter = async (
+export const completeLogin = async (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  arrival: Arrival,
+  identity: UpstreamIdentity,
 ): Promise<Response> => {
-  const admission = await context.store.read(q => admit(q, arrival))
-  if (admission.step === 'refuse') {
-    const { reason, user_id } = admission
-    throw new ArrivalError(reason, { user_id, email: arrival.profile.email })
+  const result = await context.store.read(q => resolveAccount(q, identity))
+  if (result.step === 'refuse') {
+    const { reason, user_id } = result
+    throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
-  if (arrival.linking && 'user' in admission)
-    return endLinking(context, visitor, flow, arrival, admission.user)
-  const { auth_time, until } = arrival.profile
-  const confirm = (tx: Transaction) => useForm(tx, flow, arrival)
-  if (admission.step === 'enter')
-    return proceedAs(context, visitor, flow, { ...admission, ...FEDERATED, auth_time, until, confirm })
-  if (admission.step === 'link')
-    return linkAs(context, visitor, flow, arrival, admission.user, { ...FEDERATED, auth_time })
-  if (admission.step === 'create') {
-    const user = await createNewcomer(context, arrival, visitor.call).catch(whenQuicker)
+  if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)
+  const { auth_time, until } = identity.profile
+  const confirm = (tx: Transaction) => useForm(tx, flow, identity)
+  if (result.step === 'enter')
+    return proceedAs(context, browser, flow, { ...result, ...FEDERATED, auth_time, until, confirm })
+  if (result.step === 'link')
+    return linkAs(context, browser, flow, identity, result.user, { ...FEDERATED, auth_time })
+  if (result.step === 'create') {
+    const user = await provisionUser(context, identity, browser.call).catch(whenQuicker)
     return user
-      ? proceedAs(context, visitor, flow, { user, ...FEDERATED, auth_time, until, confirm })
-      : enter(context, visitor, flow, arrival)
+      ? proceedAs(context, browser, flow, { user, ...FEDERATED, auth_time, until, confirm })
+      : completeLogin(context, browser, flow, identity)
   }
-  const { provider, profile } = arrival
+  const { provider, profile } = identity
   const { browser_hash, round } = flow.pending
-  const handle = await storeArrival(context, {
+  const handle = await storePendingLink(context, {
     browser_hash,
     provider_id: provider.id,
     handle: flow.handle,
     profile,
     round,
   })
-  return seeOther(`/oauth/arrival?arrival=${handle}`)
+  return seeOther(`/oauth/link-account?request=${handle}`)
 }
 
 /** Uses up the form that came in between, and every other of this flow: none of them logs in a second time. */
-const useForm = async (tx: Transaction, { pending }: StoredFlow, { is_form }: Arrival): Promise<void> => {
+const useForm = async (
+  tx: Transaction,
+  { pending }: StoredFlow,
+  { is_form }: UpstreamIdentity,
+): Promise<void> => {
   if (is_form && !(await consumeRound(tx, pending))) throw new PageError('expired', 400)
 }
 
@@ -176,37 +189,37 @@ const whenQuicker = (error: unknown): undefined => {
 /** Links and logs in, in one write, once every factor that is owed was proven. */
 export const linkAs = (
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   flow: StoredFlow,
-  arrival: Arrival,
+  identity: UpstreamIdentity,
   user: UserRow,
   means: typeof FEDERATED & { auth_time?: number | undefined },
 ): Promise<Response> =>
-  proceedAs(context, visitor, flow, {
+  proceedAs(context, browser, flow, {
     user,
     ...means,
-    until: arrival.profile.until,
+    until: identity.profile.until,
     confirm: async tx => {
-      await useForm(tx, flow, arrival)
+      await useForm(tx, flow, identity)
       await confirmProof(tx, user)
     },
-    deed: { do: 'link', account: accountOf(arrival) },
+    action: { do: 'link', account: accountOf(identity) },
   })
 
 /** A person on their own page gets another way in; nobody is logged in by it. */
 const endLinking = async (
   context: Context,
-  { call, login_hash }: Visitor,
+  { call, login_hash }: BrowserSession,
   { pending }: StoredFlow,
-  arrival: Arrival,
+  identity: UpstreamIdentity,
   user: UserRow,
 ): Promise<Response> => {
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   if (!logins.some(({ user_id }) => user_id === user.id))
-    throw new ArrivalError('not_logged_in', { user_id: user.id })
+    throw new CallbackError('not_logged_in', { user_id: user.id })
   const isLate = await context.store.write(async tx => {
     if (!(await consumePending(tx, pending.request_hash))) return true
-    await linkOwnAccount(context, tx, accountOf(arrival), user, call)
+    await linkOwnAccount(context, tx, accountOf(identity), user, call)
     return false
   })
   if (isLate) throw new PageError('expired', 400)

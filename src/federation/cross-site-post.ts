@@ -1,4 +1,4 @@
-import { consumeParked, insertParked } from '#src/authorize/store.ts'
+import { consumeStoredPost, insertStoredPost } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
 import { seeOther } from '#src/http/answer.ts'
@@ -7,16 +7,16 @@ import { charge } from '#src/http/charge.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { bound } from './upstream-request.ts'
+import { boundHandle } from './upstream-request.ts'
 
-const PARKED_FOR = 5 * MINUTE
+const POST_KEPT_FOR = 5 * MINUTE
 
 /**
- * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/parked`, where its Lax cookie comes
- * along. `key` names the one thing that the body is about, such as the journey that
+ * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/replay`, where its Lax cookie comes
+ * along. `key` names the one thing that the body is about, such as the upstream request that
  * it answers: it is kept once, however often it is posted.
  */
-export const park = async (
+export const storePost = async (
   context: Context,
   { path, ip_address }: Call,
   { organization_id }: IdentityProvider,
@@ -26,20 +26,20 @@ export const park = async (
   const who = { ip_address, organization_id }
   charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
   charge(context, { ...who, kind: 'commit' })
-  const handle = bound(context, 'parked', key)
-  const expires_at = context.clock.now() + PARKED_FOR
+  const handle = boundHandle(context, 'replay', key)
+  const expires_at = context.clock.now() + POST_KEPT_FOR
   await context.store.write(tx =>
-    insertParked(tx, { handle_hash: hashSecret(handle), kind: path, body, expires_at }),
+    insertStoredPost(tx, { handle_hash: hashSecret(handle), kind: path, body, expires_at }),
   )
-  return seeOther(`${path}/parked?handle=${handle}`)
+  return seeOther(`${path}/replay?handle=${handle}`)
 }
 
 /** The body that was posted to the path above this one, once; 400 page `expired` for any other handle. */
-export const unpark = async (context: Context, { path, request }: Call): Promise<string> => {
+export const takeStoredPost = async (context: Context, { path, request }: Call): Promise<string> => {
   const handle_hash = hashSecret(new URL(request.url).searchParams.get('handle') ?? '')
-  const kind = path.replace(/\/parked$/, '')
+  const kind = path.replace(/\/replay$/, '')
   const now = context.clock.now()
-  const body = await context.store.write(tx => consumeParked(tx, { handle_hash, kind, now }))
+  const body = await context.store.write(tx => consumeStoredPost(tx, { handle_hash, kind, now }))
   if (body === undefined) throw new PageError('expired', 400)
   return body
 }

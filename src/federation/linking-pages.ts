@@ -1,4 +1,4 @@
-import { findFlow, type StoredFlow, type Visitor, visitorOf } from '#src/authorize/flow.ts'
+import { type BrowserSession, browserSessionOf, findFlow, type StoredFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findProvider } from '#src/directory/identity-providers/store.ts'
@@ -15,75 +15,75 @@ import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { provePassword } from '#src/sign-in/password.ts'
-import { type Admission, type Arrival, admit } from './account-linking.ts'
-import { enter, FEDERATED, linkAs, refusing } from './callback.ts'
-import type { Profile } from './profile.ts'
-import { findArrival } from './upstream-request.ts'
+import { type LinkingResult, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
+import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
+import type { UpstreamProfile } from './profile.ts'
+import { findStoredIdentity } from './upstream-request.ts'
 
 /** Somebody who has come back, and is asked for what is left. */
-interface Asked {
-  visitor: Visitor
+interface PendingLink {
+  browser: BrowserSession
   flow: StoredFlow
-  arrival: Arrival
+  identity: UpstreamIdentity
   handle: string
 }
 
-const ACTION = '/oauth/arrival'
+const ACTION = '/oauth/link-account'
 
-const findAsked = async (context: Context, call: Call, handle: string): Promise<Asked> => {
-  const visitor = visitorOf(context, call)
+const findPendingLink = async (context: Context, call: Call, handle: string): Promise<PendingLink> => {
+  const browser = browserSessionOf(context, call)
   const browser_hash = browserHash(context.config, call.request)
-  const arrived = browser_hash && (await findArrival(context, handle, browser_hash))
+  const arrived = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = arrived && (await findProvider(context.store, arrived.provider_id))
   if (!arrived || !provider?.enabled) throw new PageError('expired', 400)
-  const flow = await findFlow(context, visitor, arrived.handle)
+  const flow = await findFlow(context, browser, arrived.handle)
   if (arrived.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
   return {
-    visitor,
+    browser,
     flow,
-    arrival: { provider, organization, profile: arrived.profile, is_form: true },
+    identity: { provider, organization, profile: arrived.profile, is_form: true },
     handle,
   }
 }
 
-const ask = (context: Context, { visitor, flow, arrival, handle }: Asked) => {
-  const { provider } = arrival
+const askUser = (context: Context, { browser, flow, identity, handle }: PendingLink) => {
+  const { provider } = identity
   const { client, organization, pending } = flow
   return {
     common: {
       brand: brandOf(context, organization),
-      request_id: visitor.call.request_id,
+      request_id: browser.call.request_id,
       action: ACTION,
-      csrf_token: issueCsrf(context, 'arrival', pending.browser_hash, handle),
+      csrf_token: issueCsrf(context, 'link_account', pending.browser_hash, handle),
       provider: { name: provider.name, kind: kindOf(provider) },
       cancel_url: `/oauth/login?request=${flow.handle}`,
       ...(client && { client_name: client.name || client.client_id }),
     },
-    locale: visitor.call.locale,
+    locale: browser.call.locale,
   }
 }
 
-type Again<Page> = Omit<RenderOptions, 'locale'> & { data?: Partial<Page> }
+type Retry<Page> = Omit<RenderOptions, 'locale'> & { data?: Partial<Page> }
 
 const linkPage = (
   context: Context,
-  asked: Asked,
-  { data, ...options }: Again<LinkAccount> = {},
+  asked: PendingLink,
+  { data, ...options }: Retry<LinkAccount> = {},
 ): Response => {
-  const { common, locale } = ask(context, asked)
-  const { email = '' } = asked.arrival.profile
+  const { common, locale } = askUser(context, asked)
+  const { email = '' } = asked.identity.profile
   return render('link-account', { ...common, email, ...data }, { locale, ...options })
 }
 
 const profilePage = (
   context: Context,
-  asked: Asked,
-  { data, ...options }: Again<CompleteProfile> = {},
+  asked: PendingLink,
+  { data, ...options }: Retry<CompleteProfile> = {},
 ): Response => {
-  const { common, locale } = ask(context, asked)
-  const { email } = asked.arrival.profile
-  const missing = missingOf(asked.arrival.profile)
+  const { common, locale } = askUser(context, asked)
+  const { email } = asked.identity.profile
+  const missing = missingOf(asked.identity.profile)
   return render(
     'complete-profile',
     { ...common, missing, ...(email && { email }), ...data },
@@ -92,82 +92,82 @@ const profilePage = (
 }
 
 /** What is to be typed: an address, a name. */
-const missingOf = ({ email, first_name, last_name }: Profile): CompleteProfile['missing'] => [
+const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteProfile['missing'] => [
   ...(first_name || last_name ? [] : (['first_name', 'last_name'] as const)),
   ...(email ? [] : (['email'] as const)),
 ]
 
-type Reply = (admission: Admission) => Promise<Response | undefined>
+type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
 /** The answer to what `admit` says by now; what is no question any more is done at once. */
-const settle = async (context: Context, asked: Asked, reply: Reply): Promise<Response> => {
-  const { visitor, flow, arrival } = asked
-  const { provider, linking } = arrival
-  return refusing(context, visitor, { provider, flow, linking }, async () => {
-    const admission = await context.store.read(q => admit(q, arrival))
-    return (await reply(admission)) ?? enter(context, visitor, flow, arrival)
+const openLinkingForm = async (context: Context, asked: PendingLink, reply: Reply): Promise<Response> => {
+  const { browser, flow, identity } = asked
+  const { provider, linking } = identity
+  return withRefusals(context, browser, { provider, flow, linking }, async () => {
+    const result = await context.store.read(q => resolveAccount(q, identity))
+    return (await reply(result)) ?? completeLogin(context, browser, flow, identity)
   })
 }
 
-/** https://…/oauth/arrival?arrival=<handle>: what is missing between a provider's word and a user of ours. */
-export const getArrival =
+/** https://…/oauth/callback?callback=<handle>: what is missing between a provider's word and a user of ours. */
+export const getLinkingPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const handle = new URL(call.request.url).searchParams.get('arrival')
+    const handle = new URL(call.request.url).searchParams.get('request')
     if (!handle) throw new PageError('method', 400)
-    const asked = await findAsked(context, call, handle)
-    return settle(context, asked, async ({ step }) => {
+    const asked = await findPendingLink(context, call, handle)
+    return openLinkingForm(context, asked, async ({ step }) => {
       if (step === 'prove') return linkPage(context, asked)
       return step === 'complete' ? profilePage(context, asked) : undefined
     })
   }
 
-export const postArrival =
+export const postLinkingForm =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     checkOrigin(context.config, call.request)
     const form = parseForm(await readForm(call.request))
     const browser_hash = browserHash(context.config, call.request)
-    const handle = verifyCsrf(context, 'arrival', browser_hash, form.get('csrf_token'))
-    const asked = await findAsked(context, call, handle)
-    return settle(context, asked, async admission => {
-      if (admission.step === 'prove') return prove(context, asked, admission.user.username, form)
-      return admission.step === 'complete' ? complete(context, asked, form) : undefined
+    const handle = verifyCsrf(context, 'link_account', browser_hash, form.get('csrf_token'))
+    const asked = await findPendingLink(context, call, handle)
+    return openLinkingForm(context, asked, async result => {
+      if (result.step === 'prove') return confirmLink(context, asked, result.user.username, form)
+      return result.step === 'complete' ? completeProfile(context, asked, form) : undefined
     })
   }
 
 /** The local password, once: from then on the provider's word is enough. */
-const prove = async (
+const confirmLink = async (
   context: Context,
-  asked: Asked,
+  asked: PendingLink,
   identifier: string,
   form: ReadonlyMap<string, string>,
 ): Promise<Response> => {
-  const { visitor, flow, arrival } = asked
+  const { browser, flow, identity } = asked
   const password = form.get('password')
   if (!password) return linkPage(context, asked, { data: { error: { code: 'missing' } }, status: 400 })
   const { user, refusal } = await provePassword(context, {
-    organization_id: arrival.organization.id,
+    organization_id: identity.organization.id,
     identifier,
     password,
-    origin: visitor.call,
+    client_info: browser.call,
   })
   if (refusal) {
     const { status, headers, ...error } = refusal
     return linkPage(context, asked, { data: { error }, status, headers })
   }
   const factors = { ...FEDERATED, amr: [...PASSWORD.amr, ...FEDERATED.amr] }
-  return linkAs(context, visitor, flow, arrival, user, factors)
+  return linkAs(context, browser, flow, identity, user, factors)
 }
 
 /** What the person says of themselves; nobody has verified an address typed here. */
-const complete = async (
+const completeProfile = async (
   context: Context,
-  asked: Asked,
+  asked: PendingLink,
   form: ReadonlyMap<string, string>,
 ): Promise<Response | undefined> => {
-  const { visitor, flow, arrival } = asked
-  const missing = missingOf(arrival.profile)
+  const { browser, flow, identity } = asked
+  const missing = missingOf(identity.profile)
   const values = Object.fromEntries(missing.map(field => [field, (form.get(field) ?? '').trim()]))
   const errors = Object.fromEntries(
     missing.flatMap(field => {
@@ -177,10 +177,10 @@ const complete = async (
   )
   if (Object.keys(errors).length > 0)
     return profilePage(context, asked, { data: { values, errors }, status: 422 })
-  const email_verified = arrival.profile.email_verified && !missing.includes('email')
-  return enter(context, visitor, flow, {
-    ...arrival,
-    profile: { ...arrival.profile, ...values, email_verified },
+  const email_verified = identity.profile.email_verified && !missing.includes('email')
+  return completeLogin(context, browser, flow, {
+    ...identity,
+    profile: { ...identity.profile, ...values, email_verified },
   })
 }
 

@@ -3,10 +3,10 @@ import type { IdentityProvider } from '#src/directory/identity-providers/store.t
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'
-import { ArrivalError } from './refusal.ts'
+import { CallbackError } from './refusal.ts'
 
 /** A profile with the times that a provider states, in milliseconds. */
-export interface Profile extends AssertedProfile {
+export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
   /** The latest time by which the provider wants the user to authenticate again. */
@@ -24,12 +24,12 @@ const line = (text: string | undefined, max: number): string | undefined => {
 /**
  * What can be stored of it: texts that cannot are as good as missing, an address that is none too.
  *
- * @throws ArrivalError `subject_missing`
+ * @throws CallbackError `subject_missing`
  */
-export const tidy = (profile: Profile): Profile => {
+export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
   const { subject } = profile
   if (!subject || subject.length > LONGEST_SUBJECT || !isPlain(subject))
-    throw new ArrivalError('subject_missing')
+    throw new CallbackError('subject_missing')
   const email = line(profile.email, 254)
   return {
     subject,
@@ -68,7 +68,7 @@ export const profileOf = (
   { attribute_mapping }: Pick<IdentityProvider, 'attribute_mapping'>,
   claims: Readonly<Record<string, unknown>>,
   preset: Claims = {},
-): Profile => {
+): UpstreamProfile => {
   const value = (field: Field | 'name'): unknown => {
     const mapped = attribute_mapping[field]
     const names = mapped === undefined ? (preset[field] ?? standard[field]) : [mapped]

@@ -3,26 +3,26 @@ import type { Context } from '#src/context.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { newSecret } from '#src/lib/secrets.ts'
 import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { type Arrival, accountOf } from './account-linking.ts'
-import type { Profile } from './profile.ts'
+import { accountOf, type UpstreamIdentity } from './account-linking.ts'
+import type { UpstreamProfile } from './profile.ts'
 
 /** A new user as the provider describes them, linked from the start. Without a password: the provider is the only way in. */
-export const createNewcomer = async (
+export const provisionUser = async (
   context: Context,
-  arrival: Arrival,
-  origin: Origin,
+  identity: UpstreamIdentity,
+  client_info: ClientInfo,
 ): Promise<UserRow> => {
-  const { provider, organization, profile } = arrival
+  const { provider, organization, profile } = identity
   const { email = '', first_name = '', last_name = '' } = profile
   const { username, roles } = await context.store.read(async q => {
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
     const named = await rolesNamed(q, organization.id, [...profile.roles])
     return {
-      username: await freeName(q, arrival),
+      username: await freeName(q, identity),
       roles: [...new Set([...defaults, ...named].map(({ name }) => name))],
     }
   })
@@ -40,15 +40,15 @@ export const createNewcomer = async (
       roles,
       attributes: {},
     },
-    { actor: nobody, origin },
+    { actor: nobody, client_info: client_info },
     async (tx, user) => {
-      await linkAccount(context, tx, accountOf(arrival), user)
+      await linkAccount(context, tx, accountOf(identity), user)
     },
   )
 }
 
 /** What others call the person, in the grammar of our user names. */
-export const baseName = ({ username, email = '' }: Pick<Profile, 'username' | 'email'>): string => {
+export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'username' | 'email'>): string => {
   const asked = username || email.split('@')[0] || ''
   const plain = asked
     .split('@', 1)
@@ -64,7 +64,7 @@ export const baseName = ({ username, email = '' }: Pick<Profile, 'username' | 'e
 const TRIES = 9
 
 /** The name itself, else with a number, else with a few random letters. */
-const freeName = async (q: Queries, { organization, profile }: Arrival): Promise<string> => {
+const freeName = async (q: Queries, { organization, profile }: UpstreamIdentity): Promise<string> => {
   const base = baseName(profile)
   const numbered = Array.from({ length: TRIES }, (_, i) => (i === 0 ? base : `${base}-${i + 1}`))
   for (const username of numbered) {

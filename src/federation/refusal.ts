@@ -10,20 +10,20 @@ import { PageError } from '#src/pages/boundary.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
-interface ArrivalErrorOptions extends ErrorOptions {
+interface CallbackErrorOptions extends ErrorOptions {
   user_id?: UserId | undefined
   /** The address that the provider named. */
   email?: string | undefined
 }
 
 /** Why somebody who came back from a provider is not let in: for the audit log, never for the page. */
-export class ArrivalError extends Error {
-  override readonly name = 'ArrivalError'
+export class CallbackError extends Error {
+  override readonly name = 'CallbackError'
   readonly reason: string
   readonly user_id: UserId | undefined
   readonly email: string
 
-  constructor(reason: string, { user_id, email, ...options }: ArrivalErrorOptions = {}) {
+  constructor(reason: string, { user_id, email, ...options }: CallbackErrorOptions = {}) {
     super(reason, options)
     this.reason = reason
     this.user_id = user_id
@@ -44,44 +44,44 @@ const describe = (error: Error): string => {
   return `${error.message.slice(0, 200)}${/^[\w.-]{1,64}$/.test(code) ? ` (${code})` : ''}`
 }
 
-/** Refused arrivals from one address, apart from wrong passwords. */
-const arrivalsFrom = (ip_address: string): ThrottleKey => ({
-  key: `arrivals:${networkOf(ip_address)}`,
+/** Refused callbacks from one address, apart from wrong passwords. */
+const callbacksFrom = (ip_address: string): ThrottleKey => ({
+  key: `callbacks:${networkOf(ip_address)}`,
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
 })
 
-/** Charges an arrival before anything of it is parsed or asked for. 429 after too many refused ones from the same address. */
-export const checkArrivals = async (
+/** Charges an callback before anything of it is parsed or asked for. 429 after too many refused ones from the same address. */
+export const checkCallbackLimit = async (
   context: Context,
   { ip_address }: Call,
   { organization_id, type }: IdentityProvider,
 ): Promise<void> => {
   charge(context, { ip_address, organization_id, kind: type === 'saml' ? 'xml' : 'outbound' })
-  const wait = await context.store.read(q => checkThrottle(context, q, [arrivalsFrom(ip_address)]))
+  const wait = await context.store.read(q => checkThrottle(context, q, [callbacksFrom(ip_address)]))
   if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
 }
 
 /** Records the reason and gives the page that says none: one for all. */
-export const refuseArrival = async (
+export const refuseCallback = async (
   context: Context,
   call: Call,
   provider: IdentityProvider,
-  error: ArrivalError,
+  error: CallbackError,
   retry_url?: string,
 ): Promise<PageError> => {
   const { reason, user_id, email } = error
   const { request_id } = call
   const causes = causesOf(error.cause).map(describe)
-  context.log.warn({ event: 'arrival_refused', request_id, provider: provider.alias, reason, causes })
+  context.log.warn({ event: 'callback_refused', request_id, provider: provider.alias, reason, causes })
   const { organization_id } = provider
   charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
   await context.store.write(async tx => {
-    await failLogin(context, tx, [arrivalsFrom(call.ip_address)], {
+    await failLogin(context, tx, [callbacksFrom(call.ip_address)], {
       organization_id,
       user_id,
       username_attempted: email,
       failure_reason: reason,
-      origin: call,
+      client_info: call,
       more: { identity_provider: provider.id },
     })
   })

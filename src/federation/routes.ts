@@ -1,14 +1,14 @@
 import type { Context } from '#src/context.ts'
 import { pageRoutes } from '#src/pages/boundary.ts'
-import { getArrival, postArrival } from './linking-pages.ts'
+import { getLinkingPage, postLinkingForm } from './linking-pages.ts'
 import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 
 /** Logins through identity providers, and the pages between a provider's word and a user of ours. */
 export const federationRoutes = (context: Context) =>
   pageRoutes(context, {
-    'GET /oauth/arrival': getArrival(context),
-    'POST /oauth/arrival': postArrival(context),
+    'GET /oauth/link-account': getLinkingPage(context),
+    'POST /oauth/link-account': postLinkingForm(context),
   })
     .use(socialRoutes(context))
     .use(samlRoutes(context))

@@ -2,14 +2,14 @@ import { advance, decide } from '#src/authorize/advance.ts'
 import { authorize, queryOf } from '#src/authorize/authorize.ts'
 import {
   accountRequest,
+  type BrowserSession,
+  browserSessionOf,
   type Flow,
   findFlow,
   flowOf,
   newHandle,
   type StoredFlow,
   storeFlow,
-  type Visitor,
-  visitorOf,
 } from '#src/authorize/flow.ts'
 import type { FlowRequest } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
@@ -24,10 +24,10 @@ import { PageError } from '#src/pages/boundary.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { causesOf } from './refusal.ts'
-import { departureState, storeDeparture } from './upstream-request.ts'
+import { storeDeparture, upstreamState } from './upstream-request.ts'
 
 /** Somebody about to be sent to a provider. */
-export interface Departure<P extends IdentityProvider> {
+export interface LoginStart<P extends IdentityProvider> {
   provider: P
   /** Comes back with the answer: 43 characters. */
   state: Secret
@@ -37,7 +37,7 @@ export interface Departure<P extends IdentityProvider> {
 }
 
 /** The address at the provider. */
-export type Leave<P extends IdentityProvider> = (departure: Departure<P>) => Promise<string>
+export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginStart<P>) => Promise<string>
 
 /** The provider of this alias that `is` of the wanted kind: 404 page for any other. */
 export const getProvider = async <P extends IdentityProvider>(
@@ -54,54 +54,54 @@ export const getProvider = async <P extends IdentityProvider>(
  * Sends a browser to a provider: within the authorization that `request` names, with the parameters of an authorization of its
  * own, or with neither to end on the person's own page.
  */
-export const depart = async <P extends IdentityProvider>(
+export const startLogin = async <P extends IdentityProvider>(
   context: Context,
   call: Call,
   provider: P,
-  leave: Leave<P>,
+  leave: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
   if (!provider.enabled) throw new PageError('not_found', 404)
-  const visitor = visitorOf(context, call)
+  const browser = browserSessionOf(context, call)
   const go = (flow: Flow | StoredFlow, linking?: UserId) =>
-    send(context, visitor, provider, flow, linking, leave)
+    redirectUpstream(context, browser, provider, flow, linking, leave)
   const query = queryOf(call)
   const given = new URLSearchParams(query)
   if (given.has('client_id'))
     return authorize(context, call, parseParameters(query), flow =>
-      flow.request.prompts.includes('none') ? advance(context, visitor, flow, 'get') : go(flow),
+      flow.request.prompts.includes('none') ? advance(context, browser, flow, 'get') : go(flow),
     )
   const handle = given.get('request')
   if (handle === null) return go(await flowOf(context, accountRequest(provider.organization_id)))
-  const flow = await findFlow(context, visitor, handle)
+  const flow = await findFlow(context, browser, handle)
   const link = given.get('link')
   return go(flow, link === null ? undefined : whoLinks(context, flow, link))
 }
 
-const send = async <P extends IdentityProvider>(
+const redirectUpstream = async <P extends IdentityProvider>(
   context: Context,
-  visitor: Visitor,
+  browser: BrowserSession,
   provider: P,
   flow: Flow | StoredFlow,
   linking: UserId | undefined,
-  leave: Leave<P>,
+  leave: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
   // A provider vouches for the users of its own organization alone (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
-  const { ip_address } = visitor.call
+  const { ip_address } = browser.call
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
   charge(context, { ip_address, organization_id: provider.organization_id, kind })
   const { request } = flow
-  const reauthenticate = await mustReauthenticate(context, visitor, flow)
+  const reauthenticate = await mustReauthenticate(context, browser, flow)
   const handle = 'handle' in flow ? flow.handle : newHandle(flow)
-  const state = departureState(context, { handle, provider_id: provider.id, linking, reauthenticate })
+  const state = upstreamState(context, { handle, provider_id: provider.id, linking, reauthenticate })
   const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
-    const { request_id } = visitor.call
+    const { request_id } = browser.call
     const causes = causesOf(cause).map(({ message }) => message)
     context.log.warn({ event: 'provider_failed', request_id, provider: provider.alias, causes })
     throw new PageError('provider', 502, { cause })
   })
   const { stored, cookies } =
-    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, visitor, flow, handle)
+    'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow, handle)
   const { browser_hash } = stored.pending
   await storeDeparture(context, state, {
     browser_hash,
@@ -114,10 +114,14 @@ const send = async <P extends IdentityProvider>(
 }
 
 /** Whether single sign-on will not do: the client asks for a fresh proof, or a login that is there needs one. */
-const mustReauthenticate = async (context: Context, visitor: Visitor, flow: Flow): Promise<boolean> => {
+const mustReauthenticate = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: Flow,
+): Promise<boolean> => {
   const { prompts, max_age } = flow.request
   if (prompts.includes('login') || max_age !== undefined) return true
-  const next = await decide(context, visitor, flow)
+  const next = await decide(context, browser, flow)
   return next.step === 'login' && next.login !== undefined
 }
 

@@ -4,24 +4,24 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-export type JourneyRow = Tables['journeys']['$inferSelect']
+export type UpstreamRequestRow = Tables['upstream_requests']['$inferSelect']
 
-/** Leaves the row of that state as it is where there is one: the same departure twice at once. */
-export const insertJourney = async (tx: Transaction, journey: JourneyRow): Promise<void> => {
-  await tx.insert(tx.tables.journeys).values(journey).onConflictDoNothing()
+/** Leaves the row of that state as it is where there is one: the same request twice at once. */
+export const insertUpstreamRequest = async (tx: Transaction, upstream: UpstreamRequestRow): Promise<void> => {
+  await tx.insert(tx.tables.upstream_requests).values(upstream).onConflictDoNothing()
 }
 
-interface JourneyKey {
+interface UpstreamRequestKey {
   state_hash: SecretHash
-  step: JourneyRow['step']
+  step: UpstreamRequestRow['step']
   provider_id?: IdentityProviderId
   browser_hash?: SecretHash
   now: number
 }
 
 const matching = (
-  { journeys: t }: Tables,
-  { state_hash, step, provider_id, browser_hash, now }: JourneyKey,
+  { upstream_requests: t }: Tables,
+  { state_hash, step, provider_id, browser_hash, now }: UpstreamRequestKey,
 ) =>
   and(
     eq(t.state_hash, state_hash),
@@ -31,16 +31,19 @@ const matching = (
     gt(t.expires_at, now),
   )
 
-export const findJourney = async (q: Queries, key: JourneyKey): Promise<JourneyRow | undefined> => {
-  const [row] = await q.select().from(q.tables.journeys).where(matching(q.tables, key))
+export const findUpstreamRequest = async (
+  q: Queries,
+  key: UpstreamRequestKey,
+): Promise<UpstreamRequestRow | undefined> => {
+  const [row] = await q.select().from(q.tables.upstream_requests).where(matching(q.tables, key))
   return row
 }
 
-/** The journey, for one caller alone. A caller with another browser or provider finds nothing, and uses nothing up. */
-export const consumeJourney = async (
+/** The upstream request, for one caller alone. A caller with another browser or provider finds nothing, and uses nothing up. */
+export const consumeUpstreamRequest = async (
   tx: Transaction,
-  key: Required<JourneyKey>,
-): Promise<JourneyRow | undefined> => {
-  const [row] = await tx.delete(tx.tables.journeys).where(matching(tx.tables, key)).returning()
+  key: Required<UpstreamRequestKey>,
+): Promise<UpstreamRequestRow | undefined> => {
+  const [row] = await tx.delete(tx.tables.upstream_requests).where(matching(tx.tables, key)).returning()
   return row
 }

@@ -1,6 +1,6 @@
 import type { Server } from 'bun'
 import type { Config } from '#src/config.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
 import { deviceHash } from './cookies.ts'
 import { chooseLocale } from './locale.ts'
@@ -8,7 +8,7 @@ import { chooseLocale } from './locale.ts'
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
 /** One request on its way through: its id, and who asks. Address and agent are read only when something records them. */
-export interface Call extends Origin {
+export interface Call extends ClientInfo {
   readonly request: Request
   readonly request_id: string
   /** Path without query, as asked for. */

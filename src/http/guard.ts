@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Caller, Context } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
@@ -38,7 +38,7 @@ export interface AdminRoute {
    * Judges what the stored settings say of the fields that are good by themselves, when others are not: one answer then
    * names every wrong field.
    */
-  review?(input: Pick<RouteInput, 'caller' | 'origin'>, good: Record<string, unknown>): Promise<Detail[]>
+  review?(input: Pick<RouteInput, 'caller' | 'client_info'>, good: Record<string, unknown>): Promise<Detail[]>
   handle(input: RouteInput): Promise<unknown>
 }
 
@@ -47,7 +47,7 @@ export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown
   params: P
   query: Q
   body: B
-  origin: Origin
+  client_info: ClientInfo
 }
 
 /** Types `handle` by its path and schemas. */
@@ -84,7 +84,7 @@ export const serve =
         params,
         query: parse(route.query ?? nothing, queryOf(request), problems),
         body: route.body && parse(route.body, body, problems),
-        origin: call,
+        client_info: call,
       }
       if (problems.length > 0 && route.review)
         problems.push(...(await route.review(input, goodFields(body, problems)).catch(detailsOf)))

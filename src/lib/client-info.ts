@@ -1,7 +1,7 @@
 import type { SecretHash } from './secrets.ts'
 
 /** Who asks, as seen from the network: what sessions and audit events record. */
-export interface Origin {
+export interface ClientInfo {
   readonly ip_address: string
   readonly user_agent: string
   /** The language in which they would be written to. */

@@ -29,10 +29,10 @@ const requests = {
 const sendMail = (
   context: Context,
   kind: keyof typeof requests,
-  { caller, params, origin }: RouteInput<{ user_id: string }>,
+  { caller, params, client_info }: RouteInput<{ user_id: string }>,
 ): Promise<void> =>
   writeAs(context, caller, async tx => {
-    const by = byCaller(caller, origin)
+    const by = byCaller(caller, client_info)
     const user = await getUserToChange(tx, by, params.user_id)
     const { field, obstacle } = requests[kind]
     if (!context.mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
@@ -41,7 +41,7 @@ const sendMail = (
     if (reason) throw conflict(reason)
     chargeAdminMail(context, user)
     await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
-    await enqueueNotice(context, tx, kind, user, origin, { email: user.email })
+    await enqueueNotice(context, tx, kind, user, client_info, { email: user.email })
   })
 
 const NO_MAIL =
@@ -80,9 +80,9 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     answer: SignInLink,
     errors: [404, 409],
     conflict: 'The user is disabled.',
-    handle: ({ caller, params, origin }) =>
+    handle: ({ caller, params, client_info }) =>
       writeAs(context, caller, async tx => {
-        const by = byCaller(caller, origin)
+        const by = byCaller(caller, client_info)
         const user = await getUserToChange(tx, by, params.user_id)
         const url = await createSignInLink(context, tx, user, by)
         return { url, expires_at: iso(context.clock.now() + LINK_LIFETIME) }

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import { mailboxOf } from '#src/lib/email.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -22,7 +22,7 @@ export const sendVerification = async (
   tx: Transaction,
   user: Pick<UserRow, 'id' | 'organization_id'>,
   email: string,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<number> => {
   const keys = [
     { key: `verify:${user.id}`, limit: PER_USER },
@@ -31,7 +31,7 @@ export const sendVerification = async (
   const wait = await checkThrottle(context, tx, keys)
   if (wait > 0) return wait
   await countFailure(context, tx, keys)
-  await enqueueNotice(context, tx, 'verify_email', user, origin, { email, to: email })
+  await enqueueNotice(context, tx, 'verify_email', user, client_info, { email, to: email })
   return 0
 }
 

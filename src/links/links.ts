@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { countAdmins } from '#src/directory/roles/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
-import type { By } from '#src/directory/users/service.ts'
+import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -63,7 +63,7 @@ export const createSignInLink = async (
   context: Context,
   tx: Transaction,
   user: Holder & Pick<UserRow, 'enabled'>,
-  { caller, ...by }: By,
+  { caller, ...by }: UserChangedBy,
 ): Promise<string> => {
   if (!user.enabled) throw conflict('The user is disabled.')
   const { id: user_id, organization_id } = user

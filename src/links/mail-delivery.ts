@@ -109,11 +109,11 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
 }
 
 /** Sends what is due in the outbox; how many rows that were. */
-export const postMails = (context: Context): Promise<number> =>
+export const deliverMails = (context: Context): Promise<number> =>
   emptyOutbox(context, mail => deliver(context, mail))
 
 /** Sends mail as soon as it is in the outbox, and what failed when its time has come. Never two rounds at once. */
-export const startPost = (context: Context): (() => void) => {
+export const startMailDelivery = (context: Context): (() => void) => {
   if (!context.mail) return () => {}
   let isDue = false
   let isRunning = false
@@ -125,7 +125,7 @@ export const startPost = (context: Context): (() => void) => {
     while (isDue && !isStopped) {
       isDue = false
       try {
-        while ((await postMails(context)) > 0);
+        while ((await deliverMails(context)) > 0);
       } catch (error) {
         context.log.error({ event: 'mail', err: error }, 'the outbox cannot be read and will be tried again')
       }

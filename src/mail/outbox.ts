@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
@@ -31,14 +31,14 @@ export const enqueueMail = async (
   context: Pick<Context, 'mail' | 'clock'>,
   tx: Transaction,
   { data = {}, ...mail }: NewMail,
-  origin: Pick<Origin, 'locale'>,
+  client_info: Pick<ClientInfo, 'locale'>,
 ): Promise<void> => {
   if (!context.mail) return
   const now = context.clock.now()
   await insertMail(tx, {
     ...mail,
     data,
-    locale: origin.locale ?? 'en',
+    locale: client_info.locale ?? 'en',
     attempts: 0,
     created_at: now,
     next_attempt_at: now,
@@ -52,9 +52,9 @@ export const enqueueNotice = (
   tx: Transaction,
   kind: MailKind,
   { id: user_id, organization_id }: { id: UserId; organization_id: OrganizationId },
-  origin: Pick<Origin, 'locale'>,
+  client_info: Pick<ClientInfo, 'locale'>,
   data: Record<string, string> = {},
-): Promise<void> => enqueueMail(context, tx, { kind, organization_id, user_id, data }, origin)
+): Promise<void> => enqueueMail(context, tx, { kind, organization_id, user_id, data }, client_info)
 
 /** After the first failures within minutes, later ones within hours. */
 const waitAfter = (attempts: number): number => Math.min(LONGEST_WAIT, 15 * SECOND * 4 ** attempts)

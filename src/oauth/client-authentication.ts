@@ -9,7 +9,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
 
 /** A secret, code or token that is not known here: what someone sends who is guessing. */
-export class WrongGuess extends OAuthError {}
+export class CredentialError extends OAuthError {}
 
 const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient): boolean =>
   secret_hash !== null && client_secret !== undefined && sameHash(hashSecret(client_secret), secret_hash)
@@ -31,12 +31,12 @@ export const asClient = async <T>(
   const client = await findClient(context.store, presented.client_id)
   const isProven = client?.type === 'confidential' && isSecretOf(client, presented)
   const run = async () => {
-    if (!client) throw new WrongGuess('invalid_client')
+    if (!client) throw new CredentialError('invalid_client')
     if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
-    if (client.type === 'confidential' && !isProven) throw new WrongGuess('invalid_client')
+    if (client.type === 'confidential' && !isProven) throw new CredentialError('invalid_client')
     return attempt(client)
   }
-  return isProven ? run() : guarded(context, call, client, run)
+  return isProven ? run() : throttled(context, call, client, run)
 }
 
 /**
@@ -44,7 +44,7 @@ export const asClient = async <T>(
  *
  * @param client whose organization the guesses are charged to
  */
-export const guarded = async <T>(
+export const throttled = async <T>(
   context: Context,
   call: Call,
   client: Client | undefined,
@@ -58,7 +58,7 @@ export const guarded = async <T>(
   try {
     return await attempt()
   } catch (error) {
-    if (!(error instanceof WrongGuess)) throw error
+    if (!(error instanceof CredentialError)) throw error
     charge(context, { ip_address, organization_id: client?.organization_id, kind: 'commit' })
     await context.store.write(tx => countFailure(context, tx, [key]))
     throw error

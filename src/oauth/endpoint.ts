@@ -11,7 +11,7 @@ export const oauthJson = (body: unknown, status = 200, headers: Record<string, s
   json(body, status, { ...noStore, ...headers })
 
 /** A request at an endpoint that pages of clients may call. */
-export interface Exchange {
+export interface EndpointCall {
   readonly call: Call
   /** The client whose pages may read the answer, once it is known. */
   client_id?: string | undefined
@@ -19,9 +19,9 @@ export interface Exchange {
 
 /** The error boundary of the OAuth endpoints that speak JSON: whatever is thrown becomes RFC 6749's error body. */
 export const endpoint =
-  (context: Context, handle: (exchange: Exchange) => Promise<Response>) =>
+  (context: Context, handle: (exchange: EndpointCall) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
-    const exchange: Exchange = { call: callOf(request) }
+    const exchange: EndpointCall = { call: callOf(request) }
     let answer: Response
     try {
       answer = await handle(exchange)

@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { readForm } from '#src/http/body.ts'
 import { forbidden } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { bareId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
@@ -90,7 +90,7 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
 const recordIntrospection = (
   context: Context,
   client: Client,
-  origin: Origin,
+  client_info: ClientInfo,
   found: Found | undefined,
 ): Promise<void> =>
   context.store.write(tx =>
@@ -100,7 +100,7 @@ const recordIntrospection = (
       target_id: found?.target_id ?? client.client_id,
       target_type: found?.target_type ?? 'client',
       organization_id: client.organization_id,
-      origin,
+      client_info: client_info,
       metadata: { active: found !== undefined },
       subject_id: found?.user_id ?? null,
     }),

@@ -92,9 +92,9 @@ type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 const endSession = async (
   context: Context,
   { id: session_id, user_id, email }: HintedSession,
-  origin: Call,
+  client_info: Call,
 ): Promise<void> => {
-  const by = { actor: { id: user_id, email }, origin, reason: 'logout' }
+  const by = { actor: { id: user_id, email }, client_info, reason: 'logout' }
   await context.store.write(tx => revokeSessionsAlone(context, tx, { session_id }, by))
 }
 

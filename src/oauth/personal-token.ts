@@ -1,9 +1,9 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles } from '#src/directory/access.ts'
 import type { Client } from '#src/directory/clients/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -22,13 +22,13 @@ export const issuePersonalToken = async (
     client: Client
     scopes: readonly string[]
     lifetime: number
-    origin: Origin
+    client_info: ClientInfo
     grant_type: string
     /** Development alone: what the claims say in the place of the truth. */
     change?: (claims: Record<string, unknown>) => Record<string, unknown>
   },
 ): Promise<IssuedToken> => {
-  const { client, scopes, lifetime, origin, grant_type, change = claims => claims } = grant
+  const { client, scopes, lifetime, client_info, grant_type, change = claims => claims } = grant
   const { client_id } = client
   const now = context.clock.now()
   const session_id = newId('sess', now)
@@ -46,7 +46,7 @@ export const issuePersonalToken = async (
       organization_id,
       login_id: newId('login', now),
       scope,
-      ...{ ip_address: origin.ip_address, user_agent: origin.user_agent, location: '' },
+      ...{ ip_address: client_info.ip_address, user_agent: client_info.user_agent, location: '' },
       started_at: now,
       expires_at: now + lifetime * SECOND,
       ends_by: null,
@@ -58,7 +58,7 @@ export const issuePersonalToken = async (
       target_id: session_id,
       target_type: 'session',
       organization_id,
-      origin,
+      client_info,
       metadata: { client_id, grant_type, scope },
     })
     return { user, roles: await effectiveRoles(tx, user_id) }

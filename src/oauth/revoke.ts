@@ -2,14 +2,14 @@ import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { readForm } from '#src/http/body.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm, requireParameter } from '#src/protocol/oauth/parameters.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { findRefreshGrant, type RefreshGrant } from '#src/tokens/refresh-tokens.ts'
-import { asClient, guarded, WrongGuess } from './client-authentication.ts'
-import { type Exchange, endpoint } from './endpoint.ts'
+import { asClient, CredentialError, throttled } from './client-authentication.ts'
+import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
  * Always 200 with an empty body, whatever came; only a store that cannot write is a 503.
@@ -30,7 +30,7 @@ export const postRevoke = (context: Context) =>
 const isRefusal = (error: unknown): boolean =>
   error instanceof OAuthError || (error instanceof AppError && error.status < 500)
 
-const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
+const revoke = async (context: Context, exchange: EndpointCall): Promise<void> => {
   const { call } = exchange
   const form = parseForm(await readForm(call.request))
   exchange.client_id = form.get('client_id')
@@ -41,7 +41,7 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
     // An access token cannot be revoked, and sending one is no guess at a refresh token, which has no dot.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
-    if (!grant) throw new WrongGuess('invalid_grant')
+    if (!grant) throw new CredentialError('invalid_grant')
     if (presented && presented.client_id !== grant.client_id) return
     exchange.client_id = grant.client_id
     await release(context, grant, call)
@@ -49,14 +49,14 @@ const revoke = async (context: Context, exchange: Exchange): Promise<void> => {
   // Anonymous calls are honoured, and a name alone is no credential; but a secret that is shown must be the right one.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, 'either')
-    : guarded(context, call, undefined, attempt))
+    : throttled(context, call, undefined, attempt))
 }
 
 /** The session ends; its access tokens stay valid until they run out, and the login lives on. */
 const release = (
   context: Context,
   { session_id, user_id, client_id, email, organization_id }: RefreshGrant,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> =>
   context.store.write(async tx => {
     const ended = await releaseSessions(context, tx, { session_id })
@@ -67,7 +67,7 @@ const release = (
       target_id: session_id,
       target_type: 'session',
       organization_id,
-      origin,
+      client_info: client_info,
       metadata: { client_id },
       subject_id: user_id,
     })

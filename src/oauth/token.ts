@@ -37,6 +37,6 @@ export const postToken = (context: Context) =>
     const request = parseTokenRequest(form)
     return asClient(context, call, presented, async client => {
       checkGrantType(client, request.grant_type)
-      return oauthJson(await run(context, { client, request, origin: call }))
+      return oauthJson(await run(context, { client, request, client_info: call }))
     })
   })

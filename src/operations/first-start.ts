@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { record, theMachine } from '#src/audit/record.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
@@ -141,7 +141,7 @@ const seedClient = async (
   await saveClient(tx, { ...stored, secret_hash, scopes, updated_at: base.clock.now() })
   for (const type of changes)
     await record(base, tx, {
-      ...theMachine,
+      ...hostActor,
       type,
       target_id: stored.client_id,
       target_type: 'client',
@@ -202,7 +202,7 @@ const seedUser = async (base: Base): Promise<void> => {
   if (!user) return
   try {
     // Nothing in here signs or asks who calls.
-    await createUser({ ...base, ports: {} as Ports }, user, theMachine)
+    await createUser({ ...base, ports: {} as Ports }, user, hostActor)
   } catch (error) {
     // A start that was cut short has made the user already.
     if (!(error instanceof AppError) || error.status >= 500) throw error

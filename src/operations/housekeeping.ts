@@ -1,7 +1,7 @@
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
-import { startPost } from '#src/links/mail-delivery.ts'
+import { startMailDelivery } from '#src/links/mail-delivery.ts'
 import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { purge } from './purge.ts'
@@ -43,7 +43,7 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
 /** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due, backups; the post; and the watch on the event loop. */
 export const startHousekeeping = (context: Context): (() => void) => {
   const timers = Object.entries(turns).map(([turn, jobs]) => everyMinute(context, turn, jobs))
-  const stops = [startPost(context), watchEventLoop()]
+  const stops = [startMailDelivery(context), watchEventLoop()]
   return () => {
     for (const stop of stops) stop()
     for (const timer of timers) clearInterval(timer)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { record, theMachine } from '#src/audit/record.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
@@ -79,7 +79,7 @@ export const changeMasterKey = async (
     if (!bytes) throw wrongKey()
     await save(tx, seal(to, bytes), base.clock.now())
     await record(base, tx, {
-      ...theMachine,
+      ...hostActor,
       type: 'admin.settings_changed',
       target_id: 'master_key',
       target_type: 'settings',

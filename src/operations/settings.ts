@@ -38,9 +38,9 @@ const update = (
   context: Context,
   {
     caller,
-    origin,
+    client_info,
     body,
-  }: Pick<RouteInput<unknown, unknown, Partial<ServerSettings>>, 'caller' | 'origin' | 'body'>,
+  }: Pick<RouteInput<unknown, unknown, Partial<ServerSettings>>, 'caller' | 'client_info' | 'body'>,
 ): Promise<ServerSettings> =>
   writeAs(context, caller, async tx => {
     const stored = await readSettings(tx)
@@ -62,7 +62,7 @@ const update = (
       target_id: NAME,
       target_type: 'settings',
       organization_id: DEFAULT_ORGANIZATION,
-      origin,
+      client_info,
       metadata: { fields },
     })
     return changed

@@ -22,8 +22,8 @@ export type Removal = (tx: Transaction, now: number) => Promise<number>
 type Expiring =
   | 'logins'
   | 'authorization_requests'
-  | 'parked_requests'
-  | 'journeys'
+  | 'stored_posts'
+  | 'upstream_requests'
   | 'used_assertions'
   | 'links'
   | 'throttles'
@@ -43,8 +43,8 @@ export const removals: Removal[] = [
   expired('logins', tx => tx.tables.logins.id),
   expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash, CODE_KEPT),
   expired('authorization_requests', tx => tx.tables.authorization_requests.request_hash),
-  expired('parked_requests', tx => tx.tables.parked_requests.handle_hash),
-  expired('journeys', tx => tx.tables.journeys.state_hash),
+  expired('stored_posts', tx => tx.tables.stored_posts.handle_hash),
+  expired('upstream_requests', tx => tx.tables.upstream_requests.state_hash),
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),

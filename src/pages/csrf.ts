@@ -14,7 +14,7 @@ export type CsrfPurpose =
   | 'consent'
   | 'account'
   | 'link'
-  | 'arrival'
+  | 'link_account'
   | 'set_up'
   | 'sign_in'
   | 'reset_password'

@@ -1,6 +1,6 @@
-import { theMachine } from '#src/audit/record.ts'
+import { hostActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { theServer as by } from '#src/directory/access.ts'
+import { serverActor as by } from '#src/directory/access.ts'
 import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directory/clients/schema.ts'
 import { createClient, deleteClient, replaceSecret, updateClient } from '#src/directory/clients/service.ts'
 import { type Client, readClient } from '#src/directory/clients/store.ts'
@@ -102,11 +102,11 @@ const users: Kind<'users', UserRow> = {
   create: ({ context, hashOf }, value, organization_id) => {
     const { id, organization: _, password: __, password_hash: ___, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
-    return createUser(context, created, theMachine)
+    return createUser(context, created, hostActor)
   },
   update: ({ context }, row, { password: _, password_hash: __, ...given }) =>
-    updateUser(context, row.id, given, theMachine),
-  remove: (context, { id }) => deleteUser(context, id, theMachine),
+    updateUser(context, row.id, given, hostActor),
+  remove: (context, { id }) => deleteUser(context, id, hostActor),
 }
 
 const groups: Kind<'groups', GroupWithRoles> = {

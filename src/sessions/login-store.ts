@@ -177,13 +177,13 @@ export const endUserLogins = async (
 }
 
 /** The links that let their holder in as a user. */
-export const waysIn: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
+export const signInLinkKinds: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
 
 /**
  * What was begun for a user as they were: links that let their holder in, an address that waits for its confirmation. Whatever
  * changes who may be this user ends it. `organization_id` as above.
  */
-export const endBegun = async (
+export const revokePendingLinks = async (
   tx: Transaction,
   user_id: UserId,
   organization_id?: OrganizationId,
@@ -193,7 +193,7 @@ export const endBegun = async (
     eq(links.user_id, user_id),
     organization_id && eq(links.organization_id, organization_id),
   )
-  await tx.delete(links).where(and(isUsers, inArray(links.kind, waysIn)))
+  await tx.delete(links).where(and(isUsers, inArray(links.kind, signInLinkKinds)))
   await tx
     .update(users)
     .set({ pending_email: null })

@@ -1,11 +1,9 @@
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { type LoginId, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
-
-export { endBegun, type Login, listUserLogins, moveLogins, raiseLogin, waysIn } from './login-store.ts'
 
 interface NewLogin {
   browser_hash: SecretHash
@@ -13,7 +11,7 @@ interface NewLogin {
   organization_id: OrganizationId
   acr: string
   amr: string[]
-  origin: Origin
+  client_info: ClientInfo
   /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
   auth_time?: number | undefined
   /** When the login began, in milliseconds, of one that goes on as it was. */
@@ -28,7 +26,7 @@ interface NewLogin {
 export const startLogin = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
-  { origin, auth_time, signed_in_at, ...proven }: NewLogin,
+  { client_info, auth_time, signed_in_at, ...proven }: NewLogin,
 ): Promise<LoginId> => {
   const now = context.clock.now()
   const login = {
@@ -36,8 +34,8 @@ export const startLogin = async (
     id: newId('login', now),
     auth_time: auth_time ?? now,
     signed_in_at: signed_in_at ?? now,
-    ip_address: origin.ip_address,
-    user_agent: origin.user_agent,
+    ip_address: client_info.ip_address,
+    user_agent: client_info.user_agent,
     created_at: now,
   }
   if (signed_in_at === undefined) await setLastLogin(tx, login.user_id, now)

@@ -3,7 +3,7 @@ import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { COUNT_LIMIT, page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type SessionAnswer,
   SessionList,
 } from './schema.ts'
-import { type By, revokeAllSessions, revokeSession } from './service.ts'
+import { type RevokedBy, revokeAllSessions, revokeSession } from './service.ts'
 import { countSessions, findActiveSession, type ListedSession, listSessions } from './store.ts'
 
 const sessionAnswer = (session: ListedSession): SessionAnswer => ({
@@ -31,9 +31,9 @@ const sessionAnswer = (session: ListedSession): SessionAnswer => ({
   expires_at: iso(session.expires_at),
 })
 
-const byAdmin = ({ id, email }: Caller, origin: Origin): By => ({
+const byAdmin = ({ id, email }: Caller, client_info: ClientInfo): RevokedBy => ({
   actor: { id, email },
-  origin,
+  client_info,
   reason: 'admin',
 })
 
@@ -78,7 +78,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     summary: 'Revoke a session: its tokens are invalid at once, the login that it came from ends',
     status: 204,
     errors: [404],
-    handle: ({ caller, params, origin }) =>
+    handle: ({ caller, params, client_info }) =>
       writeAs(context, caller, async tx => {
         const session = await findActiveSession(tx, {
           session_id: params.session_id,
@@ -86,7 +86,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
           now: context.clock.now(),
         })
         if (!session) throw notFound('The session')
-        await revokeSession(context, tx, session, byAdmin(caller, origin))
+        await revokeSession(context, tx, session, byAdmin(caller, client_info))
       }),
   }),
   route({
@@ -97,14 +97,16 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     query: RevokeSessions,
     status: 200,
     answer: RevokedSessions,
-    handle: async ({ caller, query, origin }) => {
+    handle: async ({ caller, query, client_info }) => {
       const filter = {
         user_id: query.user_id as UserId | undefined,
         client_id: query.client_id,
         // Sessions have the organization of their user, so a foreign filter meets nothing.
         organization_id: scopeOf(caller, query.organization_id),
       }
-      return revokedAnswer(await revokeAllSessions(context, filter, { ...byAdmin(caller, origin), caller }))
+      return revokedAnswer(
+        await revokeAllSessions(context, filter, { ...byAdmin(caller, client_info), caller }),
+      )
     },
   }),
 ]

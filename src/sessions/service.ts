@@ -1,11 +1,11 @@
-import { type Actor, record, theMachine } from '#src/audit/record.ts'
+import { type Actor, hostActor, record } from '#src/audit/record.ts'
 import type { Caller, Context } from '#src/context.ts'
 import { writeAs } from '#src/http/guard.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { killCodes } from '#src/tokens/codes.ts'
-import { endBegun, endLogins, endUserLogins } from './login-store.ts'
+import { revokeCodes } from '#src/tokens/codes.ts'
+import { endLogins, endUserLogins, revokePendingLinks } from './login-store.ts'
 import {
   closeSessions,
   createSession,
@@ -19,9 +19,9 @@ import {
 } from './store.ts'
 
 /** Who ends sessions, from where and why: what `session.revoked` tells. */
-export interface By {
+export interface RevokedBy {
   actor: Actor
-  origin: Origin
+  client_info: ClientInfo
   reason: string
 }
 
@@ -40,7 +40,7 @@ export const startSession = async (
     target_id: session.id,
     target_type: 'session',
     organization_id: session.organization_id,
-    origin: session,
+    client_info: session,
     metadata: { client_id: session.client_id },
     subject_id: session.user_id,
   })
@@ -56,17 +56,17 @@ export const revokeSessions = async (
   context: Context,
   tx: Transaction,
   filter: SessionFilter,
-  by: By,
+  by: RevokedBy,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<number> => {
   const ended = await revokeSessionsAlone(context, tx, filter, by, limit)
   const { session_id, user_id, login_id, except_login_id, client_id, organization_id } = filter
   if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
   if (!user_id || session_id || login_id) return ended.length
-  await killCodes(tx, { user_id, client_id, organization_id, except_login_id })
+  await revokeCodes(tx, { user_id, client_id, organization_id, except_login_id })
   if (client_id === undefined) {
     await endUserLogins(tx, user_id, organization_id, except_login_id)
-    await endBegun(tx, user_id, organization_id)
+    await revokePendingLinks(tx, user_id, organization_id)
   }
   return ended.length
 }
@@ -76,7 +76,7 @@ export const revokeSessionsAlone = async (
   context: Context,
   tx: Transaction,
   filter: SessionFilter,
-  by: By,
+  by: RevokedBy,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => {
   const now = context.clock.now()
@@ -86,14 +86,14 @@ export const revokeSessionsAlone = async (
   return ended
 }
 
-const recordRevoked = (context: Context, tx: Transaction, session: Session, by: By): Promise<void> =>
+const recordRevoked = (context: Context, tx: Transaction, session: Session, by: RevokedBy): Promise<void> =>
   record(context, tx, {
     type: 'session.revoked',
     actor: by.actor,
     target_id: session.id,
     target_type: 'session',
     organization_id: session.organization_id,
-    origin: by.origin,
+    client_info: by.client_info,
     metadata: { user_id: session.user_id, client_id: session.client_id, reason: by.reason },
     subject_id: session.user_id,
   })
@@ -102,7 +102,7 @@ export const revokeSession = async (
   context: Context,
   tx: Transaction,
   session: Pick<Session, 'id'>,
-  by: By,
+  by: RevokedBy,
 ): Promise<void> => {
   await revokeSessions(context, tx, { session_id: session.id }, by)
 }
@@ -114,7 +114,7 @@ export const revokeSession = async (
 export const revokeAllSessions = async (
   context: Context,
   filter: SessionFilter,
-  { caller, ...by }: By & { caller?: Caller | undefined },
+  { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
 ): Promise<number> => {
   for (let revoked = 0; ; ) {
     await context.store.calm()
@@ -146,7 +146,7 @@ export const expireDueSessions = async (
   const expired = await expireSessions(tx, now, limit)
   for (const session of expired)
     await record(context, tx, {
-      ...theMachine,
+      ...hostActor,
       type: 'session.expired',
       target_id: session.id,
       target_type: 'session',
@@ -169,7 +169,7 @@ export const logOut = async (
   context: Context,
   tx: Transaction,
   logins: LoggedIn[],
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> => {
   for (const login of logins) {
     const actor = { id: login.user_id, email: login.email }
@@ -179,10 +179,15 @@ export const logOut = async (
       target_id: login.user_id,
       target_type: 'user',
       organization_id: login.organization_id,
-      origin,
+      client_info: client_info,
       subject_id: login.user_id,
     })
-    await revokeSessions(context, tx, { login_id: login.id }, { actor, origin, reason: 'logout' })
+    await revokeSessions(
+      context,
+      tx,
+      { login_id: login.id },
+      { actor, client_info: client_info, reason: 'logout' },
+    )
   }
   await endLogins(
     tx,

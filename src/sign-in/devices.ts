@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -39,5 +39,5 @@ export const recognizeDevice = async (
 export const isKnownDevice = async (
   q: Queries,
   user_id: string,
-  { device_hash }: Pick<Origin, 'device_hash'>,
+  { device_hash }: Pick<ClientInfo, 'device_hash'>,
 ): Promise<boolean> => device_hash !== undefined && findDevice(q, { user_id, device_hash })

@@ -6,19 +6,19 @@ import {
 } from '#src/directory/identity-providers/account-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /** An account at a provider. */
-export type Elsewhere = Pick<ExternalAccount, 'provider_id' | 'subject' | 'label'>
+export type ExternalIdentity = Pick<ExternalAccount, 'provider_id' | 'subject' | 'label'>
 
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
-/** Links the account to the user. Whether that is new: a second arrival at the same moment may have done so already. */
+/** Links the account to the user. Whether that is new: a second callback at the same moment may have done so already. */
 export const linkAccount = async (
   { clock }: Pick<Context, 'clock'>,
   tx: Transaction,
-  account: Elsewhere,
+  account: ExternalIdentity,
   { id: user_id, organization_id }: Pick<Owner, 'id' | 'organization_id'>,
 ): Promise<boolean> => {
   if (await findAccount(tx, account)) return false
@@ -30,12 +30,12 @@ export const linkAccount = async (
 export const linkOwnAccount = async (
   context: Context,
   tx: Transaction,
-  account: Elsewhere,
+  account: ExternalIdentity,
   user: Owner,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> => {
   if (await linkAccount(context, tx, account, user))
-    await recordLink(context, tx, user, { linked: account.provider_id }, origin)
+    await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
 }
 
 /** A link made or ended changes the user. */
@@ -44,9 +44,9 @@ export const recordLink = (
   tx: Transaction,
   user: Owner,
   change: { linked: string } | { unlinked: string },
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> =>
-  recordUser(context, tx, { actor: { id: user.id, email: user.email }, origin }, 'user.updated', user, {
+  recordUser(context, tx, { actor: { id: user.id, email: user.email }, client_info }, 'user.updated', user, {
     fields: ['external_accounts'],
     ...change,
   })

@@ -1,6 +1,6 @@
 import { nobody, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { countFailure, type ThrottleKey } from './throttle.ts'
@@ -11,7 +11,7 @@ interface FailedLogin {
   user_id: UserId | undefined
   username_attempted: string | undefined
   failure_reason: string | undefined
-  origin: Origin
+  client_info: ClientInfo
   /** What else the event tells. */
   more?: Record<string, unknown>
 }
@@ -21,7 +21,7 @@ export const failLogin = async (
   context: Context,
   tx: Transaction,
   keys: readonly ThrottleKey[],
-  { organization_id, user_id, username_attempted, failure_reason, origin, more }: FailedLogin,
+  { organization_id, user_id, username_attempted, failure_reason, client_info, more }: FailedLogin,
 ): Promise<void> => {
   const [attempt_count] = await countFailure(context, tx, keys)
   await record(context, tx, {
@@ -30,7 +30,7 @@ export const failLogin = async (
     target_id: user_id ?? '',
     target_type: 'user',
     organization_id,
-    origin,
+    client_info,
     metadata: { username_attempted, failure_reason, attempt_count, ...more },
     subject_id: user_id ?? null,
   })

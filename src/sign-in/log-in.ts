@@ -3,11 +3,12 @@ import { type Organization, settingsOf } from '#src/directory/organizations/stor
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { cookieNames, setCookie } from '#src/http/cookies.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { LoginId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
-import { listLogins, moveLogins, raiseLogin, startLogin } from '#src/sessions/logins.ts'
+import { moveLogins, raiseLogin } from '#src/sessions/login-store.ts'
+import { listLogins, startLogin } from '#src/sessions/logins.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /** How somebody proved who they are: acr as in protocol/oidc/acr.ts, amr as in RFC 8176. */
@@ -32,7 +33,7 @@ export const logIn = async (
     organization: Organization
     acr: string
     amr: string[]
-    origin: Origin
+    client_info: ClientInfo
     /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
     auth_time?: number | undefined
     /** When the login began, in milliseconds, of one that goes on as it was. */
@@ -88,9 +89,9 @@ export const recordLogin = (
   context: Context,
   tx: Transaction,
   user: Pick<UserRow, 'id' | 'email' | 'organization_id'>,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> =>
-  recordUser(context, tx, { actor: { id: user.id, email: user.email }, origin }, 'user.login', user, {
+  recordUser(context, tx, { actor: { id: user.id, email: user.email }, client_info }, 'user.login', user, {
     client_id: '',
     grant_type: '',
     session_id: '',

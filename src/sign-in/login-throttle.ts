@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { networkOf } from '#src/http/network.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { isKnownDevice } from './devices.ts'
@@ -48,7 +48,7 @@ export interface Budgets {
 
 type Clocked = Pick<Context, 'clock'>
 
-const deviceKey = (id: string, { device_hash }: Origin): string => `device:${id}:${device_hash}`
+const deviceKey = (id: string, { device_hash }: ClientInfo): string => `device:${id}:${device_hash}`
 const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${user?.id ?? name}`] as const
 
 /**
@@ -60,7 +60,7 @@ export const budgetsOf = async (
   { clock }: Clocked,
   q: Queries,
   counted: Counted,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<Budgets> => {
   const find = async (key: string, limit: Limit) => {
     const row = await findThrottle(q, key)
@@ -68,13 +68,13 @@ export const budgetsOf = async (
     return { key, limit, wait, room: (row?.failures ?? 0) < ROW.after ? ABREAST : 1 }
   }
   const id = counted.user?.id ?? ''
-  if (await isKnownDevice(q, id, origin)) {
-    const device = await find(deviceKey(id, origin), ROW)
+  if (await isKnownDevice(q, id, client_info)) {
+    const device = await find(deviceKey(id, client_info), ROW)
     return { name: [{ ...device, failed: [device], passed: [] }], person: [], is_known: true }
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    const own = await find(`${subject}:${networkOf(origin.ip_address)}`, OWN)
+    const own = await find(`${subject}:${networkOf(client_info.ip_address)}`, OWN)
     const spare = await find(`${subject}:spare`, SPARE)
     // A success counts nothing here: strangers in its network would see that there was one.
     const shared = { ...common, failed: [common, own], passed: [] }
@@ -95,10 +95,10 @@ export const settleBudgets = async (
   tx: Transaction,
   counted: Counted,
   passed: readonly ThrottleKey[],
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> => {
   const id = counted.user?.id ?? ''
-  const keys = (await isKnownDevice(tx, id, origin)) ? [deviceKey(id, origin)] : subjectsOf(counted)
+  const keys = (await isKnownDevice(tx, id, client_info)) ? [deviceKey(id, client_info)] : subjectsOf(counted)
   for (const key of keys) await removeThrottle(tx, key)
   await countFailure(context, tx, passed)
 }

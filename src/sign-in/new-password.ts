@@ -9,7 +9,7 @@ import {
 } from '#src/directory/users/password.ts'
 import { setPassword, type UserRow } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { ChangePassword, PasswordRule } from '#src/pages/data.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
@@ -34,13 +34,13 @@ export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] 
 }
 
 /** The same form once more: what its page shows, and how it is answered. */
-interface Again {
+interface Retry {
   data: Required<Pick<ChangePassword, 'error' | 'rules'>>
   status: number
   headers: Record<string, string>
 }
 
-type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Again }
+type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Retry }
 
 /**
  * The new password of a form (`password`, `password_repeat`, and `current_password` where it is asked for), hashed; or why it
@@ -50,12 +50,12 @@ export const chooseNewPassword = async (
   context: Context,
   policy: PasswordPolicy,
   form: ReadonlyMap<string, string>,
-  person: { user: UserRow; ask_current: boolean; origin: Origin },
+  person: { user: UserRow; ask_current: boolean; client_info: ClientInfo },
 ): Promise<Chosen> => {
-  const { user, ask_current, origin } = person
+  const { user, ask_current, client_info } = person
   const password = form.get('password') ?? ''
   const broken = checkChosen(policy, password)
-  const again = (error: Again['data']['error'], status = 400, headers = {}): Chosen => ({
+  const again = (error: Retry['data']['error'], status = 400, headers = {}): Chosen => ({
     again: { data: { error, rules: passwordRules(policy, broken) }, status, headers },
   })
   if (ask_current) {
@@ -65,7 +65,7 @@ export const chooseNewPassword = async (
       organization_id,
       identifier,
       password: current,
-      origin,
+      client_info,
     })
     if (refusal) {
       const { code, seconds, status, headers } = refusal
@@ -91,7 +91,7 @@ export const chooseNewPassword = async (
 export const replaceOwnPassword = async (
   context: Context,
   tx: Transaction,
-  { user, password_hash, origin }: { user: UserRow; password_hash: string; origin: Origin },
+  { user, password_hash, client_info }: { user: UserRow; password_hash: string; client_info: ClientInfo },
 ): Promise<void> => {
   const now = context.clock.now()
   const actor = { id: user.id, email: user.email }
@@ -109,9 +109,9 @@ export const replaceOwnPassword = async (
     target_id: user.id,
     target_type: 'user',
     organization_id: user.organization_id,
-    origin,
+    client_info,
     subject_id: user.id,
   })
-  await revokeSessions(context, tx, { user_id: user.id }, { actor, origin, reason: 'password_changed' })
-  await enqueueNotice(context, tx, 'password_changed', user, origin)
+  await revokeSessions(context, tx, { user_id: user.id }, { actor, client_info, reason: 'password_changed' })
+  await enqueueNotice(context, tx, 'password_changed', user, client_info)
 }

@@ -4,7 +4,7 @@ import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { charge } from '#src/http/charge.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -22,7 +22,7 @@ export interface Credentials {
   /** Username or e-mail address. */
   identifier: string
   password: string
-  origin: Origin
+  client_info: ClientInfo
 }
 
 /** How a page tells a refusal: the error's code, the wait in whole seconds, the HTTP status and its headers. */
@@ -58,12 +58,12 @@ const BUSY = 2 * SECOND
  * all their names are too many is one more such: nothing is looked at, and nothing tells.
  */
 export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
-  const { organization_id, password, origin } = credentials
+  const { organization_id, password, client_info } = credentials
   const name = accountName(credentials)
-  const network = passwordsFrom(origin.ip_address)
+  const network = passwordsFrom(client_info.ip_address)
   const { budgets, wait, user } = await context.store.read(async q => {
     const user = await findUserForLogin(q, organization_id, credentials.identifier)
-    const budgets = await budgetsOf(context, q, { name, user }, origin)
+    const budgets = await budgetsOf(context, q, { name, user }, client_info)
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
   })
@@ -71,7 +71,8 @@ export const provePassword = async (context: Context, credentials: Credentials):
   if (!told) return { refusal: waitFor('throttled', MINUTE) }
   const untold = budgets.person.length === 0 ? FREE : enter(context.store, budgets.person)
   try {
-    if (!budgets.is_known) charge(context, { ip_address: origin.ip_address, organization_id, kind: 'hash' })
+    if (!budgets.is_known)
+      charge(context, { ip_address: client_info.ip_address, organization_id, kind: 'hash' })
     const costs = await findCosts(context.store, '')
     const lane = laneOf(organization_id)
     const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
@@ -148,7 +149,7 @@ const enter = (store: Store, budgets: readonly Budget[]): Entered | undefined =>
 
 const refuse = (
   context: Context,
-  { organization_id, identifier, origin }: Credentials,
+  { organization_id, identifier, client_info }: Credentials,
   user: UserRow | undefined,
   failed: ThrottleKey[],
   failure_reason: string | undefined,
@@ -159,7 +160,7 @@ const refuse = (
       user_id: user?.id,
       username_attempted: identifier.slice(0, MAX_IDENTIFIER).toWellFormed(),
       failure_reason,
-      origin,
+      client_info,
     })
     return { refusal: WRONG }
   })
@@ -169,7 +170,7 @@ const welcome = async (
   context: Context,
   counted: { name: string; user: UserRow },
   passed: ThrottleKey[],
-  { password, origin }: Credentials,
+  { password, client_info }: Credentials,
 ): Promise<void> => {
   const { id, organization_id, password_hash } = counted.user
   const old = password_hash ?? ''
@@ -177,7 +178,7 @@ const welcome = async (
     ? await hashPassword(context, password, laneOf(organization_id))
     : undefined
   await context.store.write(async tx => {
-    await settleBudgets(context, tx, counted, passed, origin)
+    await settleBudgets(context, tx, counted, passed, client_info)
     if (fresh) await replacePasswordHash(tx, id, old, fresh)
   })
 }

@@ -1,11 +1,11 @@
 import type { Context } from '#src/context.ts'
 import { readProvider } from '#src/directory/identity-providers/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Elsewhere, linkOwnAccount } from './external-accounts.ts'
+import { type ExternalIdentity, linkOwnAccount } from './external-accounts.ts'
 import { settleBudgets } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
@@ -16,60 +16,66 @@ import { checkMaker } from './user-links.ts'
  * What a login brings about, in the write in which it begins: a first factor alone (a stolen password, a mail) changes nothing of
  * an account whose second one is still owed. Until then it waits, sealed, beside the proof of the first.
  */
-export type Deed =
-  | { readonly do: 'link'; readonly account: Elsewhere }
+export type PostLoginAction =
+  | { readonly do: 'link'; readonly account: ExternalIdentity }
   /** `link_hash`: of the link by which the person came, used up by it. */
   | { readonly do: 'replace_password'; readonly password_hash: string; readonly link_hash?: SecretHash }
 
-const labelOf = (request_hash: SecretHash, user_id: string): string => `deed:${request_hash}:${user_id}`
+const labelOf = (request_hash: SecretHash, user_id: string): string => `action:${request_hash}:${user_id}`
 
-export const sealDeed = (
+export const sealAction = (
   { master }: Pick<Context, 'master'>,
   request_hash: SecretHash,
   { id }: Pick<UserRow, 'id'>,
-  deed: Deed,
-): string => master.seal(Buffer.from(JSON.stringify(deed)), labelOf(request_hash, id)).toString('base64url')
+  action: PostLoginAction,
+): string => master.seal(Buffer.from(JSON.stringify(action)), labelOf(request_hash, id)).toString('base64url')
 
-export const openDeed = (
+export const openAction = (
   { master }: Pick<Context, 'master'>,
   request_hash: SecretHash,
-  { user_id, deed }: { user_id: string; deed?: string },
-): Deed | undefined =>
-  deed === undefined
+  { user_id, action }: { user_id: string; action?: string },
+): PostLoginAction | undefined =>
+  action === undefined
     ? undefined
-    : JSON.parse(master.open(Buffer.from(deed, 'base64url'), labelOf(request_hash, user_id)).toString())
+    : JSON.parse(master.open(Buffer.from(action, 'base64url'), labelOf(request_hash, user_id)).toString())
 
 /** Throws a page, and nothing has happened, when it may not be done any more. */
-export const doDeed = async (
+export const runAction = async (
   context: Context,
   tx: Transaction,
   user: UserRow,
-  deed: Deed,
-  origin: Origin,
+  action: PostLoginAction,
+  client_info: ClientInfo,
 ): Promise<void> => {
-  if (deed.do === 'link') {
-    const provider = await readProvider(tx, deed.account.provider_id)
+  if (action.do === 'link') {
+    const provider = await readProvider(tx, action.account.provider_id)
     if (!provider?.enabled) throw new PageError('expired', 400)
-    return linkOwnAccount(context, tx, deed.account, user, origin)
+    return linkOwnAccount(context, tx, action.account, user, client_info)
   }
-  const { password_hash, link_hash } = deed
+  const { password_hash, link_hash } = action
   if (link_hash) {
     const link = await consumeUserLink(tx, link_hash, context.clock.now())
     if (!link) throw new PageError('link', 410)
     await checkMaker(tx, link, user.id)
-    await welcomeOwner(context, tx, user, origin)
+    await confirmOwner(context, tx, user, client_info)
   }
-  return replaceOwnPassword(context, tx, { user, password_hash, origin })
+  return replaceOwnPassword(context, tx, { user, password_hash, client_info })
 }
 
 /** Whoever came by a link is the owner: what strangers have guessed does not keep them from the new password. */
-const welcomeOwner = async (
+const confirmOwner = async (
   context: Context,
   tx: Transaction,
   user: UserRow,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<void> => {
   const { organization_id } = user
   for (const identifier of [user.username, user.email])
-    await settleBudgets(context, tx, { name: accountName({ organization_id, identifier }), user }, [], origin)
+    await settleBudgets(
+      context,
+      tx,
+      { name: accountName({ organization_id, identifier }), user },
+      [],
+      client_info,
+    )
 }

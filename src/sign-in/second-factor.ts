@@ -6,7 +6,7 @@ import {
   usePasskey,
 } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
@@ -44,10 +44,10 @@ const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, h
 const guessesOf = async (
   tx: Transaction,
   { id }: Pick<UserRow, 'id'>,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<{ guesses: ThrottleKey; is_known: boolean }> => {
-  const is_known = await isKnownDevice(tx, id, origin)
-  const key = is_known ? `known-factor:${id}:${origin.device_hash}` : `factor:${id}`
+  const is_known = await isKnownDevice(tx, id, client_info)
+  const key = is_known ? `known-factor:${id}:${client_info.device_hash}` : `factor:${id}`
   return { guesses: { key, limit: GUESSES }, is_known }
 }
 
@@ -60,13 +60,13 @@ export const proveFactor = async (
   tx: Transaction,
   user: UserRow,
   presented: Presented,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<FactorProof> => {
-  const { guesses, is_known } = await guessesOf(tx, user, origin)
-  const keys = [guesses, passwordsFrom(origin.ip_address)]
+  const { guesses, is_known } = await guessesOf(tx, user, client_info)
+  const keys = [guesses, passwordsFrom(client_info.ip_address)]
   const wait = await checkThrottle(context, tx, is_known ? [guesses] : keys)
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
-  const proof = await redeem(context, tx, user, presented, origin)
+  const proof = await redeem(context, tx, user, presented, client_info)
   if (proof.failure_reason === undefined) {
     for (const key of [`factor:${user.id}`, guesses.key]) await removeThrottle(tx, key)
     return proof
@@ -77,7 +77,7 @@ export const proveFactor = async (
     user_id: user.id,
     username_attempted: user.username,
     failure_reason,
-    origin,
+    client_info: client_info,
   })
   return { refusal: WRONG }
 }
@@ -92,14 +92,14 @@ const redeem = async (
   tx: Transaction,
   user: UserRow,
   presented: Presented,
-  origin: Origin,
+  client_info: ClientInfo,
 ): Promise<Redeemed> => {
   const { id } = user
   if ('recovery_code' in presented) {
     if (!(await redeemRecoveryCode(context, tx, id, presented.recovery_code)))
       return { failure_reason: 'wrong_recovery_code' }
     const count = String(await countRecoveryCodes(tx, id))
-    await enqueueNotice(context, tx, 'recovery_code_used', user, origin, { count })
+    await enqueueNotice(context, tx, 'recovery_code_used', user, client_info, { count })
     return ONE_TIME
   }
   if ('code' in presented) {
@@ -112,7 +112,7 @@ const redeem = async (
   const { sign_count, amr } = proven
   const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
   if (use === 'copied')
-    await enqueueNotice(context, tx, 'passkey_copied', user, origin, { factor: passkey.name })
+    await enqueueNotice(context, tx, 'passkey_copied', user, client_info, { factor: passkey.name })
   if (use !== 'used') return { failure_reason: use === 'copied' ? 'copied_passkey' : 'wrong_passkey' }
   return { acr: acrOf(levelWith('passkey')), amr }
 }

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { waysIn } from '#src/sessions/logins.ts'
+import { signInLinkKinds } from '#src/sessions/login-store.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -47,7 +47,9 @@ export const consumeUserLink = async (
   const { links } = tx.tables
   const [link] = await tx
     .delete(links)
-    .where(and(eq(links.link_hash, link_hash), inArray(links.kind, waysIn), gt(links.expires_at, now)))
+    .where(
+      and(eq(links.link_hash, link_hash), inArray(links.kind, signInLinkKinds), gt(links.expires_at, now)),
+    )
     .returning({ permissions: links.permissions })
   return link
 }

@@ -1,4 +1,5 @@
-import { effectiveRoles, permissionsOf } from '#src/directory/access.ts'
+import { permissionsOf } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { PageError } from '#src/pages/boundary.ts'

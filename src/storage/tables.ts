@@ -382,7 +382,7 @@ export const tables = (kit: Kit) => {
         at: number
         password_changed_at: number
         /** Sealed: what the login is to bring about. */
-        deed?: string
+        action?: string
         /** When the login ends at the latest. */
         until?: number
       } | null>(),
@@ -399,15 +399,15 @@ export const tables = (kit: Kit) => {
   )
 
   /** What a cross-site POST brought, until our own GET picks it up. */
-  const parked_requests = table(
-    'parked_requests',
+  const stored_posts = table(
+    'stored_posts',
     {
       handle_hash: text('handle_hash').$type<SecretHash>().primaryKey(),
       kind: text('kind').notNull(),
       body: text('body').notNull(),
       expires_at: ms('expires_at').notNull(),
     },
-    t => [index('parked_requests_expires').on(t.expires_at)],
+    t => [index('stored_posts_expires').on(t.expires_at)],
   )
 
   const consents = table(
@@ -469,11 +469,11 @@ export const tables = (kit: Kit) => {
   )
 
   /** A person on the way to a provider (`away`), or back from it with something left to say (`arrived`). */
-  const journeys = table(
-    'journeys',
+  const upstream_requests = table(
+    'upstream_requests',
     {
       state_hash: text('state_hash').$type<SecretHash>().primaryKey(),
-      step: text('step').$type<'away' | 'arrived'>().notNull(),
+      step: text('step').$type<'sent' | 'answered'>().notNull(),
       browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
       provider_id: provider_id(),
       /** Sealed: the handle of the pending authorization and, once arrived, what the provider said. */
@@ -481,7 +481,7 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
     },
-    t => [index('journeys_expires').on(t.expires_at)],
+    t => [index('upstream_requests_expires').on(t.expires_at)],
   )
 
   /**
@@ -659,11 +659,11 @@ export const tables = (kit: Kit) => {
     sessions,
     authorization_codes,
     authorization_requests,
-    parked_requests,
+    stored_posts,
     consents,
     identity_providers,
     external_accounts,
-    journeys,
+    upstream_requests,
     factors,
     recovery_codes,
     used_assertions,

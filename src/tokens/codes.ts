@@ -1,6 +1,6 @@
 import { and, eq, isNull, ne, sql } from 'drizzle-orm'
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
@@ -23,7 +23,7 @@ export interface NewCode {
   auth_time: number
   acr: string
   amr: string[]
-  origin: Origin
+  client_info: ClientInfo
 }
 
 const placeholder = sql.placeholder
@@ -53,7 +53,7 @@ const insertCode = prepared((q, { authorization_codes }) =>
 export const issueCode = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
-  { origin, nonce = '', ...code }: NewCode,
+  { client_info, nonce = '', ...code }: NewCode,
 ): Promise<Secret> => {
   const secret = newSecret()
   const now = context.clock.now()
@@ -61,8 +61,8 @@ export const issueCode = async (
     ...code,
     nonce,
     code_hash: hashSecret(secret),
-    ip_address: origin.ip_address,
-    user_agent: origin.user_agent,
+    ip_address: client_info.ip_address,
+    user_agent: client_info.user_agent,
     created_at: now,
     expires_at: now + LIFETIME,
   }
@@ -118,7 +118,7 @@ export const findUsedCode = async (
 }
 
 /** Codes of a user, or of a user at one client, that nobody has redeemed yet never will be. The rest as for `endUserLogins`. */
-export const killCodes = async (
+export const revokeCodes = async (
   tx: Transaction,
   {
     user_id,

@@ -1,4 +1,4 @@
-import { record, theMachine } from '#src/audit/record.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
@@ -86,7 +86,7 @@ const latestKeys = async (base: Base): Promise<KeyRow[]> => {
 /** Records what was done with the keys, at the command line or by the controls of development. */
 export const recordChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
   record(context, tx, {
-    ...theMachine,
+    ...hostActor,
     type: 'admin.settings_changed',
     target_id: 'signing_keys',
     target_type: 'settings',

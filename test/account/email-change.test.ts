@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { HOUR } from '#src/lib/duration.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, formOf, openBrowser } from '#test/support/browser.ts'
@@ -18,7 +18,7 @@ let users = 0
 
 const post = async () => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   return mail.mails.map(({ to, subject }) => [to, subject])
 }
 const linkIn = (): string => {

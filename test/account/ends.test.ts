@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -21,7 +21,7 @@ const resetLink = async (user: { username: string }): Promise<string> => {
   const browser = openBrowser(app, { ip: `198.51.100.${users}` })
   const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
   await browser.submit(page, { username: user.username })
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   return /http:\/\/localhost:8080(\S+)/.exec(mail.mails.at(-1)?.text ?? '')?.[1] ?? ''
 }
 

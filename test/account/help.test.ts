@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { MINUTE } from '#src/lib/duration.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -93,7 +93,7 @@ describe('factors in the admin API', () => {
     const admin = await addUser(app, 'boss', { roles: ['admin'] })
     const token = await callerOf(app, 'org_default', ['users:update'])
     await app.events()
-    while ((await postMails(app.context)) > 0);
+    while ((await deliverMails(app.context)) > 0);
     for (const [method, path] of [
       ['DELETE', 'factors'],
       ['DELETE', 'factors/fac_x'],
@@ -103,7 +103,7 @@ describe('factors in the admin API', () => {
     ] as const)
       expect((await app.admin(method, `/users/${admin.id}/${path}`, undefined, token)).status).toBe(403)
     expect(await app.events()).toEqual([])
-    expect(await postMails(app.context)).toBe(0)
+    expect(await deliverMails(app.context)).toBe(0)
   })
 })
 
@@ -132,7 +132,7 @@ describe('a sign-in link', () => {
 describe('mail on request', () => {
   const sent = async () => {
     mail.clear()
-    while ((await postMails(app.context)) > 0);
+    while ((await deliverMails(app.context)) > 0);
     return mail.mails.map(({ to, subject }) => [to, subject])
   }
 

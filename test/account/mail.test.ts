@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { startApp } from '#test/support/app.ts'
@@ -39,7 +39,7 @@ const newUser = async (more = {}) => {
 /** What went out since, as recipient and subject. */
 const post = async () => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   return mail.mails.map(({ to, subject }) => [to, subject])
 }
 const linkIn = (path: string): string => {

@@ -70,7 +70,7 @@ describe('GET /events', () => {
           target_id: 'usr_x',
           target_type: 'user',
           organization_id: 'org_default',
-          origin: { ip_address: '', user_agent: '' },
+          client_info: { ip_address: '', user_agent: '' },
         }),
       )
     }
@@ -222,7 +222,7 @@ describe('GET /events', () => {
           target_id: i % 3 ? user.id : 'sess_x',
           target_type: 'user',
           organization_id: 'org_default',
-          origin: { ip_address: '', user_agent: '' },
+          client_info: { ip_address: '', user_agent: '' },
           subject_id: user.id,
         })
     })
@@ -250,7 +250,7 @@ describe('retention', () => {
           target_id: 'x',
           target_type: 'user',
           organization_id: 'org_default',
-          origin: { ip_address: '', user_agent: '' },
+          client_info: { ip_address: '', user_agent: '' },
         })
     })
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { parse } from 'yaml'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { accentUrl } from '#src/pages/accent.ts'
 import { applySeed } from '#src/seed/apply.ts'
@@ -209,7 +209,7 @@ test('mail to a person has the colour, and loads nothing', async () => {
   const { id } = await addOrganization(posting, 'acme', { settings: looks })
   const { id: ada } = await addUser(posting, 'ada', { organization_id: id })
   expect((await posting.admin('POST', `/users/${ada}/send-password-reset`)).status).toBe(204)
-  await postMails(posting.context)
+  await deliverMails(posting.context)
   expect(mail.mails[0]?.html).toContain('.button { background: #0a7d6c;')
   expect(mail.mails[0]?.html).not.toMatch(/<img|url\(|@import|src=/)
 })

@@ -14,7 +14,7 @@ test('H-20 again and again from one login page to a social provider: one journey
   const stored = () =>
     app.context.store.read(async q => [
       await q.$count(q.tables.authorization_requests),
-      await q.$count(q.tables.journeys),
+      await q.$count(q.tables.upstream_requests),
     ])
   for (let i = 0; i < 1_000; i++) {
     const { status, location } = await go()

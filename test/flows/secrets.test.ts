@@ -69,7 +69,7 @@ describe('with every flow walked', async () => {
   const { secrets, answers } = walk
 
   test('O-43 no password is in any answer, and no page or refusal repeats what was sent', () => {
-    const handedOut = /^(set-up link|csrf token|handle|cookie|later cookie|parked)/
+    const handedOut = /^(set-up link|csrf token|handle|cookie|later cookie|stored)/
     const handedOutBy = (path: string) =>
       answers.filter(({ asked }) => asked === path).map(({ text }) => text)
     expect(found(walk, handedOutBy('POST /oauth/token').join(''))).toContain('refresh_token')
@@ -145,9 +145,9 @@ describe('with every flow walked', async () => {
           return new Response(null, { status })
         },
       },
-      'a parked request': {
-        own: /^parked handle$/,
-        ask: value => app.call(`/oauth/authorize/parked?handle=${encodeURIComponent(value)}`),
+      'a stored post': {
+        own: /^stored handle$/,
+        ask: value => app.call(`/oauth/authorize/replay?handle=${encodeURIComponent(value)}`),
       },
       'a sign-in link': {
         own: /^unused sign-in link$/,

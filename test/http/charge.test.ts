@@ -61,7 +61,7 @@ test('a known device pays from a bucket of its own', () => {
   expect(taken(60, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
-test('H-21 parked bodies are bounded over all networks and organizations too', () => {
+test('H-21 stored posts are bounded over all networks and organizations too', () => {
   const { clock, ports } = {
     clock: { now: () => 0 },
     ports: { charges: openCharges() },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chooseLocale, direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import type { MessageKey } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
@@ -179,7 +179,7 @@ const app = await startApp({}, { mail })
 /** What went out since, as subject and first line. */
 const post = async () => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   return mail.mails.map(({ subject, text }) => [subject, text.split('\n')[0]])
 }
 const saysMail = (t: Translate, kind: 'reset_password' | 'new_device' | 'password_changed') => {

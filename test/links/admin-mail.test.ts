@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
@@ -10,7 +10,7 @@ const mail = captureMail()
 const app = await startApp({}, { mail })
 const sent = async () => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   return mail.mails
 }
 const refusal = { status: 429, body: { error: 'rate_limited', status: 429 } }

@@ -4,7 +4,7 @@ import { SMTPServer } from 'smtp-server'
 import type { Mail } from '#src/context.ts'
 import { locales } from '#src/http/locale.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { postMails, startPost } from '#src/links/mail-delivery.ts'
+import { deliverMails, startMailDelivery } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { renderMail } from '#src/mail/render.ts'
@@ -89,18 +89,18 @@ describe('the outbox', () => {
     await put()
     const waits: number[] = []
     for (let i = 0; i < 9; i++) {
-      expect(await postMails(app.context)).toBe(1)
+      expect(await deliverMails(app.context)).toBe(1)
       const [row] = await rows()
       const wait = (row?.next_attempt_at ?? 0) - app.clock.now()
       waits.push(wait / SECOND)
       app.clock.advance(wait - 1)
-      expect(await postMails(app.context)).toBe(0)
+      expect(await deliverMails(app.context)).toBe(0)
       app.clock.advance(1)
     }
     expect(waits).toEqual([15, 60, 240, 960, 3840, 15_360, 21_600, 21_600, 21_600])
     mail.state.works = true
-    expect(await postMails(app.context)).toBe(1)
-    expect(await postMails(app.context)).toBe(0)
+    expect(await deliverMails(app.context)).toBe(1)
+    expect(await deliverMails(app.context)).toBe(0)
     expect(mail.sent.map(({ to, subject }) => [to, subject])).toEqual([
       ['ada@example.com', 'Your password for Gatehouse was changed'],
     ])
@@ -110,17 +110,17 @@ describe('the outbox', () => {
   test('gives up what is of no use any more', async () => {
     mail.state.works = false
     await put()
-    await postMails(app.context)
+    await deliverMails(app.context)
     app.clock.advance(3 * DAY)
     mail.state.works = true
-    await postMails(app.context)
+    await deliverMails(app.context)
     expect(mail.sent).toHaveLength(1)
     expect(await rows()).toEqual([])
   })
 
   test('two that empty it at the same time send each mail once', async () => {
     for (let i = 0; i < 5; i++) await put()
-    await Promise.all([postMails(app.context), postMails(app.context), postMails(app.context)])
+    await Promise.all([deliverMails(app.context), deliverMails(app.context), deliverMails(app.context)])
     expect(mail.sent).toHaveLength(6)
   })
 
@@ -131,11 +131,11 @@ describe('the outbox', () => {
       begun.resolve()
       return new Promise<void>(() => {})
     }
-    void postMails({ ...app.context, mail: { send } })
+    void deliverMails({ ...app.context, mail: { send } })
     await begun.promise
-    expect(await postMails(app.context)).toBe(0)
+    expect(await deliverMails(app.context)).toBe(0)
     app.clock.advance(2 * MINUTE)
-    expect(await postMails(app.context)).toBe(1)
+    expect(await deliverMails(app.context)).toBe(1)
     expect(mail.sent).toHaveLength(7)
   })
 
@@ -152,7 +152,7 @@ describe('the outbox', () => {
     const arrived = Promise.withResolvers<Mail>()
     const quick = await startApp({}, { mail: { send: async sent => arrived.resolve(sent) } })
     const user = await addUser(quick, 'bob')
-    const stop = startPost(quick.context)
+    const stop = startMailDelivery(quick.context)
     await quick.context.store.write(tx =>
       enqueueNotice(quick.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
     )

@@ -34,7 +34,7 @@ const stored = () =>
   app.context.store.read(async q => [
     await q.select().from(q.tables.authorization_requests),
     await q.select().from(q.tables.authorization_codes),
-    await q.select().from(q.tables.parked_requests),
+    await q.select().from(q.tables.stored_posts),
   ])
 
 /** Everything that differs between two answers for no reason of substance. */
@@ -352,24 +352,24 @@ describe('O-32 a POST from another site', () => {
   const parameters = () => new URL(authorizeUrl('web'), 'http://x').search.slice(1)
   const crossSite = { origin: 'https://app.example' }
 
-  test('AUT-06 is parked, and taken up by our own GET with the cookies that belong to it', async () => {
+  test('AUT-06 is stored, and taken up by our own GET with the cookies that belong to it', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     const own = new Map(browser.cookies)
     browser.cookies.clear()
-    const parked = await browser.post('/oauth/authorize', parameters(), crossSite)
-    expect(parked.status).toBe(303)
+    const stored = await browser.post('/oauth/authorize', parameters(), crossSite)
+    expect(stored.status).toBe(303)
     expect(browser.received).toEqual([])
     for (const [name, value] of own) browser.cookies.set(name, value)
-    expect(answerOf(await browser.follow(parked)).code).toBeString()
-    const again = await browser.get(parked.location ?? '')
+    expect(answerOf(await browser.follow(stored)).code).toBeString()
+    const again = await browser.get(stored.location ?? '')
     expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
   })
 
   test('that needs a login ends at an address that can be reloaded', async () => {
     const browser = openBrowser(app)
-    const parked = await browser.post('/oauth/authorize', parameters(), crossSite)
-    const page = await browser.follow(parked)
+    const stored = await browser.post('/oauth/authorize', parameters(), crossSite)
+    const page = await browser.follow(stored)
     expect(page.url).toStartWith('/oauth/login?request=')
     expect((await browser.get(page.url)).heading).toBe('Sign in')
     expect((await signIn(browser, page, 'ada')).location).toStartWith(REDIRECT)
@@ -386,11 +386,11 @@ describe('O-32 a POST from another site', () => {
     expect(await stored()).toEqual(before)
   })
 
-  test('is parked for five minutes', async () => {
+  test('is stored for five minutes', async () => {
     const browser = openBrowser(app)
-    const parked = await browser.post('/oauth/authorize', parameters(), crossSite)
+    const stored = await browser.post('/oauth/authorize', parameters(), crossSite)
     app.clock.advance(5 * 60_000)
-    expect((await browser.get(parked.location ?? '')).status).toBe(400)
+    expect((await browser.get(stored.location ?? '')).status).toBe(400)
   })
 
   test('needs a form, of bounded size', async () => {

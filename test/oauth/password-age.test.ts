@@ -21,7 +21,7 @@ const after = async (amr: string[]) => {
       organization_id: acme.id,
       acr: '1',
       amr,
-      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      client_info: { ip_address: '192.0.2.10', user_agent: 'A browser' },
       expires_at: app.context.clock.now() + DAY,
     }),
   )

@@ -194,7 +194,7 @@ describe('O-50 id_token_hint', () => {
     )
     const rows = await app.context.store.read(async q => [
       await q.select().from(q.tables.authorization_requests),
-      await q.select().from(q.tables.parked_requests),
+      await q.select().from(q.tables.stored_posts),
     ])
     expect(JSON.stringify(rows)).not.toContain(hint)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
@@ -38,7 +38,7 @@ const types = async () => (await app.events()).map(({ type }) => type)
 
 const post = async (): Promise<string> => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   const link = /http:\/\/localhost:8080(\/account\/[\w-]+\?token=[\w-]{43})/.exec(
     mail.mails.at(-1)?.text ?? '',
   )

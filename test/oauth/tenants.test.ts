@@ -120,18 +120,18 @@ describe('H-12 a client that loses cross_organization', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('gets no answer of a login that had begun, nor of a parked request', async () => {
+  test('gets no answer of a login that had begun, nor of a stored post', async () => {
     const client = await wide('narrowed-login')
     const browser = openBrowser(app)
     const url = authorizeUrl('narrowed-login', inA)
     const page = await browser.get(url)
-    const parked = await app.call('/oauth/authorize', {
+    const stored = await app.call('/oauth/authorize', {
       method: 'POST',
       body: new URLSearchParams(url.split('?')[1]),
     })
     await withdraw(client)
     expect((await browser.submit(page, { username: 'ada', password: PASSWORD })).status).toBe(400)
-    expect((await browser.get(parked.headers.get('location') ?? '')).status).toBe(400)
+    expect((await browser.get(stored.headers.get('location') ?? '')).status).toBe(400)
   })
 })
 
@@ -171,7 +171,7 @@ describe('M-04, M-05 what is handed out for one thing opens no other', () => {
       expect(codes.map(({ code_hash }) => String(code_hash))).not.toContain(value)
       expect((await browser.get(`/account/sign-in?token=${value}`)).status).toBe(410)
       expect((await browser.get(`/account/set-up?token=${value}`)).status).toBe(410)
-      expect((await browser.get(`/oauth/authorize/parked?handle=${value}`)).status).toBe(400)
+      expect((await browser.get(`/oauth/authorize/replay?handle=${value}`)).status).toBe(400)
     }
   })
 

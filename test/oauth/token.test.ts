@@ -134,7 +134,7 @@ describe('the code grant', () => {
     const login_id = await addLogin(app, alice)
     const code = await addCode(app, client, alice, {
       login_id,
-      origin: { ip_address: '198.51.100.7', user_agent: 'Her browser' },
+      client_info: { ip_address: '198.51.100.7', user_agent: 'Her browser' },
     })
     const { body } = await redeem(app, client, code, {}, { ip: '203.0.113.1' })
     expect(await sessionOf(body.access_token)).toMatchObject({

@@ -21,7 +21,7 @@ const addEvents = ({ context }: TestApp, user: Json, count: number) =>
         target_id: user.id,
         target_type: 'user',
         organization_id: user.organization_id,
-        origin: { ip_address: '', user_agent: '' },
+        client_info: { ip_address: '', user_agent: '' },
       })
   })
 

@@ -150,13 +150,13 @@ test('a code is known for an hour after it ran out: a replay in that time still 
   expect(await count('authorization_codes')).toBe(0)
 })
 
-test('logins, pending and parked requests, links and throttles go when their time is over, not before', async () => {
+test('logins, pending and stored requests, links and throttles go when their time is over, not before', async () => {
   const { app, user, sweep } = await start()
   const { store, clock } = app.context
   await addLogin(app, user)
   const expires_at = clock.now() + DAY
   await store.write(async tx => {
-    const { authorization_requests, links, parked_requests, throttles } = tx.tables
+    const { authorization_requests, links, stored_posts, throttles } = tx.tables
     const secret = () => hashSecret(newSecret())
     await tx.insert(authorization_requests).values({
       request_hash: secret(),
@@ -167,9 +167,7 @@ test('logins, pending and parked requests, links and throttles go when their tim
       created_at: clock.now(),
       expires_at,
     })
-    await tx
-      .insert(parked_requests)
-      .values({ handle_hash: secret(), kind: 'authorize', body: '', expires_at })
+    await tx.insert(stored_posts).values({ handle_hash: secret(), kind: 'authorize', body: '', expires_at })
     await tx.insert(links).values({
       link_hash: secret(),
       kind: 'sign_in',
@@ -184,9 +182,9 @@ test('logins, pending and parked requests, links and throttles go when their tim
   })
   const counts = () =>
     store.read(q => {
-      const { authorization_requests, links, logins, parked_requests, throttles } = q.tables
+      const { authorization_requests, links, logins, stored_posts, throttles } = q.tables
       return Promise.all(
-        [authorization_requests, links, logins, parked_requests, throttles].map(table => q.$count(table)),
+        [authorization_requests, links, logins, stored_posts, throttles].map(table => q.$count(table)),
       )
     })
   app.clock.advance(DAY - 1)

@@ -26,7 +26,7 @@ const locations = async (geoip_file: string | undefined, ...addresses: string[])
   const client = await addClient(app, 'shop')
   for (const ip_address of addresses) {
     const origin = { ip_address, user_agent: 'A browser' }
-    await redeem(app, client, await addCode(app, client, user, { origin }))
+    await redeem(app, client, await addCode(app, client, user, { client_info: origin }))
   }
   const { body } = await app.admin('GET', '/sessions?order=asc')
   return body.data.map(({ location }: { location: string }) => location)

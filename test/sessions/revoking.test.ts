@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
-import { listLogins, moveLogins } from '#src/sessions/logins.ts'
+import { moveLogins } from '#src/sessions/login-store.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/store.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -28,7 +29,7 @@ const start = async () => {
   const { context } = app
   const by = {
     actor: { id: 'admin', email: null },
-    origin: { ip_address: '', user_agent: '' },
+    client_info: { ip_address: '', user_agent: '' },
     reason: 'admin',
   }
   return {

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, spyOn, test } from 'bun:test'
-import { theMachine } from '#src/audit/record.ts'
+import { hostActor } from '#src/audit/record.ts'
 import { configuredCost, costOf } from '#src/directory/users/hash-costs.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { startApp } from '#test/support/app.ts'
@@ -27,7 +27,7 @@ const import_ = (username: string, password_hash: string) =>
       roles: [],
       password_hash,
     },
-    theMachine,
+    hostActor,
   )
 await import_('bcrypt', await Bun.password.hash(PASSWORD, { algorithm: 'bcrypt', cost: 4 }))
 await import_(

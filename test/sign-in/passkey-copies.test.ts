@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { postMails } from '#src/links/mail-delivery.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -21,7 +21,7 @@ const withPasskey = async () => {
 /** The events and the subjects of the mails since the last call. */
 const told = async () => {
   mail.clear()
-  while ((await postMails(app.context)) > 0);
+  while ((await deliverMails(app.context)) > 0);
   const events = (await app.events()).map(({ type, target_id, metadata }) => [
     type,
     target_id,

@@ -172,7 +172,7 @@ describe('O-35 an account', () => {
       organization_id: 'org_default',
       identifier: username,
       password: 'wrong',
-      origin: { ip_address: newAddress(), user_agent: '' },
+      client_info: { ip_address: newAddress(), user_agent: '' },
     } as const
     const proofs = await Promise.all(
       Array.from({ length: 200 }, () => provePassword(app.context, credentials)),
@@ -191,7 +191,7 @@ describe('O-35 an account', () => {
           organization_id: 'org_default',
           identifier: i % 2 ? username : email,
           password: 'wrong',
-          origin: { ip_address, user_agent: '' },
+          client_info: { ip_address, user_agent: '' },
         }),
       ),
     )

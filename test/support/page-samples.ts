@@ -87,7 +87,7 @@ const setUp: Pages['set-up'] = {
 const fromProvider = {
   brand,
   csrf_token: form.csrf_token,
-  action: '/oauth/arrival',
+  action: '/oauth/link-account',
   provider: { name: 'GitHub', kind: 'github' },
   client_name: 'Orbit Notes',
   cancel_url: '/oauth/login?request=request-8Qx',

@@ -56,7 +56,7 @@ export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash 
       organization_id: user.organization_id,
       acr: '1',
       amr: ['pwd'],
-      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      client_info: { ip_address: '192.0.2.10', user_agent: 'A browser' },
       expires_at: context.clock.now() + DAY,
     }),
   )
@@ -83,7 +83,7 @@ export const addCode = async (
       auth_time: context.clock.now(),
       acr: '1',
       amr: ['pwd'],
-      origin: { ip_address: '192.0.2.10', user_agent: 'A browser' },
+      client_info: { ip_address: '192.0.2.10', user_agent: 'A browser' },
       ...more,
     }),
   )

@@ -104,13 +104,13 @@ export const walkEveryFlow = async (
   for (const [name, value] of browser.cookies) keep(`cookie ${name}`, value)
   const unused = answerOf(await browser.get(authorizeUrl('walked', { prompt: 'none' })))
   keep('unredeemed code', unused.code)
-  const parked = await call('/oauth/authorize', {
+  const stored = await call('/oauth/authorize', {
     method: 'POST',
     body: new URLSearchParams(authorizeUrl('walked').split('?')[1]),
   })
   keep(
-    'parked handle',
-    new URL(parked.headers.get('location') ?? '', REDIRECT).searchParams.get('handle') ?? '',
+    'stored handle',
+    new URL(stored.headers.get('location') ?? '', REDIRECT).searchParams.get('handle') ?? '',
   )
 
   // Tokens, their renewal, their misuse.

@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import {
-  type By,
+  type ChangedBy,
   changedFields,
   mayActOn,
   mayGrant,
@@ -8,10 +8,10 @@ import {
   recordChange,
   refuse,
   requireOrganization,
-  within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
@@ -45,7 +45,7 @@ const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void =
 }
 
 /** The client as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
-const getClientToChange = async (q: Queries, { caller }: By, client_id: string): Promise<Client> => {
+const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
   const client = await getClient(q, caller, client_id)
   mayActOn(caller, client.scopes)
   mayReachAcross(caller, client.capabilities)
@@ -89,7 +89,7 @@ const shapeProblems = (client: Shape): Detail[] => {
 export const createClient = async (
   context: Context,
   input: CreateClient & { secret_hash?: SecretHash },
-  by: By,
+  by: ChangedBy,
 ): Promise<{ client: Client; secret: Secret | undefined }> => {
   const isPublic = input.type === 'public'
   const token_endpoint_auth_method =
@@ -131,7 +131,7 @@ export const updateClient = async (
   context: Context,
   client_id: string,
   change: UpdateClient,
-  by: By,
+  by: ChangedBy,
 ): Promise<Client> => {
   const changed = await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
@@ -153,7 +153,11 @@ export const updateClient = async (
 }
 
 /** The old secret is worthless from the commit on. */
-export const regenerateSecret = async (context: Context, client_id: string, by: By): Promise<Secret> => {
+export const regenerateSecret = async (
+  context: Context,
+  client_id: string,
+  by: ChangedBy,
+): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)
   return secret
@@ -164,7 +168,7 @@ export const replaceSecret = (
   context: Context,
   client_id: string,
   secret_hash: SecretHash,
-  by: By,
+  by: ChangedBy,
 ): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
@@ -175,7 +179,7 @@ export const replaceSecret = (
   })
 
 /** Its sessions and refresh tokens end; access tokens stay valid until they run out. */
-export const deleteClient = async (context: Context, client_id: string, by: By): Promise<void> => {
+export const deleteClient = async (context: Context, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
@@ -204,7 +208,7 @@ const purgeSome = async (context: Context, tx: Transaction, client_id: string): 
 const recordClient = (
   context: Context,
   tx: Transaction,
-  by: By,
+  by: ChangedBy,
   type: 'client.created' | 'client.updated' | 'client.deleted' | 'client.secret_regenerated',
   { client_id, organization_id }: Client,
   metadata: Record<string, unknown> = {},

@@ -1,8 +1,7 @@
 import type { Caller, Context } from '#src/context.ts'
 import {
-  type By,
+  type ChangedBy,
   changedFields,
-  effectiveRoles,
   mayActOn,
   organizationFor,
   permissionsOf,
@@ -10,12 +9,12 @@ import {
   recordChange,
   refuse,
   requireOrganization,
-  within,
 } from '#src/directory/access.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { effectiveRoles, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { type GroupId, newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -39,7 +38,7 @@ export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<
 }
 
 /** The group as the caller may act on it: 404 when unknown or foreign, 403 when its roles have more rights. */
-const getGroupToChange = async (q: Queries, { caller }: By, id: string): Promise<GroupWithRoles> => {
+const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): Promise<GroupWithRoles> => {
   const group = await getGroup(q, caller, id)
   mayActOn(caller, permissionsOf(group.roles))
   return group
@@ -51,7 +50,7 @@ const NAME_TAKEN = whenTaken('The organization has a group of this name.')
 export const createGroup = (
   context: Context,
   input: CreateGroup & { id?: GroupId },
-  by: By,
+  by: ChangedBy,
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
@@ -75,7 +74,7 @@ export const updateGroup = (
   context: Context,
   id: string,
   change: UpdateGroup,
-  by: By,
+  by: ChangedBy,
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
@@ -96,7 +95,7 @@ export const updateGroup = (
   })
 
 /** Its members are without the roles that they inherited at once. */
-export const deleteGroup = (context: Context, id: string, by: By): Promise<void> =>
+export const deleteGroup = (context: Context, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
     await removeGroup(tx, group.id, context.clock.now())
@@ -104,7 +103,7 @@ export const deleteGroup = (context: Context, id: string, by: By): Promise<void>
   })
 
 /** Both as the caller may act on them: a member inherits the group's roles. 404 for a user of another organization. */
-const getPair = async (q: Queries, by: By, group_id: string, user_id: string) => {
+const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: string) => {
   const group = await getGroup(q, by.caller, group_id)
   const user = await findUser(q, group.organization_id, user_id)
   if (!user) throw notFound('The user')
@@ -113,14 +112,24 @@ const getPair = async (q: Queries, by: By, group_id: string, user_id: string) =>
 }
 
 /** Adding a member again changes nothing and leaves no event. */
-export const putMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
+export const putMember = (
+  context: Context,
+  group_id: string,
+  user_id: string,
+  by: ChangedBy,
+): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
   })
 
 /** 404 also for a user who is no member. */
-export const deleteMember = (context: Context, group_id: string, user_id: string, by: By): Promise<void> =>
+export const deleteMember = (
+  context: Context,
+  group_id: string,
+  user_id: string,
+  by: ChangedBy,
+): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (!(await removeMember(tx, group.id, user.id))) throw notFound('The user')
@@ -130,7 +139,7 @@ export const deleteMember = (context: Context, group_id: string, user_id: string
 const touch = async (
   context: Context,
   tx: Transaction,
-  by: By,
+  by: ChangedBy,
   group: GroupWithRoles,
   user: UserRow,
   change: 'member_added' | 'member_removed',
@@ -142,7 +151,7 @@ const touch = async (
 const recordGroup = (
   context: Context,
   tx: Transaction,
-  by: By,
+  by: ChangedBy,
   type: 'group.created' | 'group.updated' | 'group.deleted',
   group: GroupWithRoles,
   metadata: Record<string, unknown>,

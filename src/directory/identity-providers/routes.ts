@@ -1,7 +1,7 @@
 import type { Caller, Context } from '#src/context.ts'
-import { scopeOf, within } from '#src/directory/access.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
 import {
   CreateIdentityProvider,
   IdentityProvider,

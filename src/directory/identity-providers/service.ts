@@ -1,6 +1,6 @@
 import type { CalledFor, Caller, Context } from '#src/context.ts'
 import {
-  type By,
+  type ChangedBy,
   changedFields,
   mayActOn,
   mayGrant,
@@ -9,12 +9,12 @@ import {
   recordChange,
   refuse,
   requireOrganization,
-  within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isAllowed } from '#src/http/outbound.ts'
+import { within } from '#src/http/tenant.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
@@ -57,10 +57,14 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * The provider as the caller may act on it: 404 when unknown or foreign, 403 when its newcomers, or people who come in
+ * The provider as the caller may act on it: 404 when unknown or foreign, 403 when its new users, or people who come in
  * through it already, have more rights: whoever turns it elsewhere could come in as one of them.
  */
-const getProviderToChange = async (q: Queries, { caller }: By, ref: string): Promise<ProviderWithRoles> => {
+const getProviderToChange = async (
+  q: Queries,
+  { caller }: ChangedBy,
+  ref: string,
+): Promise<ProviderWithRoles> => {
   const provider = await getProvider(q, caller, ref)
   mayActOn(caller, [...permissionsOf(provider.roles), ...granted(provider.attribute_mapping)])
   const beyond = (await rolesOf(q, provider.organization_id)).filter(
@@ -134,7 +138,7 @@ export const openSecret = (
 const sealSecret = ({ master }: Context, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null
 
-const mayGive = async (by: By, q: Queries, organization_id: OrganizationId, given: Given) => {
+const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationId, given: Given) => {
   mayGrant(by.caller, granted(given.attribute_mapping as IdentityProvider['attribute_mapping']))
   const names = (given.default_roles as string[] | undefined) ?? []
   const { ids, problems } = await rolesToGive(q, by, organization_id, names)
@@ -165,7 +169,7 @@ const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 export const createProvider = async (
   context: Context,
   input: CreateIdentityProvider & { id?: IdentityProviderId },
-  by: By,
+  by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
   const check = async (q: Queries) => {
     const organization = await requireOrganization(q, by.caller, input.organization_id)
@@ -216,7 +220,7 @@ export const updateProvider = async (
   context: Context,
   ref: string,
   change: UpdateIdentityProvider,
-  by: By,
+  by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
   const { metadata_xml, metadata_url, ...given } = change
   const check = async (q: Queries) => {
@@ -266,7 +270,7 @@ export const updateProvider = async (
 }
 
 /** Nobody comes in through it any more; users that it brought stay. */
-export const deleteProvider = (context: Context, ref: string, by: By): Promise<void> =>
+export const deleteProvider = (context: Context, ref: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)
     await removeProvider(tx, provider.id, context.clock.now())
@@ -276,7 +280,7 @@ export const deleteProvider = (context: Context, ref: string, by: By): Promise<v
 const recordProvider = (
   context: Context,
   tx: Transaction,
-  by: By,
+  by: ChangedBy,
   type: 'identity_provider.created' | 'identity_provider.updated' | 'identity_provider.deleted',
   { id, organization_id, alias, name, ...provider }: IdentityProvider,
   metadata: Given = {},

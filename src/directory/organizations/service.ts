@@ -1,16 +1,16 @@
 import type { Caller, Context } from '#src/context.ts'
 import {
-  type By,
+  type ChangedBy,
   changedFields,
   readOnlyProblems,
   recordChange,
   refuse,
-  within,
 } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
+import { within } from '#src/http/tenant.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -69,7 +69,7 @@ const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 export const createOrganization = (
   context: Context,
   input: CreateOrganization & { id?: OrganizationId },
-  by: By,
+  by: ChangedBy,
 ): Promise<Organization> =>
   writeAs(context, by.caller, async tx => {
     const now = context.clock.now()
@@ -102,7 +102,7 @@ export const updateOrganization = (
   context: Context,
   reference: string,
   change: UpdateOrganization,
-  by: By,
+  by: ChangedBy,
 ): Promise<Organization> =>
   writeAs(context, by.caller, async tx => {
     const organization = await getOrganization(tx, by.caller, reference)
@@ -130,7 +130,7 @@ export const updateOrganization = (
   })
 
 /** Gone for every read at once; what is left of its users follows in batches (operations/purge). */
-export const deleteOrganization = (context: Context, reference: string, by: By): Promise<void> =>
+export const deleteOrganization = (context: Context, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')

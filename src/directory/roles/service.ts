@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import {
-  type By,
+  type ChangedBy,
   changedFields,
   mayActOn,
   mayGrant,
@@ -8,10 +8,10 @@ import {
   recordChange,
   refuse,
   requireOrganization,
-  within,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { newId, type RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -26,7 +26,11 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
 }
 
 /** With a new id, unless one is chosen. */
-export const createRole = (context: Context, input: CreateRole & { id?: RoleId }, by: By): Promise<Role> =>
+export const createRole = (
+  context: Context,
+  input: CreateRole & { id?: RoleId },
+  by: ChangedBy,
+): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     mayGrant(by.caller, input.permissions)
     const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
@@ -62,7 +66,7 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
     : []
 
 /** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
-export const updateRole = (context: Context, id: string, change: UpdateRole, by: By): Promise<Role> =>
+export const updateRole = (context: Context, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
     mayActOn(by.caller, role.permissions)
@@ -84,7 +88,7 @@ export const updateRole = (context: Context, id: string, change: UpdateRole, by:
   })
 
 /** Users and groups that had the role are without it at once. */
-export const deleteRole = (context: Context, id: string, by: By): Promise<void> =>
+export const deleteRole = (context: Context, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
     mayActOn(by.caller, role.permissions)

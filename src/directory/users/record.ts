@@ -1,7 +1,7 @@
 import { type Actor, record } from '#src/audit/record.ts'
 import type { EventType } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
@@ -9,7 +9,7 @@ import type { UserRow } from './store.ts'
 export const recordUser = (
   context: Context,
   tx: Transaction,
-  { actor, origin }: { actor: Actor; origin: Origin },
+  { actor, client_info }: { actor: Actor; client_info: ClientInfo },
   type: EventType,
   user: Pick<UserRow, 'id' | 'organization_id'>,
   metadata: Record<string, unknown> = {},
@@ -20,7 +20,7 @@ export const recordUser = (
     target_id: user.id,
     target_type: 'user',
     organization_id: user.organization_id,
-    origin,
+    client_info,
     metadata,
     subject_id: user.id,
   })

@@ -1,7 +1,7 @@
 import type { Caller, Context } from '#src/context.ts'
-import { scopeOf, within } from '#src/directory/access.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
 import { reviewUser } from './rules.ts'
@@ -58,8 +58,8 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     answer: User,
     errors: [409],
     review: ({ caller }, good) => reviewUser(context, caller, good),
-    handle: async ({ caller, body, origin }) =>
-      userAnswer(await createUser(context, body, byCaller(caller, origin))),
+    handle: async ({ caller, body, client_info }) =>
+      userAnswer(await createUser(context, body, byCaller(caller, client_info))),
   }),
   route({
     method: 'GET',
@@ -94,8 +94,8 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: User,
     errors: [404, 409],
-    handle: async ({ caller, params, body, origin }) =>
-      userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, origin))),
+    handle: async ({ caller, params, body, client_info }) =>
+      userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, client_info))),
   }),
   route({
     method: 'POST',
@@ -105,8 +105,8 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     body: ResetPassword,
     status: 204,
     errors: [404],
-    handle: ({ caller, params, body, origin }) =>
-      resetPassword(context, params.user_id, body, byCaller(caller, origin)),
+    handle: ({ caller, params, body, client_info }) =>
+      resetPassword(context, params.user_id, body, byCaller(caller, client_info)),
   }),
   route({
     method: 'DELETE',
@@ -115,7 +115,8 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     summary: 'Delete a user, with sessions, tokens and the events that name the user',
     status: 204,
     errors: [404],
-    handle: ({ caller, params, origin }) => deleteUser(context, params.user_id, byCaller(caller, origin)),
+    handle: ({ caller, params, client_info }) =>
+      deleteUser(context, params.user_id, byCaller(caller, client_info)),
   }),
   route({
     method: 'DELETE',
@@ -125,7 +126,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: RevokedSessions,
     errors: [404],
-    handle: async ({ caller, params, origin }) =>
-      revokedAnswer(await revokeUserSessions(context, params.user_id, byCaller(caller, origin))),
+    handle: async ({ caller, params, client_info }) =>
+      revokedAnswer(await revokeUserSessions(context, params.user_id, byCaller(caller, client_info))),
   }),
 ]

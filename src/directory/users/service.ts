@@ -2,23 +2,23 @@ import { type Actor, record } from '#src/audit/record.ts'
 import type { Caller, Context } from '#src/context.ts'
 import {
   changedFields,
-  effectiveRoles,
   mayActOn,
   permissionsOf,
   readOnlyProblems,
   refuse,
   requireOrganization,
-  within,
 } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import { endBegun } from '#src/sessions/logins.ts'
+import { revokePendingLinks } from '#src/sessions/login-store.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { costOf, rememberCost } from './hash-costs.ts'
@@ -41,15 +41,15 @@ import {
 } from './store.ts'
 
 /** On whose behalf: `caller` for the admin API, whose rights then bound what may be done; without one, the server's own. */
-export interface By {
+export interface UserChangedBy {
   actor: Actor
-  origin: Origin
+  client_info: ClientInfo
   caller?: Caller
 }
 
-export const byCaller = (caller: Caller, origin: Origin): By => ({
+export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy => ({
   actor: { id: caller.id, email: caller.email },
-  origin,
+  client_info,
   caller,
 })
 
@@ -60,7 +60,11 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
   )
 
 /** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
-export const getUserToChange = async (q: Queries, { caller }: By, id: string): Promise<UserRow> => {
+export const getUserToChange = async (
+  q: Queries,
+  { caller }: UserChangedBy,
+  id: string,
+): Promise<UserRow> => {
   const user = await getUser(q, caller, id)
   if (caller) mayActOn(caller, permissionsOf(await effectiveRoles(q, user.id)))
   return user
@@ -85,7 +89,7 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 export const createUser = async (
   context: Context,
   input: NewUser,
-  by: By,
+  by: UserChangedBy,
   also?: (tx: Transaction, user: UserRow) => Promise<void>,
 ): Promise<UserWithRoles> => {
   const { username, email, first_name, last_name, enabled, email_verified, attributes } = input
@@ -176,7 +180,7 @@ export const updateUser = (
   context: Context,
   id: string,
   given: UserChange,
-  by: By,
+  by: UserChangedBy,
   also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
   writeAs(context, by.caller, async tx => {
@@ -202,7 +206,7 @@ export const updateUser = (
     await refuseTaken(tx, after)
     await saveUser(tx, row)
     if (roles) await replaceRoles(tx, user.id, roles.ids)
-    if (changed.includes('email') || changed.includes('enabled')) await endBegun(tx, user.id)
+    if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (is_moved) {
       const { email } = row
       await notify(context, tx, 'email_changed', row, by, { email, to: user.email })
@@ -220,11 +224,11 @@ const notify = (
   tx: Transaction,
   kind: 'email_changed' | 'password_changed',
   user: UserRow,
-  { caller, origin }: By,
+  { caller, client_info }: UserChangedBy,
   data: { email?: string; to?: string } = {},
 ): Promise<void> => {
   if (caller && context.mail) chargeAdminMail(context, { ...user, email: data.to ?? user.email })
-  return enqueueNotice(context, tx, kind, user, origin, data)
+  return enqueueNotice(context, tx, kind, user, client_info, data)
 }
 
 /** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
@@ -232,7 +236,7 @@ export const resetPassword = async (
   context: Context,
   id: string,
   { password, temporary }: ResetPassword,
-  by: By,
+  by: UserChangedBy,
 ): Promise<void> => {
   const organization = await context.store.read(async q => {
     const user = await getUserToChange(q, by, id)
@@ -257,12 +261,12 @@ export const resetPassword = async (
 }
 
 /** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */
-export const deleteUser = (context: Context, id: string, by: By): Promise<void> =>
+export const deleteUser = (context: Context, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     await removeUsers(tx, [user.id])
     await removeOrPurge(tx, user.id, context.clock.now())
-    const { actor, origin } = by
+    const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
       // The id alone stays, also of users who deleted themselves.
@@ -270,12 +274,16 @@ export const deleteUser = (context: Context, id: string, by: By): Promise<void> 
       target_id: user.id,
       target_type: 'user',
       organization_id: user.organization_id,
-      origin,
+      client_info,
     })
   })
 
 /** Says how many there were. 404 when the user is unknown or foreign. */
-export const revokeUserSessions = async (context: Context, id: string, by: By): Promise<number> => {
+export const revokeUserSessions = async (
+  context: Context,
+  id: string,
+  by: UserChangedBy,
+): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))
   return revokeAllSessions(context, { user_id: user.id }, { ...by, caller: by.caller, reason: 'admin' })
 }

@@ -5,11 +5,11 @@ import {
   type SamlProvider,
 } from '#src/directory/identity-providers/store.ts'
 import { findOrganization, findOrganizationBySlug } from '#src/directory/organizations/store.ts'
-import { receive } from '#src/federation/callback.ts'
-import { park, unpark } from '#src/federation/cross-site-post.ts'
-import { ArrivalError, checkArrivals, refuseArrival } from '#src/federation/refusal.ts'
-import { depart, getProvider } from '#src/federation/start-login.ts'
-import { isAway } from '#src/federation/upstream-request.ts'
+import { handleCallback } from '#src/federation/callback.ts'
+import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
+import { getProvider, startLogin } from '#src/federation/start-login.ts'
+import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -17,7 +17,14 @@ import { mount } from '#src/http/routes.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
-import { judge, leave, metadataOf, prove, shown, stateOf } from './service-provider.ts'
+import {
+  buildAuthnRequest,
+  checkResponse,
+  metadataOf,
+  shown,
+  stateOf,
+  verifyCallback,
+} from './service-provider.ts'
 
 /** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
 export const samlRoutes = (context: Context) => {
@@ -28,10 +35,12 @@ export const samlRoutes = (context: Context) => {
   return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
     pageRoutes(context, {
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
-      'GET /saml/:provider/login': at((call, provider) => depart(context, call, provider, leave(context))),
+      'GET /saml/:provider/login': at((call, provider) =>
+        startLogin(context, call, provider, buildAuthnRequest(context)),
+      ),
       'POST /saml/:provider/acs': at((call, provider) => postAcs(context, call, provider)),
-      'GET /saml/:provider/acs/parked': at(async (call, provider) =>
-        arrive(context, call, provider, await unpark(context, call)),
+      'GET /saml/:provider/acs/replay': at(async (call, provider) =>
+        handleResponse(context, call, provider, await takeStoredPost(context, call)),
       ),
     }),
   )
@@ -59,25 +68,25 @@ const field = (form: URLSearchParams, name: string): string => {
   return more.length > 0 ? '' : value
 }
 
-/** The form of the POST binding, and whether its RelayState is that of somebody on the way to this provider. */
+/** The form of the POST binding, and whether its RelayState names a pending upstream request to this provider. */
 const openForm = async (context: Context, provider: SamlProvider, body: string) => {
   const form = new URLSearchParams(body)
   const relay_state = field(form, 'RelayState')
   const state = stateOf(relay_state)
-  const isAnswer = await isAway(context, { state, provider })
+  const isAnswer = await isPendingUpstream(context, { state, provider })
   return { encoded: field(form, 'SAMLResponse'), relay_state, state, isAnswer }
 }
 
-/** Comes from the provider's page, without our cookies. What nobody asked for is judged before it is kept. */
+/** A cross-site POST carries no cookie of ours. An unsolicited response is verified before it is stored. */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
-  await checkArrivals(context, call, provider)
+  await checkCallbackLimit(context, call, provider)
   context.xml.check(provider.organization_id)
   const refuse = (error: unknown) =>
-    refuseArrival(
+    refuseCallback(
       context,
       call,
       provider,
-      error instanceof ArrivalError ? error : new ArrivalError('saml_unreadable', { cause: error }),
+      error instanceof CallbackError ? error : new CallbackError('saml_unreadable', { cause: error }),
     )
   const body = await readForm(call.request, SAML_BODY).catch(async error => {
     await refuse(error)
@@ -85,15 +94,15 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   })
   const { encoded, state, isAnswer } = await openForm(context, provider, body)
   if (!isAnswer && !provider.settings.allow_idp_initiated)
-    throw await refuse(new ArrivalError('unknown_state'))
-  if (isAnswer) return park(context, call, provider, body, state)
-  const { id } = await judge(context, provider, encoded, undefined).catch(async error => {
+    throw await refuse(new CallbackError('unknown_state'))
+  if (isAnswer) return storePost(context, call, provider, body, state)
+  const { id } = await checkResponse(context, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)
   })
-  return park(context, call, provider, body, `${provider.id} ${id}`)
+  return storePost(context, call, provider, body, `${provider.id} ${id}`)
 }
 
-const arrive = async (
+const handleResponse = async (
   context: Context,
   call: Call,
   provider: SamlProvider,
@@ -101,9 +110,13 @@ const arrive = async (
 ): Promise<Response> => {
   const { encoded, relay_state, state, isAnswer } = await openForm(context, provider, body)
   const isOwnAccord = !isAnswer && provider.settings.allow_idp_initiated
-  return receive(context, call, provider, {
+  return handleCallback(context, call, provider, {
     state: isOwnAccord ? undefined : state,
     prove: async asked =>
-      prove(context, provider, await judge(context, provider, encoded, asked && { ...asked, relay_state })),
+      verifyCallback(
+        context,
+        provider,
+        await checkResponse(context, provider, encoded, asked && { ...asked, relay_state }),
+      ),
   })
 }

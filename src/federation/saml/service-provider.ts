@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import type { SamlProvider } from '#src/directory/identity-providers/store.ts'
-import type { Asked } from '#src/federation/callback.ts'
-import type { Profile } from '#src/federation/profile.ts'
-import { ArrivalError } from '#src/federation/refusal.ts'
-import type { Leave } from '#src/federation/start-login.ts'
-import { bound } from '#src/federation/upstream-request.ts'
+import type { CallbackRequest } from '#src/federation/callback.ts'
+import type { UpstreamProfile } from '#src/federation/profile.ts'
+import { CallbackError } from '#src/federation/refusal.ts'
+import type { BuildAuthorizationUrl } from '#src/federation/start-login.ts'
+import { boundHandle } from '#src/federation/upstream-request.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
@@ -42,20 +42,20 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
 
 /** The ID of the request that went out with this RelayState: it cannot be named without knowing that. */
 const requestId = (context: Context, relay_state: string): string =>
-  `_${bound(context, 'saml_request', relay_state)}`
+  `_${boundHandle(context, 'saml_request', relay_state)}`
 
 const SEPARATOR = '.'
 
-/** The state of the journey that a RelayState belongs to. */
+/** The state of the upstream request that a RelayState belongs to. */
 export const stateOf = (relay_state: string): string => relay_state.split(SEPARATOR, 1)[0] ?? ''
 
 /**
- * The provider's address with our request. The RelayState is the state and a few random characters: one journey may send its
+ * The provider's address with our request. The RelayState is the state and a few random characters: one upstream request may send its
  * browser off more than once, and providers refuse a request whose ID they have seen. At most 80 bytes, section 3.4.3 of
  * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
-export const leave =
-  (context: Context): Leave<SamlProvider> =>
+export const buildAuthnRequest =
+  (context: Context): BuildAuthorizationUrl<SamlProvider> =>
   async ({ provider, state, reauthenticate }) => {
     const { sso_url, sign_requests } = provider.settings
     const relay_state = `${state}${SEPARATOR}${newSecret().slice(0, 16)}`
@@ -80,14 +80,14 @@ const signer = async (context: Context) => {
 /**
  * What the provider says in a response.
  *
- * @param asked on the journey that it answers; undefined for a response that nobody asked for
- * @throws ArrivalError with the reason
+ * @param asked on the upstream request that it answers; undefined for a response that nobody asked for
+ * @throws CallbackError with the reason
  */
-export const judge = async (
+export const checkResponse = async (
   context: Context,
   provider: SamlProvider,
   encoded: string,
-  asked: (Asked & { relay_state: string }) | undefined,
+  asked: (CallbackRequest & { relay_state: string }) | undefined,
 ): Promise<Assertion> => {
   const { settings } = provider
   const expected = {
@@ -107,20 +107,20 @@ export const judge = async (
   }
   return context.xml
     .run(provider.organization_id, 'response', { encoded, expected, now: context.clock.now() })
-    .catch(asArrivalError)
+    .catch(asCallbackError)
 }
 
-/** Who came back, once for each assertion. @throws ArrivalError with the reason */
-export const prove = async (
+/** Who came back, once for each assertion. @throws CallbackError with the reason */
+export const verifyCallback = async (
   context: Context,
   provider: SamlProvider,
   assertion: Assertion,
-): Promise<Profile> => {
+): Promise<UpstreamProfile> => {
   const profile = naming(() => profileOf(assertion, provider.attribute_mapping))
   const { id, expires_at, authn_instant, session_ends_at } = assertion
   const assertion_hash = hashSecret(`${provider.id} ${id}`)
   if (!(await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))))
-    throw new ArrivalError('saml_replayed')
+    throw new CallbackError('saml_replayed')
   return { ...profile, auth_time: authn_instant, until: session_ends_at }
 }
 
@@ -128,12 +128,12 @@ const naming = <T>(body: () => T): T => {
   try {
     return body()
   } catch (error) {
-    return asArrivalError(error)
+    return asCallbackError(error)
   }
 }
 
-const asArrivalError = (cause: unknown): never => {
-  throw cause instanceof SamlError ? new ArrivalError(`saml_${cause.reason}`, { cause }) : cause
+const asCallbackError = (cause: unknown): never => {
+  throw cause instanceof SamlError ? new CallbackError(`saml_${cause.reason}`, { cause }) : cause
 }
 
 const decryptionKey = async (context: Context): Promise<string> =>

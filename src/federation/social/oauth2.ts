@@ -4,19 +4,19 @@ import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import type { OAuth2Provider } from '#src/directory/identity-providers/store.ts'
 import { profileOf } from '#src/federation/profile.ts'
-import { ArrivalError } from '#src/federation/refusal.ts'
-import { bound } from '#src/federation/upstream-request.ts'
+import { CallbackError } from '#src/federation/refusal.ts'
+import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
 import { redirectUri, type Upstream } from './upstream.ts'
 
 /** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
 export const oauth2: Upstream<OAuth2Provider> = {
-  leave: async (context, { provider, state, reauthenticate }) =>
+  buildAuthorizationUrl: async (context, { provider, state, reauthenticate }) =>
     client.buildAuthorizationUrl(await configurationOf(context, provider), {
       redirect_uri: redirectUri(context, provider),
       scope: provider.settings.scopes.join(' '),
       state,
-      code_challenge: await client.calculatePKCECodeChallenge(bound(context, 'code_verifier', state)),
+      code_challenge: await client.calculatePKCECodeChallenge(boundHandle(context, 'code_verifier', state)),
       code_challenge_method: 'S256',
       ...(reauthenticate && (findPreset(provider.settings.preset)?.reauthenticate ?? { prompt: 'login' })),
     }),
@@ -28,11 +28,11 @@ export const oauth2: Upstream<OAuth2Provider> = {
     const { access_token } = await client.authorizationCodeGrant(
       configuration,
       new URL(`${redirectUri(context, provider)}?${parameters}`),
-      { expectedState: state, pkceCodeVerifier: bound(context, 'code_verifier', state) },
+      { expectedState: state, pkceCodeVerifier: boundHandle(context, 'code_verifier', state) },
     )
     const { userinfo_endpoint, emails_endpoint, preset } = provider.settings
     const claims = await load(configuration, access_token, userinfo_endpoint)
-    if (typeof claims !== 'object' || claims === null) throw new ArrivalError('userinfo')
+    if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
     const profile = profileOf(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
     // Only the list of addresses says which of them are verified.
     if (!emails_endpoint) return { ...profile, email_verified: false }
@@ -57,7 +57,7 @@ const configurationOf = async (context: Context, provider: OAuth2Provider): Prom
 const load = async (configuration: client.Configuration, token: string, url: string): Promise<unknown> => {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Gatehouse' })
   const answer = await client.fetchProtectedResource(configuration, token, new URL(url), 'GET', null, headers)
-  if (answer.status !== 200) throw new ArrivalError('userinfo')
+  if (answer.status !== 200) throw new CallbackError('userinfo')
   return answer.json()
 }
 

@@ -2,9 +2,9 @@ import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
-import { type Profile, profileOf } from '#src/federation/profile.ts'
-import { ArrivalError } from '#src/federation/refusal.ts'
-import { bound } from '#src/federation/upstream-request.ts'
+import { profileOf, type UpstreamProfile } from '#src/federation/profile.ts'
+import { CallbackError } from '#src/federation/refusal.ts'
+import { boundHandle } from '#src/federation/upstream-request.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
 import { isSigningAlg } from '#src/protocol/oidc/signing-algs.ts'
@@ -15,7 +15,7 @@ type Claims = Record<string, unknown>
 
 /** OpenID Connect, the code flow: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth */
 export const openid: Upstream<OidcProvider> = {
-  leave: async (context, { provider, state, request, reauthenticate }) => {
+  buildAuthorizationUrl: async (context, { provider, state, request, reauthenticate }) => {
     const configuration = await configurationOf(context, provider)
     const { scopes, response_mode } = provider.settings
     const prompt = reauthenticate
@@ -27,8 +27,8 @@ export const openid: Upstream<OidcProvider> = {
       redirect_uri: redirectUri(context, provider),
       scope: scopes.join(' '),
       state,
-      nonce: bound(context, 'nonce', state),
-      code_challenge: await client.calculatePKCECodeChallenge(bound(context, 'code_verifier', state)),
+      nonce: boundHandle(context, 'nonce', state),
+      code_challenge: await client.calculatePKCECodeChallenge(boundHandle(context, 'code_verifier', state)),
       code_challenge_method: 'S256',
       ...(response_mode !== 'query' && { response_mode }),
       ...(prompt && { prompt }),
@@ -47,16 +47,16 @@ export const openid: Upstream<OidcProvider> = {
       new URL(`${redirectUri(context, provider)}?${parameters}`),
       {
         expectedState: state,
-        expectedNonce: bound(context, 'nonce', state),
-        pkceCodeVerifier: bound(context, 'code_verifier', state),
+        expectedNonce: boundHandle(context, 'nonce', state),
+        pkceCodeVerifier: boundHandle(context, 'code_verifier', state),
         idTokenExpected: true,
       },
     )
     const claims = answer.claims()
-    if (!claims) throw new ArrivalError('id_token_missing')
+    if (!claims) throw new CallbackError('id_token_missing')
     // With one audience the library does not look at it: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
     if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
-      throw new ArrivalError('id_token_azp')
+      throw new CallbackError('id_token_azp')
     checkAccessTokenHash(answer, claims)
     const auth_time = authTimeOf(context, claims)
     checkFresh(context, auth_time, callback)
@@ -69,7 +69,7 @@ export const openid: Upstream<OidcProvider> = {
   },
 }
 
-const isWhole = ({ email, first_name, last_name }: Profile): boolean =>
+const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
   Boolean(email && (first_name || last_name))
 
 /** The library leaves `at_hash` alone: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation */
@@ -83,7 +83,7 @@ const checkAccessTokenHash = (
   }
   const alg = header.alg.replace(/^PS/, 'RS')
   if (isSigningAlg(alg) && at_hash !== accessTokenHash(access_token, alg))
-    throw new ArrivalError('id_token_at_hash')
+    throw new CallbackError('id_token_at_hash')
 }
 
 const TOLERANCE = MINUTE
@@ -96,7 +96,7 @@ const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): num
 const checkFresh = ({ clock }: Context, auth_time: number | undefined, { asked }: Callback): void => {
   if (!asked?.reauthenticate || auth_time === undefined) return
   if (auth_time < Math.min(asked.sent_at, clock.now()) - TOLERANCE)
-    throw new ArrivalError('old_authentication')
+    throw new CallbackError('old_authentication')
 }
 
 /** Apple names a person once, beside its signed answer: good enough for a name, and for nothing else. */

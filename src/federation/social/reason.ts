@@ -2,7 +2,7 @@ import * as client from 'openid-client'
 import { causesOf } from '#src/federation/refusal.ts'
 import { OutboundError } from '#src/http/outbound.ts'
 
-type Judge = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
+type ReasonRule = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
 
 /** The claim or attribute that an error of the library is about: its own word, never the provider's. */
 const named = ({ cause }: { cause?: unknown }, key: 'claim' | 'attribute'): string | undefined =>
@@ -16,7 +16,7 @@ const messages: [RegExp, string][] = [
   [/ID Token|JWT|"id_token"/, 'id_token'],
 ]
 
-const judges: Judge[] = [
+const reasonRules: ReasonRule[] = [
   error => (error instanceof OutboundError ? 'provider_unreachable' : undefined),
   error => {
     if (!(error instanceof client.AuthorizationResponseError)) return undefined
@@ -35,7 +35,7 @@ const judges: Judge[] = [
 /** What the audit log says of an error of openid-client; the server's own log has its messages. */
 export const reasonOf = (error: unknown): string => {
   const links = causesOf(error)
-  for (const judge of judges)
+  for (const judge of reasonRules)
     for (const link of links) {
       const reason = judge(link)
       if (reason) return reason

@@ -1,11 +1,11 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
@@ -35,7 +35,7 @@ type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /** A refusal is returned, not thrown: the code stays used up, and a session revoked. */
 const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
-  const { client, request, origin } = call
+  const { client, request, client_info } = call
   const { client_id } = client
   const now = context.clock.now()
   const session_id = newId('sess', now)
@@ -75,7 +75,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     type: 'user.login',
     target_id: user.id,
     target_type: 'user',
-    origin: session,
+    client_info: session,
     metadata: { client_id, grant_type, session_id },
   })
   await startSession(context, tx, session)
@@ -84,19 +84,23 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     type: 'token.issued',
     target_id: session_id,
     target_type: 'session',
-    origin,
+    client_info,
     metadata: { client_id, grant_type, scope: code.scope },
   })
   return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
 }
 
 /** A second use tells that somebody else has the code too: what the first one made is revoked. */
-const refuseUnknown = async (context: Context, tx: Transaction, { client, request, origin }: CodeCall) => {
+const refuseUnknown = async (
+  context: Context,
+  tx: Transaction,
+  { client, request, client_info }: CodeCall,
+) => {
   const { client_id } = client
   const id = await findUsedCode(tx, { code: request.code, client_id })
-  if (!id) return new WrongGuess('invalid_grant')
+  if (!id) return new CredentialError('invalid_grant')
   const actor = { id: client_id, email: null }
-  await revokeSession(context, tx, { id }, { actor, origin, reason: 'code_replayed' })
+  await revokeSession(context, tx, { id }, { actor, client_info, reason: 'code_replayed' })
   return new OAuthError('invalid_grant')
 }
 

@@ -7,7 +7,7 @@ import { accessTokenForm, type Grant } from './grant.ts'
 /** A client's own token: no user, no session, no refresh token. https://www.rfc-editor.org/rfc/rfc6749#section-4.4 */
 export const clientCredentials: Grant<'client_credentials'> = async (
   context,
-  { client, request, origin },
+  { client, request, client_info },
 ) => {
   const { client_id, organization_id } = client
   const scopes = grantScopes(request.scopes, client.scopes)
@@ -19,7 +19,7 @@ export const clientCredentials: Grant<'client_credentials'> = async (
       target_id: client_id,
       target_type: 'client',
       organization_id,
-      origin,
+      client_info,
       metadata: { client_id, grant_type: request.grant_type, scope },
     }),
   )

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
-import type { Origin } from '#src/lib/client-info.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
@@ -11,7 +11,7 @@ import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 export interface GrantCall<Request> {
   client: Client
   request: Request
-  origin: Origin
+  client_info: ClientInfo
 }
 
 /** https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */

@@ -1,9 +1,9 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
-import { WrongGuess } from '#src/oauth/client-authentication.ts'
+import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
@@ -37,10 +37,10 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 
 /** A refusal is returned, not thrown: reuse revokes the session. */
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
-  const { client, request, origin } = call
+  const { client, request, client_info } = call
   const grant = await findRefreshGrant(context, tx, request.refresh_token)
   // What another client presents is refused, and nothing happens to it.
-  if (grant?.client_id !== client.client_id) return new WrongGuess('invalid_grant')
+  if (grant?.client_id !== client.client_id) return new CredentialError('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)
     return new OAuthError('invalid_grant', 'The session has ended.')
@@ -60,7 +60,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     target_id: session_id,
     target_type: 'session',
     organization_id,
-    origin,
+    client_info,
     metadata: { client_id },
     subject_id: user_id,
   })
@@ -103,10 +103,10 @@ const rotate = (
 const refuseReuse = async (
   context: Context,
   tx: Transaction,
-  { client, origin }: RefreshCall,
+  { client, client_info }: RefreshCall,
   { session_id }: RefreshGrant,
 ): Promise<OAuthError> => {
   const actor = { id: client.client_id, email: null }
-  await revokeSession(context, tx, { id: session_id }, { actor, origin, reason: 'refresh_token_reused' })
+  await revokeSession(context, tx, { id: session_id }, { actor, client_info, reason: 'refresh_token_reused' })
   return new OAuthError('invalid_grant', 'The refresh token was used before; the session is revoked.')
 }

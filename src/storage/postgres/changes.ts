@@ -3,9 +3,9 @@ import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
 /** After so many beats without an echo the connection is taken for dead. */
-const DEAF = 10
+const SILENT_FOR = 10
 /** How often the way that notices take is tried, ms: what was missed on it is stale no longer than three times this. */
-const BEAT = 1_000
+const HEARTBEAT = 1_000
 
 /**
  * What other copies have committed. A transaction sends its topics with its commit; every copy listens on a connection
@@ -62,9 +62,9 @@ export const postgresChanges = async (
     missed = heard < beat ? missed + 1 : 0
     // One that is late may be held up by our own work.
     if (missed > 1) tell()
-    if (missed > 0 && missed % DEAF === 0) listenAnew()
+    if (missed > 0 && missed % SILENT_FOR === 0) listenAnew()
     void send()
-  }, BEAT)
+  }, HEARTBEAT)
   timer.unref()
   return {
     /** The statement that sends topics when its transaction commits. */

@@ -25,7 +25,7 @@ const entry = authorizeUrl('web').replace('/oauth/authorize', '')
 const isCallback = (location: string | undefined) =>
   location?.startsWith('https://app.example/callback?code=')
 
-/** Each from an address of its own: the throttle of arrivals has a test of its own. */
+/** Each from an address of its own: the throttle of callbacks has a test of its own. */
 let visitors = 0
 const somebody = () => {
   const ip = `2001:db8:${(++visitors).toString(16)}::1`

@@ -45,8 +45,8 @@ const codeFor = async (
   if (!away.location) throw new Error(`not away: ${away.status} ${away.heading}`)
   const { action, fields } = await answerAt(away.location, who)
   expect(action).toBe(`${BASE}/saml/${alias}/acs`)
-  const parked = await post(app, alias, fields)
-  const end = await browser.follow(await browser.get(parked.headers.get('location') ?? ''))
+  const stored = await post(app, alias, fields)
+  const end = await browser.follow(await browser.get(stored.headers.get('location') ?? ''))
   return new URL(end.location ?? `about:blank?${end.status}`)
 }
 

@@ -147,7 +147,7 @@ describe('GET /saml/{alias}/login', () => {
     const stored = () =>
       at.context.store.read(async q => [
         await q.$count(q.tables.authorization_requests),
-        await q.$count(q.tables.journeys),
+        await q.$count(q.tables.upstream_requests),
       ])
     const go = (alias: string) => browser.get(`/saml/${alias}/login?request=${request}`)
     const trips = [await setOut(at, 'corp', `?request=${request}`, browser), await go('second')]

@@ -52,7 +52,7 @@ describe('S-35 whom an arrival may be', () => {
     await addUser(app, 'carol')
     const trip = await setOut(app, 'wary', entry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('carol-1', 'Carol@example.com')))
-    expect(page.url).toStartWith('/oauth/arrival')
+    expect(page.url).toStartWith('/oauth/link-account')
     const wrong = await nothingMore(async () => trip.browser.submit(page, { password: 'wrong' }))
     expect(wrong.status).toBe(401)
     await app.events()
@@ -78,7 +78,7 @@ describe('S-35 whom an arrival may be', () => {
     await addUser(app, 'chief', { roles: ['admin'] })
     const trip = await setOut(app, 'trusted', entry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('chief-1', 'chief@example.com')))
-    expect(page.url).toStartWith('/oauth/arrival')
+    expect(page.url).toStartWith('/oauth/link-account')
   })
 
   test('S-35 a disabled user comes in by no provider', async () => {

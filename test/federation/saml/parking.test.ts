@@ -9,7 +9,7 @@ const idp = await certifiedProvider()
 await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 const unasked = (name_id: string) => encode(idp.respond({ ...ordinary(partyOf(app, 'open')), name_id }))
 const bodies = async () =>
-  (await app.context.store.read(async q => q.select().from(q.tables.parked_requests))).map(({ body }) => body)
+  (await app.context.store.read(async q => q.select().from(q.tables.stored_posts))).map(({ body }) => body)
 
 test('H-21 one assertion that nobody asked for is kept once, whatever is posted beside it, and lets in once', async () => {
   const assertion = unasked('robin')

@@ -103,7 +103,7 @@ export const comeBack = async (
   return location ? browser.follow(await browser.get(location)) : answer
 }
 
-/** An ordinary arrival from beginning to end. */
+/** An ordinary callback from beginning to end. */
 export const arrive = async (
   app: TestApp,
   idp: IdentityProvider,

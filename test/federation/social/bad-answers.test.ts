@@ -299,9 +299,9 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
     const browser = fresh()
     const state = new URL(await begin(browser), ISSUER).searchParams.get('state') ?? ''
     expect((await browser.get(`/oauth/login?request=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/arrival?arrival=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/social/up/callback/parked?handle=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/authorize/parked?handle=${state}`)).status).toBe(400)
+    expect((await browser.get(`/oauth/link-account?request=${state}`)).status).toBe(400)
+    expect((await browser.get(`/oauth/social/up/callback/replay?handle=${state}`)).status).toBe(400)
+    expect((await browser.get(`/oauth/authorize/replay?handle=${state}`)).status).toBe(400)
   })
 
   test('after half an hour', async () => {

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
-import { within } from '#src/directory/access.ts'
 import { time } from '#src/directory/fields.ts'
 import { byCaller, getUser, getUserToChange } from '#src/directory/users/service.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { listOf, listQuery, page } from '#src/http/list.ts'
+import { within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { removeFactor, removeFactors } from './service.ts'
@@ -69,9 +69,9 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     summary: 'Remove a second factor of a user: their sessions and logins end',
     status: 204,
     errors: [404],
-    handle: ({ caller, params, origin }) =>
+    handle: ({ caller, params, client_info }) =>
       writeAs(context, caller, async tx => {
-        const by = byCaller(caller, origin)
+        const by = byCaller(caller, client_info)
         const user = await getUserToChange(tx, by, params.user_id)
         if (!(await removeFactor(context, tx, user, params.factor_id, by))) throw notFound('The factor')
       }),
@@ -84,9 +84,9 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
       'Remove all second factors and recovery codes of a user, who has lost them: their sessions and logins end',
     status: 204,
     errors: [404],
-    handle: ({ caller, params, origin }) =>
+    handle: ({ caller, params, client_info }) =>
       writeAs(context, caller, async tx => {
-        const by = byCaller(caller, origin)
+        const by = byCaller(caller, client_info)
         await removeFactors(context, tx, await getUserToChange(tx, by, params.user_id), by)
       }),
   }),

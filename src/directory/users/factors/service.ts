@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { recordUser } from '#src/directory/users/record.ts'
-import type { By } from '#src/directory/users/service.ts'
+import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -34,7 +34,7 @@ export const addFactor = async (
   tx: Transaction,
   user: User,
   factor: NewFactor,
-  by: Pick<By, 'actor' | 'origin'>,
+  by: Pick<UserChangedBy, 'actor' | 'client_info'>,
 ): Promise<boolean> => {
   const now = context.clock.now()
   const id = newId('fac', now)
@@ -44,7 +44,7 @@ export const addFactor = async (
   await (isFirst
     ? recordUser(context, tx, by, 'user.mfa_enabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, added: metadata }))
-  await enqueueNotice(context, tx, 'factor_added', user, by.origin, { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_added', user, by.client_info, { factor: factor.name })
   return isFirst
 }
 
@@ -56,10 +56,10 @@ const endSessions = async (
   context: Context,
   tx: Transaction,
   { id: user_id }: User,
-  { actor, origin }: Pick<By, 'actor' | 'origin'>,
+  { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>,
   login_id?: LoginId,
 ): Promise<void> => {
-  const by = { actor, origin, reason: 'factor_removed' }
+  const by = { actor, client_info, reason: 'factor_removed' }
   await revokeSessions(context, tx, { user_id, except_login_id: login_id }, by)
 }
 
@@ -72,7 +72,7 @@ export const removeFactor = async (
   tx: Transaction,
   user: User,
   id: string,
-  by: Pick<By, 'actor' | 'origin'>,
+  by: Pick<UserChangedBy, 'actor' | 'client_info'>,
   login_id?: LoginId,
 ): Promise<Factor | undefined> => {
   const factor = await deleteFactor(tx, user.id, id)
@@ -84,7 +84,7 @@ export const removeFactor = async (
     ? recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, removed: metadata }))
   await endSessions(context, tx, user, by, login_id)
-  await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_removed', user, by.client_info, { factor: factor.name })
   return factor
 }
 
@@ -93,7 +93,7 @@ export const removeFactors = async (
   context: Context,
   tx: Transaction,
   user: User,
-  by: Pick<By, 'actor' | 'origin'>,
+  by: Pick<UserChangedBy, 'actor' | 'client_info'>,
 ): Promise<number> => {
   const factors = await listFactors(tx, user.id)
   for (const { id } of factors) await deleteFactor(tx, user.id as UserId, id)
@@ -103,7 +103,7 @@ export const removeFactors = async (
     await recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     await endSessions(context, tx, user, by)
     const factor = factors.map(({ name }) => name).join(', ')
-    await enqueueNotice(context, tx, 'factor_removed', user, by.origin, { factor })
+    await enqueueNotice(context, tx, 'factor_removed', user, by.client_info, { factor })
   }
   return factors.length
 }

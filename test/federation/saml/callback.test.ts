@@ -79,27 +79,27 @@ test('several logins in flight in one browser can all finish', async () => {
   for (const trip of trips.reverse()) expect(isIn(await arrive(app, idp, trip))).toBe(true)
 })
 
-test('O-32 the POST is parked and answered 303 to our own GET; no cookie is set or needed by it', async () => {
+test('O-32 the POST is stored and answered 303 to our own GET; no cookie is set or needed by it', async () => {
   const trip = await setOut(app, 'corp', entry)
   const fields = { SAMLResponse: answerTo(trip), RelayState: trip.relay_state }
   const answer = await post(app, 'corp', fields)
   const location = answer.headers.get('location') ?? ''
   expect(answer.status).toBe(303)
   expect(answer.headers.getSetCookie()).toEqual([])
-  expect(location).toMatch(/^\/saml\/corp\/acs\/parked\?handle=[\w-]{43}$/)
+  expect(location).toMatch(/^\/saml\/corp\/acs\/replay\?handle=[\w-]{43}$/)
   for (const line of trip.browser.received) expect(line).toContain('SameSite=Lax')
   expect(isIn(await trip.browser.follow(await trip.browser.get(location)))).toBe(true)
   expect((await trip.browser.get(location)).status).toBe(400)
 })
 
 test('O-57 what is posted for one journey again and again is kept once, and the last of it counts', async () => {
-  const parked = () => app.context.store.read(q => q.$count(q.tables.parked_requests))
+  const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
   const trip = await setOut(app, 'corp', entry)
-  const before = await parked()
+  const before = await stored()
   for (const filler of ['a', 'b', 'c'])
     await post(app, 'corp', { SAMLResponse: filler.repeat(1000), RelayState: trip.relay_state })
   expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
-  expect(await parked()).toBe(before)
+  expect(await stored()).toBe(before)
 })
 
 describe('S-29 the request that is answered', () => {
@@ -271,13 +271,13 @@ describe('people whom the provider sends of its own accord', () => {
   })
 
   test('are judged before anything is kept of them', async () => {
-    const parked = () => app.context.store.read(q => q.$count(q.tables.parked_requests))
-    const before = await parked()
+    const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
+    const before = await stored()
     expect(
       (await post(app, 'open', { SAMLResponse: encode(idp.respond(ordinary(partyOf(app, 'open')), 'none')) }))
         .status,
     ).toBe(400)
-    expect(await parked()).toBe(before)
+    expect(await stored()).toBe(before)
   })
 })
 
@@ -361,11 +361,11 @@ describe('what changes while somebody is away', () => {
     }
     await change('corp', { certificates: [idp.certificate, next.certificate] })
     expect([await by(idp), await by(next)]).toEqual([true, true])
-    const parked = await setOut(app, 'corp', entry)
-    const answer = await post(app, 'corp', { SAMLResponse: answerTo(parked), RelayState: parked.relay_state })
+    const stored = await setOut(app, 'corp', entry)
+    const answer = await post(app, 'corp', { SAMLResponse: answerTo(stored), RelayState: stored.relay_state })
     await change('corp', { certificates: [next.certificate] })
     await forget()
-    expect((await parked.browser.get(answer.headers.get('location') ?? '')).status).toBe(400)
+    expect((await stored.browser.get(answer.headers.get('location') ?? '')).status).toBe(400)
     expect([await by(idp), await by(next)]).toEqual([false, true])
     expect(await reasons()).toEqual([
       ...refusedFor('saml_bad_signature'),

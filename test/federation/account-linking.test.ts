@@ -346,7 +346,7 @@ describe('O-69 a user who has a second factor', () => {
     const [stored] = (
       await app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
     ).filter(({ proof }) => proof?.user_id === user.id)
-    expect(stored?.proof).toMatchObject({ user_id: user.id, deed: expect.any(String) })
+    expect(stored?.proof).toMatchObject({ user_id: user.id, action: expect.any(String) })
     expect(JSON.stringify(stored)).not.toContain(email)
     expect((await browser.submit(step, { code: '000000' })).status).toBe(401)
     expect((await refusal())[0]?.[2]).toBe('wrong_code')
@@ -488,11 +488,11 @@ describe('FED-06 what is missing is asked for on one page', () => {
     const stranger = fresh()
     await stranger.get(authorizeUrl('app'))
     expect((await stranger.get(asked.url)).status).toBe(400)
-    expect((await stranger.post('/oauth/arrival', fields)).status).toBe(403)
-    expect((await browser.post('/oauth/arrival', fields, { origin: 'https://evil.example' })).status).toBe(
-      403,
-    )
-    expect((await browser.post('/oauth/arrival', { ...fields, csrf_token: 'x.y' })).status).toBe(403)
+    expect((await stranger.post('/oauth/link-account', fields)).status).toBe(403)
+    expect(
+      (await browser.post('/oauth/link-account', fields, { origin: 'https://evil.example' })).status,
+    ).toBe(403)
+    expect((await browser.post('/oauth/link-account', { ...fields, csrf_token: 'x.y' })).status).toBe(403)
     expect((await browser.follow(await browser.submit(asked, { first_name: 'Robin' }))).location).toStartWith(
       REDIRECT,
     )
@@ -507,7 +507,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
     expect((await browser.get(asked.url)).status).toBe(400)
     const now = app.context.clock.now()
     for (const remove of removals) await app.context.store.write(tx => remove(tx, now))
-    expect(await app.context.store.read(async q => q.select().from(q.tables.journeys))).toEqual([])
+    expect(await app.context.store.read(async q => q.select().from(q.tables.upstream_requests))).toEqual([])
   })
 })
 
@@ -521,7 +521,7 @@ test('what is stored of a journey tells neither handle nor state nor person', as
     await browser.get(pathOf(await atUpstream(upstream, away.location ?? '', { sub, email, name: '' }))),
   )
   expect(asked.heading).toBe('One more thing')
-  const rows = await app.context.store.read(async q => q.select().from(q.tables.journeys))
+  const rows = await app.context.store.read(async q => q.select().from(q.tables.upstream_requests))
   expect(rows.length).toBeGreaterThan(0)
   const stored = rows.map(row => JSON.stringify(row) + row.sealed.toString('latin1')).join()
   for (const secret of [handle, new URL(away.location ?? '').searchParams.get('state') ?? '', sub])
@@ -633,7 +633,7 @@ describe('ways in', () => {
     }
   })
 
-  test('FED-05 several journeys of one browser all come to their end, in any order', async () => {
+  test('FED-05 several upstream_requests of one browser all come to their end, in any order', async () => {
     const browser = fresh()
     const who = somebody()
     const backs: string[] = []
@@ -647,7 +647,7 @@ describe('ways in', () => {
     expect(states).toEqual(['three', 'two', 'one'])
   })
 
-  test('O-32 form_post: the post is parked, and our own GET brings the browser’s cookie', async () => {
+  test('O-32 form_post: the post is stored, and our own GET brings the browser’s cookie', async () => {
     await addProvider(app, 'posting', { response_mode: 'form_post', client_id: 'posting' })
     const browser = fresh()
     const away = await browser.get(entry('posting'))
@@ -655,14 +655,14 @@ describe('ways in', () => {
     const location = (away.location ?? '').replace('response_mode=form_post', '')
     const body = new URL(await atUpstream(upstream, location, somebody())).search.slice(1)
     const crossSite = openBrowser(app, { ip: '203.0.113.9' })
-    const parked = await crossSite.post('/oauth/social/posting/callback', body, { origin: ISSUER })
-    expect(parked.status).toBe(303)
-    expect(parked.location).toMatch(/^\/oauth\/social\/posting\/callback\/parked\?handle=[\w-]{43}$/)
-    expect(parked.headers.getSetCookie()).toEqual([])
-    expect((await browser.get((parked.location ?? '').replace('posting', 'asking'))).status).toBe(400)
-    const page = await browser.follow(parked)
+    const stored = await crossSite.post('/oauth/social/posting/callback', body, { origin: ISSUER })
+    expect(stored.status).toBe(303)
+    expect(stored.location).toMatch(/^\/oauth\/social\/posting\/callback\/replay\?handle=[\w-]{43}$/)
+    expect(stored.headers.getSetCookie()).toEqual([])
+    expect((await browser.get((stored.location ?? '').replace('posting', 'asking'))).status).toBe(400)
+    const page = await browser.follow(stored)
     expect(answerOf(page).code).toBeString()
-    expect((await browser.get(parked.location ?? '')).status).toBe(400)
+    expect((await browser.get(stored.location ?? '')).status).toBe(400)
   })
 
   test('an organization’s own provider, for a client that may reach there', async () => {
