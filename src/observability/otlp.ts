@@ -59,17 +59,13 @@ const spanOf = ({ trace_id, span_id, parent_id, name, kind, started, ended, attr
 /** Throws nothing: `try` again later, or how many of the batch are `refused` for good. */
 type Outcome = { refused: number } | { pause: number | undefined; reason: string }
 
-/**
- * Hands spans to a collector by OTLP over HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is
- * a page; the SDK that writes it would cost every start some 60 ms and 25 MB. Spans are collected and sent together;
- * nobody waits for it, and while the collector is away so many are kept and the rest are counted and dropped.
- */
-export const openExporter = (
-  config: Pick<Config, 'otel_exporter_otlp_endpoint' | 'otel_exporter_otlp_headers' | 'otel_service_name'>,
-  log: Pick<Logger, 'info' | 'warn'>,
-  /** How long a collector may take to answer, ms. */
-  patience = PATIENCE,
-) => {
+type ExporterConfig = Pick<
+  Config,
+  'otel_exporter_otlp_endpoint' | 'otel_exporter_otlp_headers' | 'otel_service_name'
+>
+
+/** One batch to the collector, which has `patience` ms to answer. */
+const openPost = (config: ExporterConfig, patience: number) => {
   const url = `${config.otel_exporter_otlp_endpoint}/v1/traces`
   const headers = { ...config.otel_exporter_otlp_headers, 'content-type': 'application/json' }
   const resource = {
@@ -83,7 +79,7 @@ export const openExporter = (
   const bodyOf = (spans: Span[]): string =>
     JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans: spans.map(spanOf) }] }] })
 
-  const post = async (spans: Span[]): Promise<Outcome> => {
+  return async (spans: Span[]): Promise<Outcome> => {
     try {
       const signal = AbortSignal.timeout(patience)
       const answer = await fetch(url, {
@@ -106,7 +102,20 @@ export const openExporter = (
       return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }
   }
+}
 
+/**
+ * Hands spans to a collector by OTLP over HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is
+ * a page; the SDK that writes it would cost every start some 60 ms and 25 MB. Spans are collected and sent together;
+ * nobody waits for it, and while the collector is away so many are kept and the rest are counted and dropped.
+ */
+export const openExporter = (
+  config: ExporterConfig,
+  log: Pick<Logger, 'info' | 'warn'>,
+  /** How long a collector may take to answer, ms. */
+  patience = PATIENCE,
+) => {
+  const post = openPost(config, patience)
   const queue: Span[] = []
   let sending: Promise<void> | undefined
   let failures = 0

@@ -17,13 +17,8 @@ const methodOf = (method: string): string => (METHODS.has(method) ? method : '_O
 
 const now = (): number => performance.timeOrigin + performance.now()
 
-/**
- * Traces of requests, for a collector: the settings have to name one. Everything that is traced is wrapped here, so that a
- * server without tracing runs none of this. Spans tell names of routes and durations; never ids, addresses or queries.
- */
-export const openTracing = (config: Config, log: Logger) => {
-  const exporter = openExporter(config, log)
-  const isSampled = sampler(config)
+/** The span under way, and how further ones begin and end. */
+const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   const active = new AsyncLocalStorage<Started>()
 
   const begin = (
@@ -70,90 +65,110 @@ export const openTracing = (config: Config, log: Logger) => {
     }
   }
 
+  return { active, begin, end, within }
+}
+type Tracer = ReturnType<typeof openTracer>
+
+/** Writes, with the time before they begin and that of the commit, which others may share. */
+const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
+  const system = { 'db.system.name': store.engine === 'sqlite' ? 'sqlite' : 'postgresql' }
+  return {
+    ...store,
+    write: body =>
+      within('store.write', 1, system, async span => {
+        if (!span) return store.write(body)
+        const wait = begin('store.wait', 1, span)
+        let commit: Started | undefined
+        const result = await store.write(async tx => {
+          const begun = now()
+          const value = await body(tx)
+          if (!commit) end(wait, false, begun)
+          commit = begin('store.commit', 1, span)
+          return value
+        })
+        if (commit) end(commit)
+        return result
+      }),
+  }
+}
+
+/** Calls to other servers. They are told nothing of the trace. */
+const traceOutbound =
+  ({ within }: Tracer, fetch: Context['fetch']): Context['fetch'] =>
+  (url, init) => {
+    const method = methodOf(init?.method ?? 'GET')
+    const attributes = { 'http.request.method': method, 'server.address': new URL(url).hostname }
+    return within(method, 3, attributes, async span => {
+      const answer = await fetch(url, init)
+      if (span) span.attributes['http.response.status_code'] = answer.status
+      return answer
+    })
+  }
+
+type RouteOf = (path: string) => string | undefined
+
+const traceRequests = (
+  { active, end }: Tracer,
+  config: Config,
+  handler: Handler,
+  routeOf: RouteOf,
+): Handler => {
+  const isSampled = sampler(config)
+  const { hostname, protocol } = new URL(config.url)
+  const settle = (span: Started, response: Response): Response => {
+    span.attributes['http.response.status_code'] = response.status
+    if (response.status >= 500) span.attributes['error.type'] = String(response.status)
+    span.attributes['gatehouse.request_id'] = response.headers.get('x-request-id') ?? ''
+    end(span, response.status >= 500)
+    return response
+  }
+  return (request, server) => {
+    const parent = parseTraceParent(request.headers.get('traceparent'))
+    const trace_id = parent?.trace_id ?? newId(16)
+    if (!isSampled(trace_id, parent)) return handler(request, server)
+    const method = methodOf(request.method)
+    const route = routeOf(URL.parse(request.url)?.pathname ?? '')
+    const span: Started = {
+      trace_id,
+      span_id: newId(8),
+      parent_id: parent?.span_id,
+      name: route === undefined ? method : `${method} ${route}`,
+      kind: 2,
+      started: now(),
+      attributes: {
+        'http.request.method': method,
+        ...(route !== undefined && { 'http.route': route }),
+        'url.scheme': protocol.slice(0, -1),
+        'server.address': hostname,
+      },
+    }
+    return active.run(span, () => {
+      const answer = handler(request, server)
+      return answer instanceof Response
+        ? settle(span, answer)
+        : answer.then(response => settle(span, response))
+    })
+  }
+}
+
+/**
+ * Traces of requests, for a collector: the settings have to name one. Everything that is traced is wrapped here, so that a
+ * server without tracing runs none of this. Spans tell names of routes and durations; never ids, addresses or queries.
+ */
+export const openTracing = (config: Config, log: Logger) => {
+  const exporter = openExporter(config, log)
+  const tracer = openTracer(exporter)
+  const { within } = tracer
   setTrace((name, work) => within(name, 1, {}, work))
-
-  const database: Attributes = { 'db.system.name': 'sqlite' }
-
   return {
     close: exporter.close,
-
-    /** Writes, with the time before they begin and that of the commit, which others may share. */
-    store: (store: Store): Store => {
-      const system = store.engine === 'sqlite' ? database : { 'db.system.name': 'postgresql' }
-      return {
-        ...store,
-        write: body =>
-          within('store.write', 1, system, async span => {
-            if (!span) return store.write(body)
-            const wait = begin('store.wait', 1, span)
-            let commit: Started | undefined
-            const result = await store.write(async tx => {
-              const begun = now()
-              const value = await body(tx)
-              if (!commit) end(wait, false, begun)
-              commit = begin('store.commit', 1, span)
-              return value
-            })
-            if (commit) end(commit)
-            return result
-          }),
-      }
-    },
-
-    /** Calls to other servers. They are told nothing of the trace. */
-    outbound:
-      (fetch: Context['fetch']): Context['fetch'] =>
-      (url, init) => {
-        const method = methodOf(init?.method ?? 'GET')
-        const attributes = { 'http.request.method': method, 'server.address': new URL(url).hostname }
-        return within(method, 3, attributes, async span => {
-          const answer = await fetch(url, init)
-          if (span) span.attributes['http.response.status_code'] = answer.status
-          return answer
-        })
-      },
-
+    store: (store: Store): Store => traceStore(tracer, store),
+    outbound: (fetch: Context['fetch']): Context['fetch'] => traceOutbound(tracer, fetch),
     keys: (keys: Ports['keys']): Ports['keys'] => ({
       ...keys,
       sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),
     }),
-
-    requests: (handler: Handler, routeOf: (path: string) => string | undefined): Handler => {
-      const { hostname, protocol } = new URL(config.url)
-      const settle = (span: Started, response: Response): Response => {
-        span.attributes['http.response.status_code'] = response.status
-        if (response.status >= 500) span.attributes['error.type'] = String(response.status)
-        span.attributes['gatehouse.request_id'] = response.headers.get('x-request-id') ?? ''
-        end(span, response.status >= 500)
-        return response
-      }
-      return (request, server) => {
-        const parent = parseTraceParent(request.headers.get('traceparent'))
-        const trace_id = parent?.trace_id ?? newId(16)
-        if (!isSampled(trace_id, parent)) return handler(request, server)
-        const method = methodOf(request.method)
-        const route = routeOf(URL.parse(request.url)?.pathname ?? '')
-        const span: Started = {
-          trace_id,
-          span_id: newId(8),
-          parent_id: parent?.span_id,
-          name: route === undefined ? method : `${method} ${route}`,
-          kind: 2,
-          started: now(),
-          attributes: {
-            'http.request.method': method,
-            ...(route !== undefined && { 'http.route': route }),
-            'url.scheme': protocol.slice(0, -1),
-            'server.address': hostname,
-          },
-        }
-        return active.run(span, () => {
-          const answer = handler(request, server)
-          return answer instanceof Response
-            ? settle(span, answer)
-            : answer.then(response => settle(span, response))
-        })
-      }
-    },
+    requests: (handler: Handler, routeOf: RouteOf): Handler =>
+      traceRequests(tracer, config, handler, routeOf),
   }
 }
