@@ -66,6 +66,59 @@ const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> =
   await answered(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
 }
 
+/** The transaction under way; each begins with a new one. */
+interface State {
+  /** The first error that the server answered in it: nothing of it can be committed any more. */
+  failure: unknown
+  topics: Set<Topic>
+  effects: (() => void)[]
+  /** Statements that the body has not waited for. */
+  sent: Promise<unknown>[]
+  savepoints: number
+}
+
+const settle = (state: State) => Promise.all(state.sent.splice(0))
+
+const transactionOf = (
+  queries: Queries,
+  run: (statement: string) => Promise<unknown>,
+  state: State,
+): Transaction =>
+  Object.assign(queries, {
+    changed: (topic: Topic) => void state.topics.add(topic),
+    after: (effect: () => void) => void state.effects.push(effect),
+    later: (statement: Promise<unknown>) => {
+      const settled = statement.catch(error => {
+        state.failure ??= error
+      })
+      state.sent.push(settled)
+      return undefined
+    },
+    nested: async <T>(body: () => Promise<T>): Promise<T> => {
+      const name = `nested_${++state.savepoints}`
+      await run(`SAVEPOINT ${name}`)
+      const before = { topics: new Set(state.topics), effects: state.effects.length }
+      try {
+        const value = await body()
+        await settle(state)
+        if (state.failure) throw state.failure
+        await run(`RELEASE ${name}`)
+        return value
+      } catch (error) {
+        await settle(state)
+        if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
+        await run(`ROLLBACK TO ${name}`)
+        await run(`RELEASE ${name}`)
+        state.failure = undefined
+        state.topics = before.topics
+        state.effects.length = before.effects
+        throw error
+      } finally {
+        state.savepoints--
+      }
+    },
+  })
+
 /** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
 const openWriter = (
   sql: SQL,
@@ -75,13 +128,7 @@ const openWriter = (
 ) => {
   let connection: ReservedSQL | undefined
   let inTransaction = false
-  /** The first error that the server answered in this transaction: nothing of it can be committed any more. */
-  let failure: unknown
-  let topics = new Set<Topic>()
-  let effects: (() => void)[] = []
-  /** Statements that the body has not waited for. */
-  let sent: Promise<unknown>[] = []
-  const settle = () => Promise.all(sent.splice(0))
+  const state: State = { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 }
 
   const hangUp = () => connection?.close()
   const run = async (text: string, values?: unknown[]): Promise<Answer> => {
@@ -91,45 +138,11 @@ const openWriter = (
       const asked = connection.unsafe(text, values).values().execute()
       return (await answered(asked, hangUp, stall)) as Answer
     } catch (error) {
-      failure ??= error
+      state.failure ??= error
       throw error
     }
   }
-  let savepoints = 0
-  const tx: Transaction = Object.assign(postgresQueries(run) as Queries, {
-    changed: (topic: Topic) => void topics.add(topic),
-    after: (effect: () => void) => void effects.push(effect),
-    later: (statement: Promise<unknown>) => {
-      const settled = statement.catch(error => {
-        failure ??= error
-      })
-      sent.push(settled)
-      return undefined
-    },
-    nested: async <T>(body: () => Promise<T>): Promise<T> => {
-      const name = `nested_${++savepoints}`
-      await run(`SAVEPOINT ${name}`)
-      const before = { topics: new Set(topics), effects: effects.length }
-      try {
-        const value = await body()
-        await settle()
-        if (failure) throw failure
-        await run(`RELEASE ${name}`)
-        return value
-      } catch (error) {
-        await settle()
-        if (isConflict(failure) || isLost(failure)) throw failure
-        await run(`ROLLBACK TO ${name}`)
-        await run(`RELEASE ${name}`)
-        failure = undefined
-        topics = before.topics
-        effects.length = before.effects
-        throw error
-      } finally {
-        savepoints--
-      }
-    },
-  })
+  const tx = transactionOf(postgresQueries(run), run, state)
 
   const drop = async (): Promise<void> => {
     const dropped = connection
@@ -139,11 +152,7 @@ const openWriter = (
 
   /** One try: nothing of it has happened when it fails, unless the connection was lost during the commit. */
   const attempt = async <T>(body: Body<T>, turn: Turn): Promise<Done<T> | Failed> => {
-    topics = new Set()
-    effects = []
-    sent = []
-    failure = undefined
-    savepoints = 0
+    Object.assign(state, { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 })
     let began: Promise<unknown> | undefined
     let ending = false
     try {
@@ -155,29 +164,30 @@ const openWriter = (
       )
       inTransaction = true
       const value = await body(tx)
-      if (failure) throw failure
+      if (state.failure) throw state.failure
       if (turn === 'rehearsal') {
-        await settle()
-        if (failure) throw failure
+        await settle(state)
+        if (state.failure) throw state.failure
         inTransaction = false
         await answered(connection`ROLLBACK`.execute(), hangUp, stall)
         return { value, topics: new Set(), effects: [] }
       }
+      const { topics, effects, sent } = state
       const told = topics.size > 0 ? run(notice(topics)) : undefined
       ending = true
       inTransaction = false
       const commit = answered(connection`COMMIT`.execute(), hangUp, stall)
       const [ended] = await Promise.all([commit, told, ...sent])
-      if (failure) throw failure
+      if (state.failure) throw state.failure
       // A transaction in which something failed ends so, without an error.
       if (ended.command !== 'COMMIT') throw new Error('The transaction was lost.')
       return { value, topics, effects }
     } catch (error) {
-      const cause = (await began) ?? failure ?? error
+      const cause = (await began) ?? state.failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
       // What they fail with is not the next transaction's.
-      await Promise.all(sent)
+      await Promise.all(state.sent)
       return { error, cause, unsure: ending && isLost(cause) }
     } finally {
       inTransaction = false

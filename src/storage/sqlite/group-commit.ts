@@ -27,12 +27,8 @@ interface Hooks {
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/**
- * Group commit: writes queue, one BEGIN IMMEDIATE … COMMIT carries all that wait, each in a savepoint of its own, and
- * the answers go out after the COMMIT: the disk is waited for once. A batch begins when a turn of the event loop has
- * brought no further write: requests that arrive together share it, a lone one waits some microseconds.
- */
-export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
+/** The one transaction of the connection, whose bodies stand in a savepoint each. */
+const openTransaction = (db: Database, queries: Queries) => {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const rollback = db.prepare('ROLLBACK')
@@ -40,9 +36,6 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const release = db.prepare('RELEASE body')
   const undo = db.prepare('ROLLBACK TO body')
 
-  let open = true
-  let queue: Waiting[] = []
-  let draining: Promise<void> | undefined
   let changed = new Set<Topic>()
   let effects: (() => void)[] = []
   const tx: Transaction = Object.assign(queries, {
@@ -99,15 +92,39 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     }
   }
 
+  return {
+    begin: beginPatiently,
+    runBody,
+    commit: () => void commit.run(),
+    rollback: (): void => {
+      if (db.inTransaction) rollback.run()
+    },
+    finalize: (): void => {
+      for (const statement of [begin, commit, rollback, savepoint, release, undo]) statement.finalize()
+    },
+  }
+}
+
+/**
+ * Group commit: writes queue, one BEGIN IMMEDIATE … COMMIT carries all that wait, each in a savepoint of its own, and
+ * the answers go out after the COMMIT: the disk is waited for once. A batch begins when a turn of the event loop has
+ * brought no further write: requests that arrive together share it, a lone one waits some microseconds.
+ */
+export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
+  const transaction = openTransaction(db, queries)
+  let open = true
+  let queue: Waiting[] = []
+  let draining: Promise<void> | undefined
+
   const runBatch = async (batch: Waiting[]): Promise<void> => {
     const topics = new Set<Topic>()
     const answers: (() => void)[] = []
     try {
-      await beginPatiently()
-      for (const waiting of batch) answers.push(await runBody(waiting, topics))
-      commit.run()
+      await transaction.begin()
+      for (const waiting of batch) answers.push(await transaction.runBody(waiting, topics))
+      transaction.commit()
     } catch (error) {
-      if (db.inTransaction) rollback.run()
+      transaction.rollback()
       hooks.failed()
       committed('failed')
       for (const { reject } of batch) reject(unavailable(error))
@@ -150,7 +167,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     close: async (): Promise<void> => {
       open = false
       await draining
-      for (const statement of [begin, commit, rollback, savepoint, release, undo]) statement.finalize()
+      transaction.finalize()
     },
   }
 }
