@@ -1,4 +1,7 @@
 import { expect, test } from 'bun:test'
+import { addSaml, certifiedProvider, partyOf, post } from '#test/federation/saml/world.ts'
+import { encode as encodeSaml, ordinary } from '#test/fixtures/saml/identity-provider.ts'
+import { mutate } from '#test/fixtures/saml/mutate.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import {
   addClient,
@@ -133,6 +136,8 @@ const app = await startApp({
 const organization = await addOrganization(app, 'acme')
 const user = await addUser(app, 'alice')
 const client = await addClient(app, 'shop', { capabilities: ['token_introspection'] })
+const idp = await certifiedProvider()
+await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 const role = (await app.admin('POST', '/roles', { name: 'editor', permissions: ['users:read'] })).body
 const { client_id, client_secret } = client
 const url = new URL(
@@ -253,6 +258,17 @@ rounds('the other OAuth endpoints', async fuzz => {
   })
   const authorization = `Bearer ${token.replace(/[^\x20-\x7e]/g, '?')}`
   return postForm(path, body, fuzz.chance(0.3) ? { authorization } : {})
+})
+
+rounds('H-05 POST /saml/:provider/acs', async (fuzz, i) => {
+  const roll = (n: number) => Math.floor(fuzz.next() * n)
+  const xml = idp.respond(ordinary(partyOf(app, 'open')), fuzz.pick(['response', 'assertion', 'both']))
+  const SAMLResponse = encodeSaml(mutate(xml, roll))
+  const fields = fuzz.form({ SAMLResponse: fuzz.chance(0.95) ? SAMLResponse : fuzz.text(SAMLResponse) })
+  // Each from a network of its own: the limit of callbacks is not what is tried.
+  const answer = await survives(fields, () => post(app, 'open', fields, `2001:db8:${i.toString(16)}::1`))
+  if (answer.status < 400) expect(answer.status).toBe(303)
+  return answer
 })
 
 const bodies: Record<string, Json> = {
