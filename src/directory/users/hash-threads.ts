@@ -3,6 +3,8 @@ import { availableParallelism, getPriority, setPriority } from 'node:os'
 
 /** Steps of niceness below the thread that answers: a tenth of its weight, sched(7). */
 const LOWER = 10
+/** The system's last step. */
+const LOWEST = 19
 const TASKS = '/proc/self/task'
 
 const lowered = new Set<string>()
@@ -17,7 +19,7 @@ export const lowerHashThreads = (): void => {
   try {
     for (const id of readdirSync(TASKS)) {
       if (lowered.has(id) || !readFileSync(`${TASKS}/${id}/comm`, 'utf8').startsWith('Bun Pool')) continue
-      setPriority(Number(id), getPriority(process.pid) + LOWER)
+      setPriority(Number(id), Math.min(getPriority(process.pid) + LOWER, LOWEST))
       lowered.add(id)
     }
   } catch {
