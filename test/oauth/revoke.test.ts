@@ -18,6 +18,13 @@ const alice = await addUser(app, 'alice')
 const client = await addClient(app, 'shop')
 const other = await addClient(app, 'other')
 const spa = await addClient(app, 'spa', { type: 'public', token_endpoint_auth_method: 'none' })
+const methods = ['client_secret_post', 'client_secret_basic']
+const registered = await Promise.all(
+  methods.map(
+    async method =>
+      [method, await addClient(app, `by-${method}`, { token_endpoint_auth_method: method })] as const,
+  ),
+)
 
 const OK = { status: 200, body: '' }
 const revoke = (form: Record<string, string | undefined>, headers = {}) =>
@@ -142,11 +149,8 @@ describe('O-64 nothing is revoked, and the answer is the same', () => {
   })
 })
 
-describe.each(['client_secret_post', 'client_secret_basic'])('H-47 a client registered for %s', method => {
-  const byPost = addClient(app, `by-${method}`, { token_endpoint_auth_method: method })
-
+describe.each(registered)('H-47 a client registered for %s', (method, as) => {
   test('H-47 revokes with its right secret in header or body', async () => {
-    const as = await byPost
     const ways = [
       [{}, basic(as.client_id, as.client_secret)],
       [secretOf(as), {}],
@@ -160,7 +164,6 @@ describe.each(['client_secret_post', 'client_secret_basic'])('H-47 a client regi
   })
 
   test('H-47 revokes nothing with a wrong one, and each counts as a guess', async () => {
-    const as = await byPost
     const tokens = await fresh(as)
     const form = { token: tokens.refresh_token }
     const ip = method === 'client_secret_post' ? '198.51.100.1' : '198.51.100.2'
