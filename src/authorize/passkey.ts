@@ -97,19 +97,22 @@ type PasskeyResult =
   | { user: UserRow; proven: ProvenPasskey & { passkey: Factor }; refused?: never }
   | { user?: UserRow; proven?: never; refused: string }
 
-/** Who signed, or why that is nobody here. A user of another organization is not named in this one's audit log. */
+/**
+ * Who signed, or why that is nobody here, with the same work in each case. A user of another organization is not named in this
+ * one's audit log.
+ */
 const prove = async (
   context: Context,
   flow: StoredFlow,
   json: string | undefined,
 ): Promise<PasskeyResult> => {
   const assertion = parseAssertion(json)
-  const passkey = assertion && (await context.store.read(q => findPasskey(q, assertion.id)))
-  if (!passkey) return { refused: 'unknown_passkey' }
+  if (!assertion) return { refused: 'unknown_passkey' }
+  const passkey = await context.store.read(q => findPasskey(q, assertion.id))
   const challenge = challengeOf(context, 'login', roundOf(flow))
   const proof = await verifyAssertion(context, assertion, passkey, challenge, { alone: true })
-  const user = await context.store.read(q => findUser(q, flow.organization.id, passkey.user_id))
-  if (!user) return { refused: 'unknown_passkey' }
+  const user = await context.store.read(q => findUser(q, flow.organization.id, passkey?.user_id ?? ''))
+  if (!passkey || !user) return { refused: 'unknown_passkey' }
   if (!proof || handleOf(assertion) !== user.id) return { refused: 'wrong_passkey', user }
   if (!user.enabled) return { refused: 'user_disabled', user }
   return { user, proven: { passkey, ...proof } }

@@ -159,25 +159,38 @@ export interface ProvenPasskey {
   amr: string[]
 }
 
-/** What a right signature of this passkey over the challenge proves; undefined for any other. */
+/** ES256 key of no passkey, as COSE_Key (RFC 9053 section 7.1.1): the base point of P-256. */
+const DUMMY_KEY = Buffer.from(
+  'a5010203262001' +
+    '2158206b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296' +
+    '2258204fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5',
+  'hex',
+)
+
+/**
+ * What a right signature of this passkey over the challenge proves; undefined for any other. Without a passkey the work is the
+ * same, so that its time does not tell which credential ids are known, and nothing is proven.
+ */
 export const verifyAssertion = async (
   context: Pick<Context, 'config'>,
   assertion: Assertion,
-  passkey: Factor,
+  passkey: Factor | undefined,
   challenge: string,
   { alone }: { alone: boolean },
 ): Promise<ProvenPasskey | undefined> => {
-  const { credential_id, public_key } = passkey
-  if (!credential_id || !public_key) return undefined
   const { verifyAuthenticationResponse } = await library()
   const result = await verifyAuthenticationResponse({
     ...expectation(context, challenge),
     response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
     // Whether its counter has risen is looked at when the passkey is used: two may sign at once.
-    credential: { id: credential_id, publicKey: new Uint8Array(public_key), counter: 0 },
+    credential: {
+      id: assertion.id,
+      publicKey: new Uint8Array(passkey?.public_key ?? DUMMY_KEY),
+      counter: 0,
+    },
     // Alone it stands for two factors: the device, and the finger or PIN that unlocked it.
     requireUserVerification: alone,
   }).catch(() => undefined)
-  if (!result?.verified) return undefined
+  if (!passkey?.public_key || !result?.verified) return undefined
   return { sign_count: result.authenticationInfo.newCounter, amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'] }
 }
