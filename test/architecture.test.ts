@@ -45,6 +45,10 @@ const folderOf = (file: string): string => file.split('/').slice(0, -1).join('/'
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
 
+/** The file below src that an import names; of a package some path that is none there. */
+const targetOf = (file: string, imported: string): string =>
+  imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
+
 /** Breaches as `file -> import`, so that a red test names what to mend. */
 const breaches = (offends: (file: string, imported: string) => boolean): string[] =>
   [...source].flatMap(([file, text]) =>
@@ -73,6 +77,26 @@ test('a file imports from its own folder and from earlier rooms only', () => {
       )
     }),
   ).toEqual([])
+})
+
+test('no circles, imports of types included', () => {
+  const edges = new Map(
+    [...source].map(([file, text]) => [file, importsOf(text).map(imported => targetOf(file, imported))]),
+  )
+  const isInCircle = (file: string): boolean => {
+    const reached = new Set(edges.get(file))
+    for (const target of reached) for (const next of edges.get(target) ?? []) reached.add(next)
+    return reached.has(file)
+  }
+  expect(files.filter(isInCircle)).toEqual([])
+})
+
+test('each name has one address: no re-exports outside the published packages', () => {
+  const passingOn = /^export (?:type )?(?:\*|\{)|^export const \w+ = [a-z]\w*$(?!\n {2}\.)/m
+  const found = [...source].filter(
+    ([file, text]) => !/^(resource-server|testing)\//.test(file) && passingOn.test(text),
+  )
+  expect(found.map(([file]) => file)).toEqual([])
 })
 
 test('inside directory/ the order is access, roles, organizations, users, groups, clients, identity-providers', () => {
@@ -163,8 +187,6 @@ test('a file over 300 lines says in its head why', () => {
 
 test('H-04 the libraries of XML are reached by the worker that can be killed, and by nothing else', () => {
   const valueImports = (text: string) => importsOf(text.replace(/^(?:import|export) type .*$/gm, ''))
-  const targetOf = (file: string, imported: string): string =>
-    imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
   const reaching = new Set(
     [...source].filter(([, text]) => /'(@xmldom\/xmldom|xml-crypto|xpath)'/.test(text)).map(([file]) => file),
   )

@@ -6,11 +6,8 @@ import {
   removeAccount,
 } from '#src/directory/identity-providers/account-store.ts'
 import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
-import {
-  findEnabledProviders,
-  findProvider,
-  type IdentityProvider,
-} from '#src/directory/identity-providers/store.ts'
+import { findEnabledProviders, findProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { linkToken } from '#src/federation/start-login.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'

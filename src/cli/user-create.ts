@@ -1,7 +1,8 @@
+import { hostActor } from '#src/audit/record.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { createSignInLink } from '#src/links/links.ts'
-import { operator, organizationOf, readPassword, type UserOptions, withInstance } from './user.ts'
+import { organizationOf, readPassword, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   email: string
@@ -29,10 +30,10 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
         parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join(' '),
       )
     const secret = options.password ? { password: await readPassword() } : { password_hash: null }
-    const user = await createUser(context, { ...parsed.data, ...secret }, operator)
+    const user = await createUser(context, { ...parsed.data, ...secret }, hostActor)
     console.log(
       options.password
         ? user.id
-        : await context.store.write(tx => createSignInLink(context, tx, user, operator)),
+        : await context.store.write(tx => createSignInLink(context, tx, user, hostActor)),
     )
   })

@@ -1,6 +1,7 @@
+import { hostActor } from '#src/audit/record.ts'
 import { createSetUpLink, createSignInLink } from '#src/links/links.ts'
 import { needsAdmin } from '#src/operations/first-start.ts'
-import { operator, type UserOptions, userNamed, withInstance } from './user.ts'
+import { type UserOptions, userNamed, withInstance } from './user.ts'
 
 /** Being locked out ends here: a single-use link for a user, or for the first admin when no name is given. */
 export const userLink = (name: string | undefined, options: UserOptions): Promise<void> =>
@@ -11,5 +12,5 @@ export const userLink = (name: string | undefined, options: UserOptions): Promis
       return console.log(await createSetUpLink(context))
     }
     const user = await userNamed(context, name, options.organization)
-    console.log(await context.store.write(tx => createSignInLink(context, tx, user, operator)))
+    console.log(await context.store.write(tx => createSignInLink(context, tx, user, hostActor)))
   })

@@ -1,5 +1,4 @@
 import { pino } from 'pino'
-import { hostActor } from '#src/audit/record.ts'
 import { loadConfig } from '#src/config.ts'
 import type { Context, Ports } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
@@ -12,9 +11,6 @@ export interface UserOptions {
   /** Slug of the organization that the user belongs to. */
   organization: string
 }
-
-/** Whoever may run commands on this machine is nobody of the directory. */
-export const operator = hostActor
 
 /** Runs `action` on the instance, beside a running server too. */
 export const withInstance = async (

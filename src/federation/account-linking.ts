@@ -1,6 +1,6 @@
 import { permissionsOf } from '#src/directory/access.ts'
 import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'

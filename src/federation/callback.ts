@@ -10,7 +10,7 @@ import {
 } from '#src/authorize/flow.ts'
 import { consumePending, consumeRound } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'

@@ -1,6 +1,6 @@
 import { consumeStoredPost, insertStoredPost } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/charge.ts'

@@ -1,5 +1,5 @@
 import type { Claims, Field } from '#src/directory/identity-providers/presets.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'

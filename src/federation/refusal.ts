@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'

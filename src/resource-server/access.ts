@@ -7,7 +7,6 @@ import {
   TokenMalformedError,
   TokenMissingError,
 } from './errors.ts'
-import type { Verifier } from './verifier.ts'
 
 /** What a route asks for, beyond a good token. An empty list in `anyRole` lets nobody in. */
 export type Rules = {
@@ -41,6 +40,12 @@ export type Handlers<Context extends readonly unknown[], Result> = {
 /** Anything with headers: a `Request`, or two lines around what a framework has. */
 export type CredentialSource = { headers: { get(name: string): string | null | undefined } }
 
+/** The part of a `Verifier` that `authorize` needs. */
+export type TokenVerifier = {
+  /** The claims of a good access token. Throws the AccessError that fits. */
+  verify(token: string): Promise<Claims>
+}
+
 /** `Bearer`, in any case, and one b64token (RFC 6750 section 2.1). */
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
@@ -61,7 +66,7 @@ export function findToken({ headers }: CredentialSource): string | undefined {
  * The claims of a request that satisfies the rules: what every adapter is built on. Throws an AccessError.
  */
 export async function authorize<R extends Rules = Record<never, never>>(
-  verifier: Pick<Verifier, 'verify'>,
+  verifier: TokenVerifier,
   source: CredentialSource,
   rules?: R,
 ): Promise<ClaimsFor<R>> {
@@ -70,7 +75,7 @@ export async function authorize<R extends Rules = Record<never, never>>(
   return claims as ClaimsFor<R>
 }
 
-async function findClaims(verifier: Pick<Verifier, 'verify'>, source: CredentialSource, rules: Rules) {
+async function findClaims(verifier: TokenVerifier, source: CredentialSource, rules: Rules) {
   try {
     const token = findToken(source)
     if (token !== undefined) return await verifier.verify(token)

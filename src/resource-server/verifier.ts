@@ -7,6 +7,7 @@ import {
   findHandler,
   type Handlers,
   type Rules,
+  type TokenVerifier,
   toResponse,
 } from './access.ts'
 import { type Claims, parseClaims } from './claims.ts'
@@ -34,11 +35,9 @@ export type Guarded<C> =
 /** What `guard` takes: the rules of the route, and your own answers. */
 export type GuardOptions = Rules & Handlers<[request: Request], Response | Promise<Response>>
 
-export type Verifier = {
+export type Verifier = TokenVerifier & {
   /** The issuer, without trailing slash. */
   readonly issuer: string
-  /** The claims of a good access token. Throws the AccessError that fits. */
-  verify(token: string): Promise<Claims>
   /** The claims of the bearer token in the Authorization header. Throws an AccessError, token_missing included. */
   authenticate(request: CredentialSource): Promise<Claims>
   /** The same as a finished answer: `const { claims, response } = await guard(request, …); if (response) return response`. */

@@ -24,7 +24,8 @@ import {
   openSecret,
   updateProvider,
 } from '#src/directory/identity-providers/service.ts'
-import { type ProviderWithRoles, readProvider, withRoles } from '#src/directory/identity-providers/store.ts'
+import { readProvider, withRoles } from '#src/directory/identity-providers/store.ts'
+import type { ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
 import { organizationAnswer } from '#src/directory/organizations/schema.ts'
 import {
   createOrganization,

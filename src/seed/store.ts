@@ -1,11 +1,8 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Client } from '#src/directory/clients/store.ts'
 import { findGroup, type Group, type GroupWithRoles } from '#src/directory/groups/store.ts'
-import {
-  type IdentityProvider,
-  type ProviderWithRoles,
-  withRoles,
-} from '#src/directory/identity-providers/store.ts'
+import { withRoles } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider, ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import type { Role } from '#src/directory/roles/store.ts'
 import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import type { IdentityProviderId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { IdentityProvider } from './store.ts'
+import type { IdentityProvider } from './types.ts'
 
 export type ExternalAccount = Tables['external_accounts']['$inferSelect']
 

@@ -1,6 +1,7 @@
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Store } from '#src/storage/store.ts'
-import { findEnabledProviders, type IdentityProvider } from './store.ts'
+import { findEnabledProviders } from './store.ts'
+import type { IdentityProvider } from './types.ts'
 
 /** Where a browser goes to log in through the provider. */
 export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>

@@ -1,7 +1,7 @@
 import type { CalledFor, Context } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
-import type { SamlSettings } from './schema.ts'
+import type { SamlSettings } from './settings.ts'
 
 interface Source {
   metadata_xml?: string | undefined

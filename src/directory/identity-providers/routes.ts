@@ -11,7 +11,8 @@ import {
   UpdateIdentityProvider,
 } from './schema.ts'
 import { createProvider, deleteProvider, getProvider, updateProvider } from './service.ts'
-import { countProviders, listProviders, type ProviderWithRoles } from './store.ts'
+import { countProviders, listProviders } from './store.ts'
+import type { ProviderWithRoles } from './types.ts'
 
 const list = (context: Context, caller: Caller, query: ListIdentityProviders) => {
   const { type, order } = query

@@ -23,16 +23,13 @@ import { settingsFrom } from './metadata.ts'
 import { findPreset } from './presets.ts'
 import {
   type CreateIdentityProvider,
-  defaults,
   providerAnswer,
-  settings as schemas,
   type UpdateIdentityProvider,
   writable,
 } from './schema.ts'
+import { defaults, settings as schemas } from './settings.ts'
 import {
-  type IdentityProvider,
   insertProvider,
-  type ProviderWithRoles,
   readProvider,
   removeProvider,
   rolesOf,
@@ -40,6 +37,7 @@ import {
   saveProvider,
   withRoles,
 } from './store.ts'
+import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
 type Type = IdentityProvider['type']
 type Given = Record<string, unknown>

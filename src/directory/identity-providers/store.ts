@@ -6,20 +6,7 @@ import { removeSome } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { OAuth2Settings, OidcSettings, SamlSettings } from './schema.ts'
-
-type Row = Omit<Tables['identity_providers']['$inferSelect'], 'type' | 'settings'>
-
-export type OidcProvider = Row & { type: 'oidc'; settings: OidcSettings }
-export type OAuth2Provider = Row & { type: 'oauth2'; settings: OAuth2Settings }
-export type SamlProvider = Row & { type: 'saml'; settings: SamlSettings }
-export type SocialProvider = OidcProvider | OAuth2Provider
-export type IdentityProvider = SocialProvider | SamlProvider
-
-/** With the roles that its new users get. */
-export type ProviderWithRoles = IdentityProvider & {
-  roles: { id: RoleId; name: string; permissions: string[] }[]
-}
+import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
 const { placeholder } = sql
 

@@ -7,8 +7,8 @@ import { looksLikeId } from '#src/lib/ids.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src/pages/picture.ts'
 import { THEME_NAME } from '#src/pages/themes.ts'
+import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
-import type { Organization as Row } from './store.ts'
 
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
@@ -135,6 +135,8 @@ export const Organization = z.object({
 })
 
 const ListedOrganization = Organization.extend({ user_count: count })
+
+type Row = Tables['organizations']['$inferSelect']
 
 export const organizationAnswer = (organization: Row): z.output<typeof Organization> => ({
   id: organization.id,

@@ -1,9 +1,6 @@
 import type { Context } from '#src/context.ts'
-import {
-  findEnabledProviders,
-  type IdentityProvider,
-  type SamlProvider,
-} from '#src/directory/identity-providers/store.ts'
+import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider, SamlProvider } from '#src/directory/identity-providers/types.ts'
 import { findOrganization, findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Context } from '#src/context.ts'
-import type { SamlProvider } from '#src/directory/identity-providers/store.ts'
+import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
 import type { CallbackRequest } from '#src/federation/callback.ts'
 import type { UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'

@@ -2,12 +2,12 @@ import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
-import type { OAuth2Provider } from '#src/directory/identity-providers/store.ts'
+import type { OAuth2Provider } from '#src/directory/identity-providers/types.ts'
 import { profileOf } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
-import { redirectUri, type Upstream } from './upstream.ts'
+import { redirectUri, type Upstream } from './provider.ts'
 
 /** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
 export const oauth2: Upstream<OAuth2Provider> = {

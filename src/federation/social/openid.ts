@@ -1,7 +1,7 @@
 import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
-import type { OidcProvider } from '#src/directory/identity-providers/store.ts'
+import type { OidcProvider } from '#src/directory/identity-providers/types.ts'
 import { profileOf, type UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
@@ -9,7 +9,7 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
 import { isSigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { configurationOf } from './configuration.ts'
-import { type Callback, redirectUri, type Upstream } from './upstream.ts'
+import { type Callback, redirectUri, type Upstream } from './provider.ts'
 
 type Claims = Record<string, unknown>
 

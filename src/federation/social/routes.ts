@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import type { IdentityProvider, SocialProvider } from '#src/directory/identity-providers/store.ts'
+import type { IdentityProvider, SocialProvider } from '#src/directory/identity-providers/types.ts'
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'

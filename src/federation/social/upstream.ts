@@ -1,29 +1,12 @@
 import type { Context } from '#src/context.ts'
-import type { OAuth2Provider, OidcProvider, SocialProvider } from '#src/directory/identity-providers/store.ts'
-import type { CallbackRequest } from '#src/federation/callback.ts'
+import type { OAuth2Provider, OidcProvider, SocialProvider } from '#src/directory/identity-providers/types.ts'
 import type { UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
-import type { BuildAuthorizationUrl, LoginStart } from '#src/federation/start-login.ts'
+import type { BuildAuthorizationUrl } from '#src/federation/start-login.ts'
 import { oauth2 } from './oauth2.ts'
 import { openid } from './openid.ts'
+import type { Callback, Upstream } from './provider.ts'
 import { reasonOf } from './reason.ts'
-
-/** What came back with the browser. */
-export interface Callback {
-  parameters: URLSearchParams
-  state: string
-  /** What was asked of the provider. */
-  asked: CallbackRequest | undefined
-}
-
-/** How one type of provider is talked to. */
-export interface Upstream<P extends SocialProvider> {
-  buildAuthorizationUrl(context: Context, start: LoginStart<P>): Promise<URL>
-  prove(context: Context, provider: P, callback: Callback): Promise<UpstreamProfile>
-}
-
-export const redirectUri = ({ config }: Context, { alias }: SocialProvider): string =>
-  `${config.url}/oauth/social/${alias}/callback`
 
 const upstreams: { oidc: Upstream<OidcProvider>; oauth2: Upstream<OAuth2Provider> } = { oidc: openid, oauth2 }
 

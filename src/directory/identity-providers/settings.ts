@@ -1,0 +1,100 @@
+import { X509Certificate } from 'node:crypto'
+import { z } from 'zod'
+import { flag, integer, line, oneOf, set } from '#src/directory/fields.ts'
+import { isScopeToken } from '#src/protocol/oauth/scope.ts'
+
+const isAddress = (text: string): boolean => {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.hash
+}
+
+export const address = z
+  .string('An https address.')
+  .max(2048, 'At most 2048 characters.')
+  .refine(isAddress, 'An https address without user name and fragment.')
+
+const scope = z
+  .string('A scope.')
+  .max(255, 'At most 255 characters.')
+  .refine(isScopeToken, 'A scope is printable ASCII without blanks, quotes and backslashes.')
+
+const oauth = { client_id: line(255, 1), scopes: set(scope, 50) }
+
+export const oidc = {
+  ...oauth,
+  preset: oneOf(['', 'google', 'microsoft', 'apple']),
+  issuer: address,
+  response_mode: oneOf(['query', 'form_post']),
+  /** Apple's: with both, `client_secret` is a private key (PKCS #8, PEM) that signs the secret. */
+  team_id: line(64),
+  key_id: line(64),
+}
+
+export const oauth2 = {
+  ...oauth,
+  preset: oneOf(['', 'github', 'gitlab', 'discord']),
+  authorization_endpoint: address,
+  token_endpoint: address,
+  userinfo_endpoint: address,
+  emails_endpoint: z.union([z.literal(''), address], 'An https address, or an empty text.'),
+}
+
+const parseCertificate = (pem: string): X509Certificate | undefined => {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+/** PEM, or a certificate as answers show it. */
+const certificate = z
+  .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
+  .transform((given, issues) => {
+    const parsed = parseCertificate(typeof given === 'string' ? given : given.certificate)
+    if (!parsed) issues.addIssue({ code: 'custom', message: 'A certificate in PEM.' })
+    return parsed?.toString().trim() ?? ''
+  })
+
+export const saml = {
+  entity_id: line(1024, 1),
+  sso_url: address,
+  certificates: z
+    .array(certificate, 'A list of certificates in PEM.')
+    .min(1, 'At least one certificate: what the provider signs could not be checked.')
+    .max(10, 'At most 10 certificates.'),
+  sign_requests: flag,
+  allow_idp_initiated: flag,
+  allow_sha1: flag,
+  allow_cbc: flag,
+  /** Seconds. */
+  clock_tolerance: integer(0, 600),
+}
+
+/** What is stored of each type, whole. */
+export const settings = {
+  oidc: z.strictObject(oidc),
+  oauth2: z.strictObject(oauth2),
+  saml: z.strictObject(saml),
+}
+export type OidcSettings = z.output<typeof settings.oidc>
+export type OAuth2Settings = z.output<typeof settings.oauth2>
+export type SamlSettings = z.output<typeof settings.saml>
+
+export const defaults = {
+  oidc: {
+    preset: '',
+    scopes: ['openid', 'profile', 'email'],
+    response_mode: 'query',
+    team_id: '',
+    key_id: '',
+  },
+  oauth2: { preset: '', scopes: [], emails_endpoint: '' },
+  saml: {
+    sign_requests: true,
+    allow_idp_initiated: false,
+    allow_sha1: false,
+    allow_cbc: false,
+    clock_tolerance: 60,
+  },
+}

@@ -1,0 +1,22 @@
+import type { Context } from '#src/context.ts'
+import type { SocialProvider } from '#src/directory/identity-providers/types.ts'
+import type { CallbackRequest } from '#src/federation/callback.ts'
+import type { UpstreamProfile } from '#src/federation/profile.ts'
+import type { LoginStart } from '#src/federation/start-login.ts'
+
+/** What came back with the browser. */
+export interface Callback {
+  parameters: URLSearchParams
+  state: string
+  /** What was asked of the provider. */
+  asked: CallbackRequest | undefined
+}
+
+/** How one type of provider is talked to. */
+export interface Upstream<P extends SocialProvider> {
+  buildAuthorizationUrl(context: Context, start: LoginStart<P>): Promise<URL>
+  prove(context: Context, provider: P, callback: Callback): Promise<UpstreamProfile>
+}
+
+export const redirectUri = ({ config }: Context, { alias }: SocialProvider): string =>
+  `${config.url}/oauth/social/${alias}/callback`
