@@ -231,7 +231,7 @@ describe('change password', () => {
     const page = await browser.get('/account/change-password')
     await app.events()
     const wrong = await browser.submit(page, { ...fields, current_password: 'wrong' })
-    expect(wrong.html).toContain('current password is not right')
+    expect(wrong.html).toContain('not your current password')
     const done = await browser.submit(page, fields)
     expect(done.location).toBe('/account?notice=password_changed')
     expect((await app.events()).map(({ type, target_id }) => `${type} ${target_id}`)).toEqual([

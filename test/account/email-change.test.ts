@@ -66,7 +66,7 @@ describe('another address', () => {
       [user.email, ASKED],
     ])
     const link = linkIn()
-    const text = `the address of your account ${user.username} at Gatehouse. Open the link where you are signed in`
+    const text = `the new address of your account ${user.username} at Gatehouse. Open the link where you are signed in`
     expect(mail.mails[0]?.text).toContain(text)
     expect(mail.mails[0]?.html).toContain(text)
     expect((await browser.follow(answer)).html).toContain(`A link is on its way to ${wanted}`)
@@ -151,7 +151,7 @@ describe('another address', () => {
     const owner = await addUser(app, 'owner', { email: wanted })
     await app.events()
     const refused = await browser.submit(await browser.get(link))
-    expect([refused.status, refused.html.includes('Somebody has this already')]).toEqual([400, true])
+    expect([refused.status, refused.html.includes('This is already taken')]).toEqual([400, true])
     expect(await app.events()).toEqual([])
     expect((await stored(user)).email).toBe(user.email)
     await app.admin('DELETE', `/users/${owner.id}`)

@@ -106,7 +106,7 @@ describe('nobody gets in as an administrator by a link that a helpdesk made befo
     const { body } = await app.admin('POST', `/users/${user.id}/sign-in-link`, undefined, await helpdesk())
     const browser = openBrowser(app)
     const step = await browser.follow(await browser.submit(await browser.get(body.url), choose))
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     await app.admin('PUT', `/users/${user.id}`, { roles: ['admin'] })
     await app.events()
     expect(await browser.submit(step, { code: codeOf(app, key) })).toMatchObject(gone)

@@ -157,9 +157,9 @@ describe('the set-up link', () => {
   test.each([
     ['username', 'x', 'Use 3 to 128'],
     ['username', '', 'Fill this in'],
-    ['username', 'ADA', 'Somebody has this already'],
+    ['username', 'ADA', 'This is already taken'],
     ['email', 'nowhere', 'Enter an email address'],
-    ['email', 'ada@example.com', 'Somebody has this already'],
+    ['email', 'ada@example.com', 'This is already taken'],
     ['first_name', '', 'Fill this in'],
     ['last_name', 'x'.repeat(300), 'too long'],
     ['password', 'Password1!', 'breaks a rule'],

@@ -69,7 +69,7 @@ describe('a forgotten password', () => {
     await logInTo(old, 'web', user.username)
     await post()
     const { browser, answer } = await ask(user.email.toUpperCase())
-    expect(answer.html).toContain('a mail is on its way')
+    expect(answer.html).toContain('sent an email to its address')
     expect(await app.events()).toEqual([])
     expect(await post()).toEqual([[user.email, 'Choose a new password for Gatehouse']])
     const page = await browser.get(linkIn('/account/reset-password'))
@@ -144,14 +144,14 @@ describe('a forgotten password', () => {
     const page = await browser.get(linkIn('/account/reset-password'))
     await app.events()
     const step = await browser.follow(await browser.submit(page, choose))
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     expect((await browser.get('/account')).heading).toBe('Sign in')
     // Whoever reads the mail alone has changed nothing: not the password, not who is signed in.
     expect(await types()).toEqual([])
     expect((await enrolling.get('/account')).heading).toBe('Your account')
     const meanwhile = elsewhere()
     const old = await signIn(meanwhile, await meanwhile.get(authorizeUrl('web')), user.username)
-    expect(old.heading).toBe('One more step')
+    expect(old.heading).toBe('Two-step verification')
     expect((await browser.submit(step, { code: '000000' })).status).toBe(401)
     await app.events()
     const done = await browser.follow(await browser.submit(step, { code: codeOf(app, key) }))
@@ -230,7 +230,7 @@ describe('a forgotten password', () => {
     const answers: Page[] = []
     for (let i = 0; i < 6; i++)
       answers.push((await ask(i % 2 ? user.email : user.username, 'web', browser)).answer)
-    expect(new Set(answers.map(({ status, html }) => `${status} ${html.includes('on its way')}`)).size).toBe(
+    expect(new Set(answers.map(({ status, html }) => `${status} ${html.includes('sent an email')}`)).size).toBe(
       1,
     )
     // Name and address are two ways to ask: three for each.

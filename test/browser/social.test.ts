@@ -169,7 +169,7 @@ testInChromium(
     const finish = await begin(page)
     await page.getByRole('link', { name: 'Continue with Upstream by posting' }).click()
     await signInThere(page, 'ada')
-    await page.getByLabel('Password of your account here').fill(PASSWORD)
+    await page.getByLabel(/^Your .+ password$/).fill(PASSWORD)
     await page.getByRole('button', { name: 'Connect and sign in' }).click()
     await page.getByRole('button', { name: 'Allow' }).click()
     expect((await finish()).claims()).toMatchObject({ preferred_username: 'ada', amr: ['pwd', 'fed'] })

@@ -339,7 +339,7 @@ describe('O-69 a user who has a second factor', () => {
       alias === 'trusted'
         ? arrived
         : await browser.follow(await browser.submit(arrived, { password: PASSWORD }))
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     const before = await loginsOf(user.id)
     expect(await accountsOf(user.id)).toEqual([])
     expect(await app.events()).toEqual([])
@@ -369,7 +369,7 @@ describe('O-69 a user who has a second factor', () => {
     await app.events()
     const later = fresh()
     const again = await goThrough(later, upstream, entry('asking'), { sub, email })
-    expect(again.heading).toBe('One more step')
+    expect(again.heading).toBe('Two-step verification')
     expect((await later.get('/account')).heading).toBe('Sign in')
     const silent = answerOf(await later.get(authorizeUrl('app', { prompt: 'none' })))
     expect(silent.error).toBe('login_required')
@@ -386,7 +386,7 @@ describe('O-69 a user who has a second factor', () => {
     const way = `/oauth/social/asking?request=${formOf(login).fields.request}`
     const proof = await goThrough(browser, upstream, way, { sub, email })
     expect((await browser.follow(await browser.submit(proof, { password: PASSWORD }))).heading).toBe(
-      'One more step',
+      'Two-step verification',
     )
     expect(await whoIs(await signIn(browser, login, other.username))).toBe(other.id)
     expect((await accountsOf(user.id)).concat(await accountsOf(other.id))).toEqual([])
@@ -725,7 +725,7 @@ describe('the person’s own page', () => {
       }),
     )
     const linked = await browser.follow(await browser.get(back))
-    expect(linked.html).toContain('It is connected')
+    expect(linked.html).toContain('Account connected')
     expect(linked.html).toContain('elsewhere@other.example')
     expect(await refusal()).toEqual([
       ['user.updated', user.id, { fields: ['external_accounts'], linked: asking.id }],
@@ -735,7 +735,7 @@ describe('the person’s own page', () => {
     ).toBe(user.id)
     await app.events()
     const gone = await browser.follow(await browser.submit(linked, {}, '/account/identities/unlink'))
-    expect(gone.html).toContain('It is disconnected')
+    expect(gone.html).toContain('Account disconnected')
     expect(await refusal()).toEqual([
       ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
     ])
@@ -753,7 +753,7 @@ describe('the person’s own page', () => {
       await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
     )
     const back = pathOf(await atUpstream(upstream, leave.location ?? '', { sub: `at-${sub}` }))
-    expect((await browser.follow(await browser.get(back))).html).toContain('It is connected')
+    expect((await browser.follow(await browser.get(back))).html).toContain('Account connected')
     expect((await browser.get(back)).status).toBe(400)
     expect(await accountsOf(user.id)).toHaveLength(1)
     expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])

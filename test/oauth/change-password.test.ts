@@ -139,7 +139,7 @@ test('AUT-09 an expired password, met by single sign-on, is asked for first; the
   await app.events()
   const wrong = await browser.submit(page, { ...choose, current_password: 'Wrong-horse-7' })
   expect([wrong.status, wrong.location]).toEqual([401, undefined])
-  expect(wrong.html).toContain('current password is not right')
+  expect(wrong.html).toContain('not your current password')
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.login_failed'])
   expect((await browser.submit(page, choose)).status).toBe(401)
 
@@ -176,7 +176,7 @@ test('a password that runs out in a login of two factors: the cookie and the pas
     key = (await enrolTotp(app, fresh, await fresh.get(authorizeUrl('web', { acr_values: '2' })))).key
   })
   const due = await signIn(browser, await browser.get(authorizeUrl('web')), user.username)
-  expect(due.heading).toBe('One more step')
+  expect(due.heading).toBe('Two-step verification')
   const page = await browser.follow(await browser.submit(due, { code: codeOf(app, key) }))
   expect(page.heading).toBe('Choose a new password')
   const row = await codeRow(app, answerOf(await browser.submit(page, choose)).code)

@@ -63,7 +63,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     const asked = await thief.get(authorizeUrl('web', { acr_values: 'phr' }))
     expect(asked.heading).toBe('Sign in')
     const step = await signIn(thief, asked, user.username)
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     const code = { code: codeOf(app, key) }
     const choice = await thief.follow(await thief.submit(step, code, '/oauth/second-factor'))
     expect(choice.heading).toBe('Add a passkey')
@@ -238,7 +238,7 @@ describe('a password changed on the own page', () => {
     const asked = await thief.get('/account/change-password')
     expect(asked.heading).toBe('Sign in')
     const step = await signIn(thief, asked, user.username)
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
 
     const again = await signIn(browser, await browser.get('/account/change-password'), user.username)
     const page = await browser.follow(

@@ -57,7 +57,7 @@ const withTotp = async () => {
 /** The page after the password. */
 const secondStep = async (browser: Browser, user: Json, more: Record<string, string> = {}) => {
   const page = await signIn(browser, await browser.get(authorizeUrl('web', more)), user.username)
-  expect(page.heading).toBe('One more step')
+  expect(page.heading).toBe('Two-step verification')
   return page
 }
 const send = async (browser: Browser, page: Page, fields: Record<string, string>) =>
@@ -155,7 +155,7 @@ describe('R-24 a restart between any two steps', () => {
     const page = await browser.get(await post())
     await app.events()
     const step = await browser.follow(await browser.submit(page, choose))
-    expect([step.heading, await types()]).toEqual(['One more step', []])
+    expect([step.heading, await types()]).toEqual(['Two-step verification', []])
     expect((await send(browser, step, { code: codeOf(app, key) })).heading).toBe('Your account')
     expect((await types()).filter(type => type === 'user.password_changed')).toHaveLength(1)
     nextCode()

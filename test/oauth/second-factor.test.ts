@@ -58,7 +58,7 @@ const withPasskey = async () => {
 const secondStep = async (user: { username: string }, more: Record<string, string> = {}, client = 'web') => {
   const browser = openBrowser(app)
   const page = await signIn(browser, await browser.get(authorizeUrl(client, more)), user.username)
-  expect(page.heading).toBe('One more step')
+  expect(page.heading).toBe('Two-step verification')
   return { browser, page }
 }
 
@@ -158,7 +158,7 @@ describe('an authenticator app', () => {
     const second = await secondStep(user)
     for (const used of [code, before]) {
       const refused = await send(second.browser, second.page, { code: used })
-      expect([refused.status, refused.heading]).toEqual([401, 'One more step'])
+      expect([refused.status, refused.heading]).toEqual([401, 'Two-step verification'])
     }
     nextCode()
     expect((await send(second.browser, second.page, { code: codeOf(app, key) })).status).toBe(302)
@@ -197,7 +197,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
       expect((await browser.get(path)).heading).toBe('Sign in')
     const { request = '' } = formOf(page).fields
     for (const step of ['consent', 'change-password', 'enrol', 'select-account'])
-      expect((await browser.get(`/oauth/${step}?request=${request}`)).heading).toBe('One more step')
+      expect((await browser.get(`/oauth/${step}?request=${request}`)).heading).toBe('Two-step verification')
     expect(answerOf(await send(browser, page, { code: codeOf(app, key) })).code).toBeString()
   })
 
@@ -239,7 +239,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
       await browser.get(authorizeUrl('web', { prompt: 'login' })),
       user.username,
     )
-    expect(page.heading).toBe('One more step')
+    expect(page.heading).toBe('Two-step verification')
     const { code } = answerOf(await browser.get(authorizeUrl('web')))
     expect((await codeRow(app, code)).user_id).toBe(other.id)
   })
@@ -266,7 +266,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
     const browser = openBrowser(app)
     const page = await signIn(browser, await browser.get(authorizeUrl('web')), user.username, temporary)
-    expect(page.heading).toBe('One more step')
+    expect(page.heading).toBe('Two-step verification')
     const change = await browser.follow(await send(browser, page, { code: codeOf(app, key) }))
     expect(change.heading).toBe('Choose a new password')
     const password = 'Another-horse-8'
@@ -288,7 +288,7 @@ describe('recovery codes', () => {
     }
     const page = await enter('/account', codes[0])
     expect(page.heading).toBe('Security')
-    expect(page.html).toContain('You signed in with a recovery code. Remove what you have lost.')
+    expect(page.html).toContain('You signed in with a recovery code. Remove the passkey or app that you lost.')
     expect(page.html).toContain('9 of your codes are left')
     expect((await enter('/account/profile', codes[1])).heading).toBe('Profile')
     const role = await app.admin('POST', '/roles', { name: 'reader', permissions: ['profile:read'] })
@@ -315,9 +315,9 @@ describe('recovery codes', () => {
   test('that are used up: the page says who can help', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
-    expect(page.html).not.toContain('An administrator of')
+    expect(page.html).not.toContain('Lost access?')
     const form = await browser.get(linkWith(page, 'method=recovery'))
-    expect(form.html).toContain('An administrator of Gatehouse can let you in again')
+    expect(form.html).toContain('Ask an administrator of Gatehouse for help')
   })
 
   test('of somebody else, codes of the app and nonsense are refused', async () => {
@@ -628,7 +628,7 @@ describe('several factors', () => {
     const { key } = await enrolTotp(app, browser, await openEnrolment(browser, 'early'))
     nextCode()
     for (const path of ['/account', '/account/security/add', authorizeUrl('web')])
-      expect((await old.get(path)).heading).toBe('One more step')
+      expect((await old.get(path)).heading).toBe('Two-step verification')
     expect(answerOf(await old.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
       'interaction_required',
     )
@@ -712,7 +712,7 @@ describe('a fresh proof', () => {
     expect((await browser.get('/account')).heading).toBe('Your account')
     await app.events()
     const step = await signIn(browser, asked, user.username)
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     const back = await browser.follow(await send(browser, step, { code: codeOf(app, key) }))
     expect([back.url, back.heading]).toEqual(['/account/security', 'Security'])
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])

@@ -54,7 +54,7 @@ test('whoever comes back to it picks anew, from a second factor or the password 
   await enrolTotp(app, elsewhere, await openEnrolment(elsewhere, 'olga'))
   const page = await browser.get(picker())
   const wrong = await browser.follow(await browser.submit(page, { login: handleOf(page, olga.email) }))
-  expect(wrong.heading).toBe('One more step')
+  expect(wrong.heading).toBe('Two-step verification')
   const other = await browser.follow(await browser.submit(page, { login: 'other' }))
   expect(other.heading).toBe('Sign in')
   const { code } = answerOf(await browser.submit(page, { login: handleOf(page, bob.email) }))

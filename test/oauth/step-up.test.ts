@@ -103,7 +103,7 @@ describe('acr_values=phr', () => {
       await browser.get(authorizeUrl('web', { acr_values: 'phr' })),
       user.username,
     )
-    expect(step.heading).toBe('One more step')
+    expect(step.heading).toBe('Two-step verification')
     const choice = await browser.follow(await send(browser, step, { code: codeOf(app, key) }))
     expect(choice.heading).toBe('Add a passkey')
     expect(await none(browser, 'phr')).toBe('login_required')

@@ -33,7 +33,7 @@ const countOf = async (user: { id: string }) => {
   const rows = await app.context.store.read(async q => q.select().from(q.tables.factors))
   return rows.find(({ user_id }) => user_id === user.id)?.sign_count
 }
-const SUBJECT = 'A passkey of yours for Gatehouse may have been copied'
+const SUBJECT = 'A passkey for Gatehouse may have been copied'
 
 test.each([7, 3, 0])(
   'a passkey that counted to 7 and now says %d is a copy: refused, recorded, told',
@@ -63,7 +63,7 @@ test('as a second factor too', async () => {
   const step = await signIn(other, await other.get(authorizeUrl('web')), user.username)
   const credential = passkey.get(optionsOf(step), { counter: 7 })
   const page = await other.submit(step, { credential }, '/oauth/second-factor')
-  expect([page.status, page.heading]).toEqual([401, 'One more step'])
+  expect([page.status, page.heading]).toEqual([401, 'Two-step verification'])
   const { events, subjects } = await told()
   expect(events).toEqual([['user.login_failed', user.id, 'copied_passkey']])
   expect(subjects).toContainEqual([user.email, SUBJECT])

@@ -430,7 +430,7 @@ test('S-30 SessionNotOnOrAfter ends the login, before the organization would and
   app.clock.advance(30_000)
   const trip = await setOut(app, 'corp', '')
   const step = await arrive(app, idp, trip, said)
-  expect(step.heading).toBe('One more step')
+  expect(step.heading).toBe('Two-step verification')
   await trip.browser.submit(step, { code: codeOf(app, key) })
   expect((await logins()).at(-1)?.expires_at).toBe(ends_at)
   const later = await setOut(app, 'corp', '')
