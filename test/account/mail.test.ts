@@ -230,9 +230,9 @@ describe('a forgotten password', () => {
     const answers: Page[] = []
     for (let i = 0; i < 6; i++)
       answers.push((await ask(i % 2 ? user.email : user.username, 'web', browser)).answer)
-    expect(new Set(answers.map(({ status, html }) => `${status} ${html.includes('sent an email')}`)).size).toBe(
-      1,
-    )
+    expect(
+      new Set(answers.map(({ status, html }) => `${status} ${html.includes('sent an email')}`)).size,
+    ).toBe(1)
     // Name and address are two ways to ask: three for each.
     expect(await post()).toHaveLength(6)
     await ask(user.username, 'web', browser)

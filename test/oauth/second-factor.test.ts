@@ -288,7 +288,9 @@ describe('recovery codes', () => {
     }
     const page = await enter('/account', codes[0])
     expect(page.heading).toBe('Security')
-    expect(page.html).toContain('You signed in with a recovery code. Remove the passkey or app that you lost.')
+    expect(page.html).toContain(
+      'You signed in with a recovery code. Remove the passkey or app that you lost.',
+    )
     expect(page.html).toContain('9 of your codes are left')
     expect((await enter('/account/profile', codes[1])).heading).toBe('Profile')
     const role = await app.admin('POST', '/roles', { name: 'reader', permissions: ['profile:read'] })
