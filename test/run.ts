@@ -23,8 +23,8 @@ const run = async (
 
 /** Where the tests get their store from `freshStore`, and so run on either engine. */
 const ON_BOTH = [
-  ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'mail', 'oauth'],
-  ...['operations', 'reliability', 'sessions', 'sign-in', 'storage'],
+  ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'links', 'mail'],
+  ...['oauth', 'operations', 'reliability', 'sessions', 'sign-in', 'storage'],
 ]
 /** What is about SQLite's files, plans and locks, or names its engines itself. */
 const SQLITE_ALONE = new Set([
@@ -46,6 +46,7 @@ const SQLITE_ALONE = new Set([
   'storage/lock',
   'storage/migrate',
   'storage/transfer',
+  'storage/upgrade',
 ])
 
 const onBoth = (): string[] =>

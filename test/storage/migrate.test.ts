@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
 import { openStore } from '#src/storage/open.ts'
-import { type Migrations, migrate, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
+import { apply, type Migrations, migrate } from '#src/storage/sqlite/migrate.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
-import { sqliteMigration } from '../../.drizzle.ts'
+import { postgresChanges, sqliteChanges } from '../../.drizzle.ts'
 
 const first: Migrations = { '0000_a.sql': 'CREATE TABLE a (x) ; INSERT INTO a VALUES (1)' }
 const second: Migrations = { ...first, '0001_b.sql': 'CREATE TABLE b (x)' }
@@ -16,8 +16,20 @@ const second: Migrations = { ...first, '0001_b.sql': 'CREATE TABLE b (x)' }
 const tablesOf = (db: Database) =>
   db.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").values().flat()
 
-test('the migration is what tables.ts says: run `bun run db:generate` after changing it', async () => {
-  expect(sqliteMigrations['0000_tables.sql']).toBe(await sqliteMigration())
+test('the last migration is what tables.ts says: run `bun run db:generate NAME` after changing it', async () => {
+  expect((await sqliteChanges()).statements).toEqual([])
+  expect((await postgresChanges()).statements).toEqual([])
+})
+
+test('R-09 refuses a database from before the first release with one line', () => {
+  using db = new Database(':memory:')
+  db.run(`PRAGMA application_id = ${0x47617465}`)
+  apply(db, [['0000_tables.sql', 'CREATE TABLE users (x)']])
+  expect(() => migrate(db)).toThrow(
+    new StorageError(
+      ':memory: was made before the first release and cannot be upgraded: export it with that version and apply the file to a new instance.',
+    ),
+  )
 })
 
 test('applies what is missing, once, in order', () => {

@@ -391,7 +391,7 @@ const refusals = () => {
       "INSERT INTO migrations VALUES ('9999_later.sql', 'x')",
       'a newer version (9999_later.sql)',
     ],
-    ['another build', "UPDATE migrations SET hash = 'x'", 'made with another 0000_tables.sql'],
+    ['another build', "UPDATE migrations SET hash = 'x'", 'made with another 0000_schema.sql'],
   ])('a database of %s', async (_, statement, said) => {
     const { url, drop } = await temporaryPostgres()
     await ask(url, statement)

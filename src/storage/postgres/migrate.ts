@@ -1,7 +1,12 @@
 import type { SQL } from 'bun'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { StorageError } from '#src/storage/errors.ts'
-import { hashOf, type Migrations } from '#src/storage/sqlite/migrate.ts'
+import {
+  BEFORE_FIRST_RELEASE,
+  hashOf,
+  isBeforeFirstRelease,
+  type Migrations,
+} from '#src/storage/sqlite/migrate.ts'
 
 const postgresMigrations: Migrations = embed('migrations/postgres', ['.sql'])
 
@@ -70,6 +75,7 @@ const pendingIn = async (
   const applied: Row[] = isOurs ? await appliedIn(sql, where) : []
   for (const { name, hash } of applied) {
     const text = migrations[String(name)]
+    if (isBeforeFirstRelease(String(name))) throw new StorageError(`${where}: ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
       throw new StorageError(`${where}: was upgraded by a newer version (${name}): use that version.`)
     if (hashOf(text) !== hash)

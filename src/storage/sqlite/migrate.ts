@@ -68,10 +68,18 @@ const appliedWithHash = (db: Database): [name: string, hash: string][] =>
 
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
+/** Migrations of unreleased versions: their schema was squashed into the first migration. */
+export const isBeforeFirstRelease = (name: string): boolean =>
+  ['0000_tables.sql', '0001_triggers.sql'].includes(name)
+
+export const BEFORE_FIRST_RELEASE =
+  'was made before the first release and cannot be upgraded: export it with that version and apply the file to a new instance.'
+
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)
   for (const [name, hash] of applied) {
     const text = migrations[name]
+    if (isBeforeFirstRelease(name)) throw new StorageError(`${db.filename} ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
       throw new StorageError(`${db.filename} was upgraded by a newer version (${name}): use that version.`)
     if (hashOf(text) !== hash)

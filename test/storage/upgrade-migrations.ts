@@ -1,0 +1,8 @@
+import { type Migrations, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
+
+/** A later version's migrations: one more, which adds a column and fills it after so many steps for each user. */
+export const migrationsThatTake = (steps: number): Migrations => ({
+  ...sqliteMigrations,
+  '9999_next.sql': `ALTER TABLE users ADD COLUMN next INTEGER;
+    UPDATE users SET next = (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${steps} + 0 * users.created_at) SELECT max(i) FROM n);`,
+})
