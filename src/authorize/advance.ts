@@ -27,9 +27,10 @@ type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
- * The only place that routes between the steps of an authorization: collects the stored facts, asks the rule, and does what
- * it says. After a GET the page is shown at once; after a POST the browser is sent to the page's own address, so that a
- * reload posts nothing again. `logins`: the candidates, for a caller that has listed them in this request.
+ * Runs the next step of an authorization; the only place that routes between steps. After a GET it answers
+ * the page itself; after a POST it redirects to the page's own URL, so that a reload repeats nothing.
+ *
+ * @param logins the eligible logins, when the caller has already listed them in this request
  */
 export const advance = async (
   context: Context,
@@ -68,7 +69,7 @@ const pages = {
   consent: consentPage,
 }
 
-/** The step that is due, by what is stored now. */
+/** Returns the step that is due for the stored state. */
 export const decide = async (
   context: Context,
   browser: BrowserSession,
@@ -77,7 +78,7 @@ export const decide = async (
 ): Promise<Next> =>
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
-/** The same among candidates that are listed already. */
+/** As {@link decide}, with logins that are already listed. */
 export const decideAmong = (
   context: Context,
   flow: Flow,
@@ -91,7 +92,7 @@ export const decideAmong = (
     prompts: request.prompts,
     max_age: request.max_age,
     now,
-    // Whoever wants to log in as somebody else is not offered the logins that are there.
+    // A user who chose to log in with another account is not offered the existing logins.
     logins: pending?.selected && !chosen_login_id ? [] : logins,
     chosen_login_id,
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
@@ -103,8 +104,9 @@ export const decideAmong = (
 }
 
 /**
- * Single sign-on at a provider may stand for a proof that is older than the flow. It is enough for the first factor that is
- * demanded: without that one nobody of a provider that never says when could get in.
+ * True when the login may count as proven in this flow. Single sign-on at a provider may be older than the
+ * flow. It suffices to enrol a first factor: some providers never report the time, and their users could not
+ * log in otherwise.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login
@@ -112,18 +114,21 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
   return isFirstFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
 }
 
-/** Whether the page of that login has stood open for so long that its owner has to prove themselves anew. */
+/** True when the page of this login was open for so long that its user has to authenticate again. */
 export const isStale = (next: Next, login_id: string | undefined): boolean =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
 
-/** Goes on with a stored flow as it stands by now. */
+/** Continues a stored flow with its current state. */
 export const resume = async (
   context: Context,
   browser: BrowserSession,
   { handle }: StoredFlow,
 ): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
-/** The end of a flow: a code for the client, or the person's own page. One write, and for one caller only. */
+/**
+ * Ends a flow: issues the client's code, or redirects to the user's own page. One write, which succeeds for
+ * one caller only.
+ */
 const issue = async (
   context: Context,
   { call }: BrowserSession,
@@ -167,7 +172,7 @@ const issue = async (
 const notAllowed = ['not_allowed', 403] as const
 const expired = ['expired', 400] as const
 
-/** The end of a flow without a code. */
+/** Ends a flow with an error instead of a code. */
 export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
   const { pending, request, client } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
@@ -179,7 +184,7 @@ export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode)
   return answerError(context, request, new OAuthError(code))
 }
 
-/** 302 to the client with `state` as it was sent and `iss` (https://www.rfc-editor.org/rfc/rfc9207). */
+/** 302 to the client with its `state` and with `iss`: https://www.rfc-editor.org/rfc/rfc9207 */
 const answerClient = (
   context: Context,
   target: { redirect_uri: string; state?: string | undefined },
@@ -190,6 +195,7 @@ const answerClient = (
   return new Response(null, { status: 302, headers: { ...redirectHeaders, location } })
 }
 
+/** Redirects to the client with an error: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 */
 export const answerError = (
   context: Context,
   target: { redirect_uri: string; state?: string | undefined },

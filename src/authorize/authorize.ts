@@ -25,7 +25,7 @@ import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.t
 
 const POST_KEPT_FOR = 5 * MINUTE
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1 */
+/** Authorization endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.1 */
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
@@ -34,8 +34,8 @@ export const getAuthorize =
     )
 
 /**
- * The parameters as a form, from whatever site. A Lax cookie does not come along with such a post, so a good request is stored
- * and taken up by our own GET.
+ * Authorization request as a form post, from any site. The browser omits SameSite=Lax cookies from a
+ * cross-site POST, so a valid request is stored and replayed by a GET on this origin.
  */
 export const postAuthorize =
   (context: Context) =>
@@ -72,13 +72,16 @@ export const getStoredPost =
     const request = JSON.parse(body) as FlowRequest
     call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
-    // The handle works once: a page is shown at an address that can be reloaded.
+    // The handle works once, so the page is shown at a URL that can be reloaded.
     return redirectingErrors(context, call, request, () =>
       advance(context, browserSessionOf(context, call), flow, 'post'),
     )
   }
 
-/** Refusals are pages until the redirect URI is known to be the client's own, and redirects from then on. */
+/**
+ * Answers errors as pages until the redirect URI is known to be the client's own, and as redirects from then
+ * on. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ */
 export const authorize = async (
   context: Context,
   call: Call,
@@ -118,7 +121,10 @@ const hintedUser = async (
   return `usr_${known.sub}`
 }
 
-/** The errors of https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1, of ours too, go to the client. */
+/**
+ * Sends the errors of https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 to the client, server errors
+ * included.
+ */
 const redirectingErrors = async (
   context: Context,
   call: Call,

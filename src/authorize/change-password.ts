@@ -10,7 +10,7 @@ import { proceedAs } from './authentication-result.ts'
 import { isProven, openStep, settleOn } from './flow.ts'
 import { changePasswordPage } from './step-pages.ts'
 
-/** A temporary or expired password: a new one has to be set before anything is issued. */
+/** Replaces a temporary or expired password before anything is issued. */
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -23,7 +23,8 @@ export const postChangePassword =
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
     if (!user) throw new PageError('expired', 400)
     const { password_policy } = settingsOf(flow.organization)
-    // Whoever finds a browser logged in must not be able to choose its owner's password.
+    // Asks for the current password unless it was entered in this flow: a stranger at a logged-in browser
+    // must not set it.
     const person = { user, ask_current: !isProven(flow), client_info: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
     if (again) return changePasswordPage(context, browser, flow, next.login, again)

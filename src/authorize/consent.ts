@@ -7,7 +7,10 @@ import { listBrowserLogins } from './eligible-logins.ts'
 import { openStep, settleOn } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
-/** The person's decision. What is granted is the stored request: the posted fields only have to agree with it (O-65). */
+/**
+ * Handles the user's decision. The stored request is granted; the posted fields only have to agree with it
+ * (O-65).
+ */
 export const postConsent =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -18,7 +21,7 @@ export const postConsent =
     const flow = settleOn(opened, login_id)
     const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
-    // Logged out since, or somebody else's turn: the page that was answered is no longer the one that is due.
+    // The user has logged out since, or another step is due: the answered page is out of date.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     if (decision === 'deny') return refuse(context, flow, 'access_denied')
     return advance(context, browser, { ...flow, approved: true }, 'post', logins)
@@ -34,5 +37,8 @@ const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolea
   )
 }
 
-/** A browser posts every line break of a hidden field as CRLF, and a NUL as U+FFFD; state may hold both (O-25). */
+/**
+ * Normalizes as browsers post hidden fields: each line break as CRLF, NUL as U+FFFD. `state` may hold both
+ * (O-25).
+ */
 const asPosted = (text: string): string => text.replace(/\r\n?|\n/g, '\n').replaceAll('\0', '\ufffd')

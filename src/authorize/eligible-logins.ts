@@ -17,7 +17,7 @@ import type { Queries } from '#src/storage/store.ts'
 import type { BrowserSession, Flow, SubjectId } from './flow.ts'
 import { listConsents, type Proof } from './store.ts'
 
-/** Of whom a step speaks: a login, or a first factor whose login has yet to begin. */
+/** The user of a step: a login, or a first factor whose login begins with the second. */
 export type StepUser = Pick<
   Login,
   | 'user_id'
@@ -35,20 +35,20 @@ export type StepUser = Pick<
   | 'password_changed_at'
 > & {
   id: SubjectId
-  /** When the login ends at the latest, in milliseconds. */
+  /** Latest end of the login in milliseconds. */
   expires_at: number | undefined
 }
 
-/** The subject of a login, which can be issued a code. */
+/** True for a login, which can be issued a code; false for a first factor that waits for the second. */
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & { id: LoginId } =>
   subject.id !== 'proof'
 
-/** With all that decides about it. `level`: what the next factor has to reach. */
+/** A login with the facts that decide its next step; `level` is the one that the next factor has to reach. */
 export type BrowserLogin = StepUser & EligibleLogin & { factors: readonly FactorType[]; level: number }
 
 /**
- * The logins of this browser whose user belongs to the organization that the request names; no other is ever looked at
- * (M-03). A first factor that was proven in this flow stands among them while it waits for the second (O-69).
+ * Lists the logins of this browser whose user belongs to the requested organization, and no others (M-03). A
+ * first factor proven in this flow is listed while it waits for the second (O-69).
  */
 export const listBrowserLogins = async (
   context: Context,
@@ -93,13 +93,13 @@ export const listBrowserLogins = async (
   return [...waiting.filter(owesFactor), ...(await Promise.all(begun))]
 }
 
-/** A new password that was chosen in this flow takes effect when the login begins. */
+/** True when a new password was chosen in this flow: it takes effect when the login begins. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
 /**
- * Where the organization demands a first factor it is everybody's to add; any other is a change of the profile, and there
- * is an end to it.
+ * True when the user may add a factor. A first factor that the organization requires is open to every user;
+ * any other is a profile change, needs that permission, and is limited in number.
  */
 const mayEnrol = async (
   { store }: Context,
@@ -114,7 +114,7 @@ const mayEnrol = async (
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
 
-/** What somebody with this login and these factors still owes in this flow. */
+/** Returns the steps that a user with this login and these factors still owes in this flow. */
 export const owedBy = (
   { config }: Pick<Context, 'config'>,
   { request, organization }: Flow,
@@ -128,7 +128,10 @@ export const owedBy = (
     required: settingsOf(organization).mfa_required,
   })
 
-/** A password that was replaced since, or a user who was disabled, proves nothing any more. */
+/**
+ * Returns the user of a proven first factor; none when the password was replaced since or the user was
+ * disabled.
+ */
 const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
   const user = await findUser(q, organization.id, proof.user_id)
   if (!user?.enabled || user.password_changed_at !== proof.password_changed_at) return []

@@ -19,8 +19,8 @@ import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * A new factor: `name`, and the first `code` of an app or the `credential` of a new passkey. It counts as proven in this
- * login.
+ * Adds a factor: `name`, and the first `code` of an authenticator app or the `credential` of a new passkey.
+ * The factor counts as proven in this login.
  */
 export const postEnrol =
   (context: Context) =>
@@ -54,7 +54,7 @@ export const postEnrol =
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id)))
           return { kind: 'refused', answer: () => again('passkey') }
-        // The same form sent twice at once: the first of them has enrolled.
+        // The same form was sent twice at once, and the first request has enrolled the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
         if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)

@@ -13,7 +13,10 @@ const queryOf = ({ call }: BrowserSession, name: string): string | null =>
 
 type Method = 'totp' | 'passkey' | 'recovery'
 
-/** What may be proven here: what the user has and what reaches the level; a recovery code stands in for an app. */
+/**
+ * Returns the methods that the user has and that reach the level. A recovery code stands in for an
+ * authenticator app.
+ */
 const methodsFor = ({ factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(
     type => factors.includes(type) && levelWith(type) >= level,
@@ -21,7 +24,7 @@ const methodsFor = ({ factors, level }: BrowserLogin): Method[] => {
   return level <= levelWith('totp') ? [...methods, 'recovery'] : methods
 }
 
-/** `using`: the method whose form was posted. */
+/** Second-factor page; `using` is the method whose form was posted. */
 export const secondFactorPage = async (
   context: Context,
   browser: BrowserSession,
@@ -49,7 +52,7 @@ export const secondFactorPage = async (
         .filter(name => name !== method)
         .map(name => ({ method: name, url: `/oauth/second-factor?request=${flow.handle}&method=${name}` })),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
-      // No code reaches the level that is asked for, but it opens the page where what was lost is replaced.
+      // Recovery codes do not reach this level, but they open the page where a lost factor is replaced.
       ...(!methods.includes('recovery') && {
         replace_url: `/account/security?organization=${flow.organization.slug}`,
       }),
@@ -60,17 +63,20 @@ export const secondFactorPage = async (
 
 const isPasskey = ({ type }: Factor): boolean => type === 'passkey'
 
-/** What may be enrolled here. */
+/** Returns the kinds of factor that reach the level and that this server offers. */
 const kindsFor = (context: Context, { level }: BrowserLogin) =>
   (['passkey', 'totp'] as const).filter(
     type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
   )
 
-/** The secret that the page of this round offers. */
+/** The TOTP secret that the page of this round offers. */
 export const secretFor = (context: Context, flow: StoredFlow, { user_id }: BrowserLogin): string =>
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 
-/** Which kind, where there is a choice; then how to set it up. `using`: the kind whose form was posted. */
+/**
+ * Enrolment page: the choice of a kind where there are several, then its setup. `using` is the kind whose
+ * form was posted.
+ */
 export const enrolPage = async (
   context: Context,
   browser: BrowserSession,

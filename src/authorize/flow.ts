@@ -18,10 +18,10 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 
 const PENDING_FOR = 30 * MINUTE
 
-/** A login, or the first factor that was proven in the flow and whose login begins with the second. */
+/** A login, or `proof`: a first factor proven in this flow, whose login begins with the second. */
 export type SubjectId = LoginId | 'proof'
 
-/** One request of a browser, and the logins that it brings. */
+/** A request of a browser, and the hash of its login cookie. */
 export interface BrowserSession {
   readonly call: Call
   readonly login_hash: SecretHash | undefined
@@ -32,10 +32,10 @@ export const browserSessionOf = (context: Context, call: Call): BrowserSession =
   login_hash: loginHash(context.config, call.request),
 })
 
-/** An authorization on its way. */
+/** An authorization in progress. */
 export interface Flow {
   readonly request: FlowRequest
-  /** Absent for a login that ends on /account. */
+  /** Undefined for a login without a client, which ends on /account. */
   readonly client: Client | undefined
   readonly organization: Organization
   /** Once a person has to act: what is stored of it. */
@@ -44,10 +44,15 @@ export interface Flow {
   readonly approved: boolean
 }
 
-/** A flow that is stored, with the handle by which its browser knows it. */
+/** A stored flow, with the handle that names it in URLs. */
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
-/** Everything about a request afresh: a client that may no longer ask for it gets no answer. */
+/**
+ * Loads client and organization of a request again, so that changes since then count.
+ *
+ * @throws PageError 400 `bad_client` when the client may no longer make this request, `expired` when the
+ * organization is gone
+ */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
   const client = isOwn ? undefined : await findClient(context.store, request.client_id)
@@ -63,7 +68,7 @@ const mayAsk = (client: Client, { redirect_uri, scopes, organization_id }: FlowR
   isSubset(scopes, client.scopes) &&
   serves(client, organization_id)
 
-/** The request of a login that no application asked for: it ends on /account, or where `own` says. */
+/** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (
   organization_id: OrganizationId,
   own: Partial<Pick<FlowRequest, 'back' | 'enrol' | 'max_age' | 'hinted_user_id'>> = {},
@@ -85,7 +90,10 @@ export const accountRequest = (
   ...own,
 })
 
-/** How the handle of a login begins that no client asked for: it still says where to start again when nothing else does. */
+/**
+ * Form of a handle of a login without a client. It carries the organization, so an expired page can link to a
+ * new start.
+ */
 const ownHandle = /^own-([a-z0-9-]+)-[\w-]{43}$/
 
 const startOf = (handle: string): { retry_url?: string } => {
@@ -96,7 +104,7 @@ const startOf = (handle: string): { retry_url?: string } => {
 export const newHandle = (flow: Flow): string =>
   flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
 
-/** Stores a flow for this browser, which gets its cookie now if it has none. */
+/** Stores a flow for this browser, and sets the browser cookie when it is missing. */
 export const storeFlow = async (
   context: Context,
   { call }: BrowserSession,
@@ -126,7 +134,11 @@ export const storeFlow = async (
   return { stored: { ...flow, pending, handle }, cookies }
 }
 
-/** The stored flow that a handle names, if it was stored for this browser: 400 page `expired` for any other (O-29). */
+/**
+ * Returns the stored flow of a handle (O-29).
+ *
+ * @throws PageError 400 `expired` when it was not stored for this browser, or has expired
+ */
 export const findFlow = async (
   context: Context,
   { call }: BrowserSession,
@@ -143,10 +155,10 @@ export const findFlow = async (
   return { ...(await flowOf(context, pending.request)), pending, handle }
 }
 
-// A handle is base64url and an id of ours has no tilde.
+// Neither a handle (base64url) nor an id contains a tilde.
 const SEPARATOR = '~'
 
-/** The `csrf_token` of a step's form: names the request, and the login that the page speaks of. */
+/** Returns the `csrf_token` of a step's form. It names the request, and the login that the page shows. */
 export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
@@ -159,13 +171,16 @@ interface PostedStep {
   browser: BrowserSession
   flow: StoredFlow
   form: ReadonlyMap<string, string>
-  /** The subject of the page. */
+  /** The login that the page showed. */
   login_id: SubjectId | undefined
 }
 
 /**
- * The form of a step: from our own origin, with a token that this browser was given for this step (403 page), for a request
- * that is still pending (400 page). The token alone finds the request: the specification's consent form has no field for it.
+ * Opens the form of a step. The CSRF token alone names the request: the specified consent form has no field
+ * for it.
+ *
+ * @throws PageError 403 when the form comes from another origin or without a token of this browser and step,
+ * 400 when the request is no longer pending
  */
 export const openStep = async (context: Context, call: Call, purpose: CsrfPurpose): Promise<PostedStep> => {
   checkOrigin(context.config, call.request)
@@ -183,20 +198,23 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   }
 }
 
-/** The flow as if it had settled on this login: what a page that spoke of it means. */
+/** Returns the flow as if it had settled on this login, for a page that showed it. */
 export const settleOn = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
   return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
 }
 
-/** The login that the flow has settled on, or the first factor proven in it whose login has not begun. */
+/** The login that the flow has settled on, or `proof` while its login waits for the second factor. */
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 
-/** Whether the login was proven in this flow, by its own record: two tabs may log in at the same moment. */
+/**
+ * True when the user authenticated in this flow. Decided by the stored request, because two tabs may log in
+ * at once.
+ */
 export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
-/** What a challenge or a new secret of this flow is derived from: another one as soon as it was used. */
+/** Input from which the challenges and new secrets of this flow are derived; it changes with each use. */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

@@ -6,7 +6,7 @@ import { proceedAs } from './authentication-result.ts'
 import { openStep } from './flow.ts'
 import { loginPage } from './step-pages.ts'
 
-/** The login form: `username`, `password`, `csrf_token`. */
+/** Handles the login form: `username`, `password`, `csrf_token`. */
 export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

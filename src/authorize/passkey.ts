@@ -21,7 +21,10 @@ import { type BrowserSession, openStep, roundOf, type StoredFlow } from './flow.
 import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
-/** A passkey alone: `credential` is its answer as JSON. It names the user; the organization is looked at once it is proven. */
+/**
+ * Logs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user; the
+ * organization is checked after its verification.
+ */
 export const postPasskey =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -40,7 +43,7 @@ export const postPasskey =
       acr: 'phr',
       amr,
       confirm: async tx => {
-        // First: the same form sent twice at once is no copy of the passkey.
+        // Consumes the round first: the same form sent twice at once must not look like a copied passkey.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
         if (use === 'copied') throw new CopiedPasskey()
@@ -53,12 +56,14 @@ export const postPasskey =
     })
   }
 
-/** Rolls the write back, so that the round is unused and the page shown again still works. */
+/** Rolls the write back, so that the round stays unused and the page that is shown again works. */
 class CopiedPasskey extends Error {
   override readonly name = 'CopiedPasskey'
 }
 
-/** Milliseconds: the wait of the network, which does not hold for a browser where the passkey's user has signed in. */
+/**
+ * Milliseconds to wait for this network; 0 for a browser in which the passkey's user has signed in before.
+ */
 const waitOf = (context: Context, call: Call, json: string | undefined): Promise<number> =>
   context.store.read(async q => {
     const wait = await checkThrottle(context, q, [passwordsFrom(call.ip_address)])
@@ -68,7 +73,9 @@ const waitOf = (context: Context, call: Call, json: string | undefined): Promise
     return (await isKnownDevice(q, passkey?.user_id ?? '', call)) ? 0 : wait
   })
 
-/** Counts and records it, and tells its owner of a passkey that exists twice; the page says nothing of either. */
+/**
+ * Records the failure and notifies the owner of a copied passkey. The page shows the same error in each case.
+ */
 const refuse = async (
   context: Context,
   browser: BrowserSession,
@@ -98,8 +105,8 @@ type PasskeyResult =
   | { user?: UserRow; proven?: never; refused: string }
 
 /**
- * Who signed, or why that is nobody here, with the same work in each case. A user of another organization is not named in this
- * one's audit log.
+ * Verifies the assertion and returns its user, or the reason of the failure, with the same work in each case. A
+ * user of another organization is not named in the audit log of this one.
  */
 const prove = async (
   context: Context,

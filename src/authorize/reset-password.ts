@@ -18,8 +18,8 @@ import {
 import { type Retry, show } from './step-pages.ts'
 
 /**
- * Mails to one account, from one network and in all: more would only annoy its owner. The wait is no longer than a link lives, so
- * whatever strangers ask for, the owner has one that works.
+ * Limits of reset mails per account and network, per account, and per network. The wait is never longer than
+ * a link is valid, so the owner always has a working link, whatever others request.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_ACCOUNT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
@@ -62,8 +62,8 @@ export const getResetPassword =
   }
 
 /**
- * Asks for a link by mail. Nobody learns who exists: whether there is such a user is looked up when the mail is made, and
- * until then the same is done, stored and said for every name.
+ * Sends a reset link by mail without revealing whether the user exists: the user is looked up when the mail
+ * is sent, and until then every name is handled and answered alike.
  */
 export const postResetPassword =
   (context: Context) =>

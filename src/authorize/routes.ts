@@ -13,7 +13,10 @@ import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
 import { postSelectAccount } from './select-account.ts'
 
-/** Where a browser walks. The address of a step names the request: a reload shows whatever step is due by then. */
+/**
+ * Pages of the interactive login. The URL of a step names the request, and a reload shows the step that is
+ * due.
+ */
 export const browserRoutes = (context: Context) => {
   const resume = resumeStep(context)
   return pageRoutes(context, {

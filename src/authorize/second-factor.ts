@@ -15,7 +15,7 @@ import { secondFactorPage } from './factor-pages.ts'
 import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
-/** The second factor: `code`, `recovery_code` or `credential` (a passkey's answer as JSON). */
+/** Handles the second factor: `code`, `recovery_code` or `credential` (the passkey's assertion as JSON). */
 export const postSecondFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -32,7 +32,8 @@ export const postSecondFactor =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
-        // The same form sent twice at once: what the first of them has used up is no failure of the second.
+        // The same form was sent twice at once: the code that the first request used must not count as a
+        // failure of the second.
         const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
         if (stored?.round !== flow.pending.round)
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
@@ -59,7 +60,10 @@ export const postSecondFactor =
 
 const REPAIR = '/account/security?notice=recovery_code_used'
 
-/** A factor may have been lost: a login that no application asked for ends where it is removed. */
+/**
+ * After a recovery code a login without a client ends on the security page, where a lost factor can be
+ * removed.
+ */
 const towardsRepair = async (
   { store }: Context,
   flow: StoredFlow,
@@ -73,7 +77,7 @@ const towardsRepair = async (
     : flow
 }
 
-/** Signatures are verified before the write: they take a while. */
+/** Verifies signatures before the write, because they take long. */
 const presentedBy = async (
   context: Context,
   flow: StoredFlow,

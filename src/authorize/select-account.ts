@@ -6,7 +6,10 @@ import { isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { openStep } from './flow.ts'
 import { updatePending } from './store.ts'
 
-/** The account picker: `login` is one of those that it offered, or `other`. Whoever comes back to it picks anew. */
+/**
+ * Handles the account picker: `login` is an offered login or `other`. Going back to the picker replaces the
+ * choice.
+ */
 export const postSelectAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -11,7 +11,7 @@ import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passke
 import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
 
-/** A form shown again because of what was posted. */
+/** Changes to a form that is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
   data: Partial<Pages[Page]>
   status: number
@@ -39,7 +39,7 @@ export const show = <Page extends keyof Pages>(
 
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
 
-/** `login`: whose password is asked for again, if anybody's. */
+/** Login page; `login` is the user who has to authenticate again, if any. */
 export const loginPage = async (
   context: Context,
   browser: BrowserSession,

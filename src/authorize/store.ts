@@ -5,19 +5,19 @@ import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** An authorization request as it is stored: the hint verified and reduced to the user whom it names. */
+/** A stored authorization request: its id_token_hint is verified and reduced to the hinted user. */
 export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
-  /** Of a flow that no client asked for: where on this site it ends. */
+  /** Page of this site on which a flow without a client ends. */
   readonly back?: string
-  /** Of such a flow: the person wants to add a factor. */
+  /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
 }
 
 /**
- * An authorization in which a person has to act, bound to one browser. `login_id` is the login settled on: proven in this flow,
- * or only `selected`. `selected` without a login: the person wants to log in as somebody else. `proof`: a first factor was proven
- * whose user owes a second one.
+ * An authorization that waits for the user, bound to one browser. `login_id` is the chosen login: proven in
+ * this flow, or only `selected`. `selected` without a login means that the user wants another account.
+ * `proof` is a proven first factor whose user owes a second one.
  */
 export type Pending = Omit<Tables['authorization_requests']['$inferSelect'], 'request'> & {
   request: FlowRequest
@@ -36,7 +36,7 @@ const pendingOf = prepared((q, { authorization_requests: t }) =>
     ),
 )
 
-/** The pending request of that handle, if it is this browser's. */
+/** Returns the pending request of a handle, if it belongs to this browser. */
 export const findPending = async (
   q: Queries,
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
@@ -44,14 +44,14 @@ export const findPending = async (
 
 export type Proof = NonNullable<Pending['proof']>
 
-/** On whom a flow has settled. */
+/** The login or first factor on which a flow has settled. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
 
-/** Whether it was still there. */
+/** True when the request was still pending. */
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
@@ -66,7 +66,7 @@ export const updatePending = async (
   return rows.length > 0
 }
 
-/** True for exactly one caller: what was derived from the round (a challenge, a new secret) is used up. */
+/** Uses up the challenges and secrets that were derived from the round; true for exactly one caller. */
 export const consumeRound = async (
   tx: Transaction,
   { request_hash, round }: Pick<Pending, 'request_hash' | 'round'>,
@@ -80,7 +80,7 @@ export const consumeRound = async (
   return rows.length > 0
 }
 
-/** True for exactly one caller: what ends a request (a code, a refusal) is done by that one. */
+/** Ends a request; true for exactly one caller, which alone issues the code or the refusal. */
 export const consumePending = async (tx: Transaction, request_hash: SecretHash): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx.delete(t).where(eq(t.request_hash, request_hash)).returning({ hash: t.request_hash })
@@ -98,13 +98,13 @@ const consentsOf = prepared((q, { consents, logins }) =>
     .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
 )
 
-/** What the users of this browser have granted to the client before. */
+/** Lists the scopes that the users of this browser have granted to the client. */
 export const listConsents = (
   q: Queries,
   key: { browser_hash: SecretHash; client_id: string },
 ): Promise<{ user_id: UserId; scopes: string[] }[]> => consentsOf(q, key)
 
-/** Adds the scopes to those that the user granted the client before. */
+/** Adds the scopes to those that the user has granted to the client. */
 export const grantConsent = async (
   tx: Transaction,
   grant: { user_id: UserId; client_id: string; organization_id: OrganizationId; scopes: readonly string[] },
@@ -127,8 +127,8 @@ export const grantConsent = async (
 }
 
 /**
- * What a cross-site POST brought, until our own GET takes it up; `kind` keeps the families apart. The last one of a handle
- * counts.
+ * Stores the body of a cross-site POST until a GET on this origin replays it. `kind` separates the endpoints;
+ * a second POST with the same handle replaces the first.
  */
 export const insertStoredPost = async (
   tx: Transaction,
@@ -138,7 +138,7 @@ export const insertStoredPost = async (
   await tx.insert(t).values(post).onConflictDoUpdate({ target: t.handle_hash, set: post })
 }
 
-/** The body, once. */
+/** Deletes the stored POST and returns its body; undefined when it was used or has expired. */
 export const consumeStoredPost = async (
   tx: Transaction,
   key: { handle_hash: SecretHash; kind: string; now: number },

@@ -4,14 +4,14 @@ import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
 
-/** An access token that is still good, with the user whom it speaks for; a client's own token has none. */
+/** A valid access token and the user that it speaks for; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
   holder: Holder | undefined
 }
 
 /**
- * Whether this server honours a token now: undefined when it
- * is none of ours, or its session was revoked, its user deleted or disabled, its organization deleted.
+ * Verifies an access token and its state: undefined when the signature, issuer or expiry is wrong, when the
+ * session was revoked, when the user was deleted or disabled, or when the organization was deleted.
  */
 export const findLiveToken = async (context: Context, text: string): Promise<LiveToken | undefined> => {
   const token = await verifyAccessToken(context, text)
@@ -26,13 +26,16 @@ export const findLiveToken = async (context: Context, text: string): Promise<Liv
 
 const MAX_LENGTH = 8192
 
-/** 401: there is no good token. An error code only for who sent one: https://www.rfc-editor.org/rfc/rfc6750#section-3.1 */
+/**
+ * 401 without a valid token. The error code is sent only when a token was presented:
+ * https://www.rfc-editor.org/rfc/rfc6750#section-3.1
+ */
 const unauthorized = (description: string, wasSent: boolean): AppError =>
   new AppError('invalid_token', description, {
     headers: { 'www-authenticate': wasSent ? 'Bearer error="invalid_token"' : 'Bearer' },
   })
 
-/** The token of the Authorization header, the only place where one is taken from; undefined when none is there. */
+/** Returns the token of the Authorization header, the only place it is read from; undefined without one. */
 const readBearer = (request: Request): string | undefined => {
   const header = request.headers.get('authorization')
   if (header === null || !/^bearer(?: |$)/i.test(header)) return undefined
@@ -43,8 +46,11 @@ const readBearer = (request: Request): string | undefined => {
 }
 
 /**
- * The live token that a request carries: 401 without one, 400 when it carries one in a second way too
- * (`form`, the parameters of the body, where an endpoint has them). https://www.rfc-editor.org/rfc/rfc6750#section-2
+ * Returns the valid access token of a request: https://www.rfc-editor.org/rfc/rfc6750#section-2
+ *
+ * @param form parameters of the body, where the endpoint accepts a body
+ * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
+ * in two ways
  */
 export const authenticateBearer = async (
   context: Context,
@@ -53,7 +59,7 @@ export const authenticateBearer = async (
 ): Promise<LiveToken> => {
   const text = readBearer(request)
   if (text === undefined)
-    throw unauthorized('An access token is needed in the Authorization header, as Bearer.', false)
+    throw unauthorized('The access token is missing: send it as "Authorization: Bearer <token>".', false)
   if (form?.has('access_token') || /[?&]access_token=/.test(request.url))
     throw new AppError('invalid_request', 'The access token was sent in two ways.', {
       headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
@@ -63,11 +69,14 @@ export const authenticateBearer = async (
   return token
 }
 
-/** 401 for a token that is not honoured, or not any more. */
+/** 401 for a token that is invalid, expired or revoked. */
 export const noLongerGood = (): AppError =>
   unauthorized('The access token is not valid, has expired or was revoked.', true)
 
-/** The client that a token says it is for, unverified: pages of it may read why the token was refused. */
+/**
+ * Returns the `client_id` of a token without verifying it. It only decides whose pages may read the refusal
+ * (CORS).
+ */
 export const claimedClient = (request: Request): string | undefined => {
   const payload = request.headers.get('authorization')?.split('.')[1] ?? ''
   try {

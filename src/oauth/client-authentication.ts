@@ -8,18 +8,19 @@ import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-au
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
 
-/** A secret, code or token that is not known here: what someone sends who is guessing. */
+/** A secret, code or token that this server does not know: counted as a wrong guess. */
 export class CredentialError extends OAuthError {}
 
 const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient): boolean =>
   secret_hash !== null && client_secret !== undefined && sameHash(hashSecret(client_secret), secret_hash)
 
 /**
- * Runs what only the presented client may do. One that shows its right secret is never refused for what others did from its
- * address, and no code or token that it was handed counts as a guess of its own. Throws invalid_client; 429 as `guarded`.
+ * Runs `attempt` for the authenticated client. A client with its correct secret is never refused for failures
+ * of others at its address, and its own expired codes or tokens do not count as guesses.
  *
- * @param place `either`: a secret is taken in header or body, whatever method is registered: many libraries use HTTP Basic at
- *   these endpoints
+ * @param place `either` accepts a secret in the header or the body, whichever method is registered: many
+ * libraries always use HTTP Basic at these endpoints
+ * @throws CredentialError `invalid_client`; AppError 429 as {@link throttled}
  */
 export const asClient = async <T>(
   context: Context,
@@ -40,9 +41,11 @@ export const asClient = async <T>(
 }
 
 /**
- * Runs what a stranger could guess at: counts wrong guesses by address, and refuses all from one that made too many (429).
+ * Runs an attempt that an attacker could guess at. Counts wrong guesses per address and refuses every attempt
+ * from an address with too many.
  *
- * @param client whose organization the guesses are charged to
+ * @param client the client whose organization is charged for the guesses
+ * @throws AppError 429 `rate_limited`
  */
 export const throttled = async <T>(
   context: Context,

@@ -4,20 +4,23 @@ import { type Call, callOf } from '#src/http/call.ts'
 import { allowOrigin } from '#src/http/cors.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+/** Headers of each token response: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
 const noStore = { 'cache-control': 'no-store', pragma: 'no-cache', vary: 'Origin' }
 
 export const oauthJson = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   json(body, status, { ...noStore, ...headers })
 
-/** A request at an endpoint that pages of clients may call. */
+/** A request at an endpoint that web pages of clients may call. */
 export interface EndpointCall {
   readonly call: Call
-  /** The client whose pages may read the answer, once it is known. */
+  /** The client whose pages may read the answer; set once it is known. */
   client_id?: string | undefined
 }
 
-/** The error boundary of the OAuth endpoints that speak JSON: whatever is thrown becomes RFC 6749's error body. */
+/**
+ * Error boundary of the OAuth endpoints that answer JSON: turns every error into the body of RFC 6749 section
+ * 5.2.
+ */
 export const endpoint =
   (context: Context, handle: (exchange: EndpointCall) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
@@ -43,7 +46,10 @@ const oauthError = (context: Context, call: Call, error: unknown): Response => {
   return oauthJson(errorBody(call, refusal), refusal.status, refusal.headers)
 }
 
-/** A client that tried HTTP authentication is told the scheme: https://www.rfc-editor.org/rfc/rfc6749#section-5.2 */
+/**
+ * Names the scheme to a client that tried HTTP authentication:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-5.2
+ */
 const challenge = (call: Call, error: OAuthError): Record<string, string> =>
   error.code === 'invalid_client' && call.request.headers.has('authorization')
     ? { 'www-authenticate': 'Basic realm="gatehouse"' }

@@ -14,7 +14,7 @@ import { findLiveToken } from './bearer.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
-/** A token that is active, whoever may learn of it. */
+/** An active token of any organization, before the check that the client may see it. */
 interface Found {
   organization_id: OrganizationId
   user_id: UserId | undefined
@@ -23,7 +23,7 @@ interface Found {
   claims: Record<string, unknown>
 }
 
-/** https://www.rfc-editor.org/rfc/rfc7662#section-2 */
+/** Token introspection: https://www.rfc-editor.org/rfc/rfc7662#section-2 */
 export const postIntrospect = (context: Context) =>
   endpoint(context, async ({ call }) => {
     const form = parseForm(await readForm(call.request))
@@ -86,7 +86,10 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
   }
 }
 
-/** The asking client did it, to the token's session or client; to itself when there is nothing to tell of. */
+/**
+ * Records the introspection with the client as actor. The target is the token's session or client, or the
+ * calling client when the token is inactive or belongs to another organization.
+ */
 const recordIntrospection = (
   context: Context,
   client: Client,

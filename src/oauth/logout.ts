@@ -21,18 +21,18 @@ import { logOut, revokeSessionsAlone } from '#src/sessions/service.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 
 const PATH = '/oauth/logout'
-/** What goes on to the confirmation and from a POST to our GET. */
+/** Parameters that are kept on the confirmation page and when a POST is redirected to GET. */
 const kept = ['client_id', 'post_logout_redirect_uri', 'state', 'ui_locales']
 
 type Parameters = ReadonlyMap<string, string>
 
-/** A logout that an application asks for: https://openid.net/specs/openid-connect-rpinitiated-1_0.html */
+/** A logout request of an application: https://openid.net/specs/openid-connect-rpinitiated-1_0.html */
 interface Logout {
   call: Call
   parameters: Parameters
   hint: IdTokenHint | undefined
   client: Client | undefined
-  /** The logins of this browser. */
+  /** Logins of this browser. */
   logins: Login[]
 }
 
@@ -46,12 +46,16 @@ export const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // Anybody can send a browser here, or have an old hint: without the login that it speaks of the person is asked.
+    // Any site can send a browser here, and a hint may be old: without the hinted login the user has to
+    // confirm.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
 
-/** Our own confirmation; or an application's request, whose cookies a Lax browser left out: taken up by our GET. */
+/**
+ * Handles the confirmation form. A POST of an application is redirected to GET, because the browser omits
+ * SameSite=Lax cookies from cross-site POSTs.
+ */
 export const postLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -88,7 +92,9 @@ const hintedSession = async ({ store }: Context, { sub, sid }: IdTokenHint) =>
 
 type HintedSession = NonNullable<Awaited<ReturnType<typeof hintedSession>>>
 
-/** Only the client's own session, where it is not ended yet: neither the login behind it nor other clients' sessions. */
+/**
+ * Revokes the client's own session if it is still active; keeps the login and the sessions of other clients.
+ */
 const endSession = async (
   context: Context,
   { id: session_id, user_id, email }: HintedSession,
@@ -107,7 +113,7 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
     : withCookies(answer, [clearCookie(context.config, cookieNames(context.config).login)])
 }
 
-/** Back to the application when it registered the address exactly so; a page of ours otherwise. */
+/** Redirects to the application when it registered exactly this URI; otherwise shows the logged-out page. */
 const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, client } = logout
   const target = parameters.get('post_logout_redirect_uri')
@@ -141,8 +147,9 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * The look is that of the organization whose users are logged in, the default one's when there are several or none. Anybody
- * can send a browser here with a client of theirs: its organization's CSS would stand on a page of other people.
+ * Uses the brand of the organization whose users are logged in, and the default organization's brand for
+ * several or none. The brand of the client's organization is not used: any tenant could link here with its
+ * own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

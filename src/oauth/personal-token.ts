@@ -12,8 +12,11 @@ import { startSession } from '#src/sessions/service.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 
 /**
- * An access token for a user without a login: made on the machine (`gatehouse token`) or by development mode. It belongs to a
- * session like any other, which can be seen and revoked, and its making is recorded. `lifetime` in seconds.
+ * Issues an access token for a user without a login, for `gatehouse token` and for development mode. The
+ * token belongs to a session that can be listed and revoked, and an event records it.
+ *
+ * @param grant `lifetime` in seconds
+ * @throws Error when the user is disabled or deleted
  */
 export const issuePersonalToken = async (
   context: Context,
@@ -24,7 +27,7 @@ export const issuePersonalToken = async (
     lifetime: number
     client_info: ClientInfo
     grant_type: string
-    /** Development alone: what the claims say in the place of the truth. */
+    /** Changes the claims; development mode only. */
     change?: (claims: Record<string, unknown>) => Record<string, unknown>
   },
 ): Promise<IssuedToken> => {

@@ -12,7 +12,7 @@ import { asClient, CredentialError, throttled } from './client-authentication.ts
 import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
- * Always 200 with an empty body, whatever came; only a store that cannot write is a 503.
+ * Token revocation: 200 with an empty body for every request, 503 when the store cannot write.
  * https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>
@@ -38,7 +38,8 @@ const revoke = async (context: Context, exchange: EndpointCall): Promise<void> =
   exchange.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   const attempt = async () => {
-    // An access token cannot be revoked, and sending one is no guess at a refresh token, which has no dot.
+    // Access tokens cannot be revoked. They contain a dot and refresh tokens do not, so one is not counted as
+    // a guess.
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
@@ -46,13 +47,14 @@ const revoke = async (context: Context, exchange: EndpointCall): Promise<void> =
     exchange.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // Anonymous calls are honoured, and a name alone is no credential; but a secret that is shown must be the right one.
+  // Anonymous calls are accepted, and a client_id alone is not a credential; a secret that is presented must
+  // be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, 'either')
     : throttled(context, call, undefined, attempt))
 }
 
-/** The session ends; its access tokens stay valid until they run out, and the login lives on. */
+/** Ends the session. Its access tokens stay valid until they expire, and the login continues. */
 const release = (
   context: Context,
   { session_id, user_id, client_id, email, organization_id }: RefreshGrant,

@@ -9,7 +9,7 @@ import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
 import { getDiscovery, getKeySet } from './well-known.ts'
 
-/** Where clients and resource servers call, and where a browser is sent to log out. */
+/** Endpoints for clients and resource servers, and logout. */
 export const tokenRoutes = (context: Context) => {
   const discovery = getDiscovery(context)
   return mount({

@@ -17,13 +17,16 @@ const grants: { [T in TokenRequest['grant_type']]: Grant<T> } = {
   client_credentials: clientCredentials,
 }
 
-/** The table pairs each request with its grant; what TypeScript cannot see across the union is said here once. */
+/**
+ * The type of `grants` pairs each request with its grant. TypeScript cannot follow that across the union,
+ * hence the cast.
+ */
 const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnswer> => {
   const grant = grants[call.request.grant_type] as Grant<TokenRequest['grant_type']>
   return grant(context, call)
 }
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
+/** Token endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
 export const postToken = (context: Context) =>
   endpoint(context, async exchange => {
     const { call } = exchange

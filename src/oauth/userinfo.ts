@@ -7,7 +7,7 @@ import { userinfoClaims } from '#src/protocol/oidc/claims.ts'
 import { authenticateBearer, claimedClient } from './bearer.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
-/** https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
+/** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>
   endpoint(context, async exchange => {
     const { request } = exchange.call
@@ -16,7 +16,7 @@ export const userinfo = (context: Context) =>
     const form = hasForm ? parseForm(await readForm(request)) : undefined
     const { scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
-    if (!holder) throw insufficient('The access token is of a client itself and speaks for no user.')
+    if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
     const updated_at = Math.floor(holder.updated_at / SECOND)
     return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes))
   })

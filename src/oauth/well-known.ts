@@ -5,10 +5,12 @@ import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
-/** Short enough that a key published a quarter of an hour before its use is in every cache by then (tokens/rotation.ts). */
+/**
+ * Seconds. Caches have a new key well before it signs, 15 minutes after its publication (tokens/rotation.ts).
+ */
 const MAX_AGE = 300
 
-/** By document: making them anew would be a tenth of what the answer costs. */
+/** Headers by document: building them for each request takes a tenth of its time. */
 const prepared = new WeakMap<PublishedKeys, Headers>()
 
 const headersOf = (document: PublishedKeys): Headers => {
@@ -38,7 +40,7 @@ const answer = (request: Request, document: PublishedKeys): Response => {
     : new Response(document.body, { headers })
 }
 
-/** The same document on both paths: OpenID Connect Discovery 1.0 section 4, RFC 8414 section 3. */
+/** Serves the same document on both paths: OpenID Connect Discovery 1.0 section 4, RFC 8414 section 3. */
 export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
   const body = JSON.stringify(
     discoveryDocument({
@@ -54,7 +56,7 @@ export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
   return ({ request }: { request: Request }): Response => answer(request, document)
 }
 
-/** https://www.rfc-editor.org/rfc/rfc7517#section-5 */
+/** JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */
 export const getKeySet =
   ({ ports }: Pick<Context, 'ports'>) =>
   async ({ request }: { request: Request }): Promise<Response> =>

@@ -23,7 +23,7 @@ import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAns
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
 type CodeCall = GrantCall<CodeRequest>
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-4.1.3 */
+/** Redeems an authorization code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.3 */
 export const authorizationCode: Grant<'authorization_code'> = async (context, call) => {
   const locate = await openLocator(context)
   const redeemed = await context.store.write(tx => redeem(context, tx, call, locate))
@@ -33,7 +33,10 @@ export const authorizationCode: Grant<'authorization_code'> = async (context, ca
 
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
-/** A refusal is returned, not thrown: the code stays used up, and a session revoked. */
+/**
+ * Returns a refusal instead of throwing it, because the transaction must commit: the code stays used, and a
+ * replayed code revokes its session.
+ */
 const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
   const { client, request, client_info } = call
   const { client_id } = client
@@ -90,7 +93,10 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
 }
 
-/** A second use tells that somebody else has the code too: what the first one made is revoked. */
+/**
+ * Revokes the session of a code that is redeemed twice: the second use shows that the code leaked.
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
+ */
 const refuseUnknown = async (
   context: Context,
   tx: Transaction,

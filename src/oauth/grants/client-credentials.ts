@@ -4,7 +4,10 @@ import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { accessTokenForm, type Grant } from './grant.ts'
 
-/** A client's own token: no user, no session, no refresh token. https://www.rfc-editor.org/rfc/rfc6749#section-4.4 */
+/**
+ * Issues a client's own token, without user, session or refresh token:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.4
+ */
 export const clientCredentials: Grant<'client_credentials'> = async (
   context,
   { client, request, client_info },

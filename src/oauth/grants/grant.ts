@@ -7,14 +7,14 @@ import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 
-/** A token request from a client that has proven to be it. */
+/** A token request of an authenticated client. */
 export interface GrantCall<Request> {
   client: Client
   request: Request
   client_info: ClientInfo
 }
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+/** Body of a token response; `expires_in` in seconds. https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
 export interface TokenAnswer {
   access_token: string
   token_type: 'Bearer'
@@ -24,23 +24,27 @@ export interface TokenAnswer {
   scope: string
 }
 
-/** A grant authorizes, records, and signs once all is committed. Throws OAuthError. */
+/**
+ * Handles one grant type: authorizes, records the event, and signs after the transaction has committed.
+ *
+ * @throws OAuthError when the grant is refused
+ */
 export type Grant<T extends TokenRequest['grant_type']> = (
   context: Context,
   call: GrantCall<Extract<TokenRequest, { grant_type: T }>>,
 ) => Promise<TokenAnswer>
 
-/** The description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
+/** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
 export const NOT_SERVED = 'The client no longer serves users of this organization.'
 
-/** How the client wants its access tokens. */
+/** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens. */
 export const accessTokenForm = ({ config }: Pick<Context, 'config'>, client: Client) => ({
   alg: client.access_token_signed_response_alg ?? config.access_token_alg,
   typ: client.access_token_typ,
   lifetime: client.access_token_ttl,
 })
 
-/** A user's access token within a session. */
+/** Issues a user's access token within a session. */
 export const issueAccessToken = (
   context: Context,
   client: Client,

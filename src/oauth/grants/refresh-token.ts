@@ -20,7 +20,10 @@ import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED } from './gran
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
-/** https://www.rfc-editor.org/rfc/rfc6749#section-6, with rotation at each use (RFC 9700 section 4.14.2). */
+/**
+ * Refreshes a session and rotates its refresh token on each use:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-6, https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2
+ */
 export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
   const refreshed = await context.store.write(tx => refresh(context, tx, call))
   if (refreshed instanceof OAuthError) throw refreshed
@@ -35,18 +38,20 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
   }
 }
 
-/** A refusal is returned, not thrown: reuse revokes the session. */
+/**
+ * Returns a refusal instead of throwing it, because the transaction must commit: reuse revokes the session.
+ */
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, client_info } = call
   const grant = await findRefreshGrant(context, tx, request.refresh_token)
-  // What another client presents is refused, and nothing happens to it.
+  // A token that another client presents is refused and stays valid for its owner.
   if (grant?.client_id !== client.client_id) return new CredentialError('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)
     return new OAuthError('invalid_grant', 'The session has ended.')
   const repeated = grant.is_used ? findRepeatable(context, call, grant) : undefined
   if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
-  // Nothing is consumed: the session comes back when the user is enabled again.
+  // The token is not used up: the session works again once the user is enabled.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
   if (!serves(client, grant.organization_id)) return new OAuthError('invalid_grant', NOT_SERVED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
@@ -69,13 +74,16 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     user: { ...grant, id: user_id },
     roles: await effectiveRoles(tx, user_id),
     session_id,
-    // What the client has lost since the user logged in it does not get again.
+    // A scope that the client has lost since the login is not granted again.
     scopes: scopes.filter(scope => client.scopes.includes(scope)),
     ends_by,
   }
 }
 
-/** The answer to this token once more, for a client whose first one was lost. */
+/**
+ * Returns the successor of a used token again, for a client that lost the first answer; undefined outside the
+ * reuse window.
+ */
 const findRepeatable = (
   context: Context,
   { client, request }: RefreshCall,
@@ -86,7 +94,7 @@ const findRepeatable = (
   return isLate ? undefined : findUnusedSuccessor(context, request.refresh_token, grant)
 }
 
-/** One use, and the session lasts from now on; undefined when somebody else was faster. */
+/** Rotates the token and extends the session; undefined when a concurrent request has rotated it first. */
 const rotate = (
   context: Context,
   tx: Transaction,
@@ -99,7 +107,10 @@ const rotate = (
   return rotateRefreshToken(context, tx, request.refresh_token, grant, { now, expires_at })
 }
 
-/** Two parties have the token: nobody can tell which is the thief. https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2 */
+/**
+ * Revokes the session: two parties hold the token, and the server cannot tell them apart.
+ * https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2
+ */
 const refuseReuse = async (
   context: Context,
   tx: Transaction,
