@@ -13,13 +13,13 @@ import { type BrowserLogin, owedBy } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
 import { type ChosenLogin, updatePending } from './store.ts'
 
-/** How somebody proved who they are. */
+/** The `acr` and `amr` of an authentication: https://openid.net/specs/openid-connect-core-1_0.html#IDToken */
 interface AuthenticationMethod {
   acr: string
   amr: string[]
 }
 
-/** The flow settles on a proof, and a login may have begun. */
+/** The login (or first factor) that the flow settles on, and the login when a new one began. */
 interface Outcome {
   kind: 'settled'
   settled: ChosenLogin & { enrolled?: boolean }
@@ -27,23 +27,26 @@ interface Outcome {
   cookies?: string[]
 }
 
-/** Somebody has proven who they are within a flow, by whatever means. */
+/** A user who authenticated within a flow, by any method. */
 interface AuthenticationResult extends AuthenticationMethod {
   user: { id: UserId }
-  /** Says in the same write that the proof still holds, and uses it up. It may not change the account: see `post-login action`. */
+  /**
+   * Checks in the same write that the proof still holds, and uses it up. Must not change the account; that is
+   * for `action`.
+   */
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
-  /** When that was, in milliseconds, if not just now; 0 when that is not known. */
+  /** Time of the authentication in milliseconds; undefined for now, 0 when it is not known. */
   auth_time?: number | undefined
-  /** When the login began, in milliseconds, of one that goes on as it was. */
+  /** Start of the login in milliseconds, for a login that continues. */
   signed_in_at?: number
-  /** When the login ends at the latest, in milliseconds. */
+  /** Latest end of the login in milliseconds. */
   until?: number | undefined
 }
 
 /**
- * Starts the login, settles the flow on it and goes on. A user who owes a second factor is not logged in before that one
- * (O-69), and the post-login action waits with them.
+ * Starts the login, settles the flow on it and continues. A user who owes a second factor is logged in only
+ * after it (O-69); the post-login action waits until then.
  */
 export const proceedAs = (
   context: Context,
@@ -103,7 +106,10 @@ const settleAs = async (
   }
 }
 
-/** A further factor of the person of this step: their login begins now, or is as strong as that from now on. */
+/**
+ * Adds a further factor for the user of this step: starts the login, or raises the existing one to the new
+ * level.
+ */
 export const settleWith = async (
   context: Context,
   tx: Transaction,
@@ -133,13 +139,15 @@ export const settleWith = async (
   return { kind: 'settled', settled: { login_id: login.login_id, selected, proof: null }, login }
 }
 
-/** The flow stays as it was, and the write is committed with what it recorded. */
+/** Leaves the flow unchanged; the write is committed with the events that it recorded. */
 interface Refused {
   kind: 'refused'
   answer(): Promise<Response>
 }
 
-/** Runs `begin` in a write, settles the flow on its outcome and answers with `show`, or answers its refusal. */
+/**
+ * Runs `begin` in a write, settles the flow on its outcome and answers with `show`, or answers its refusal.
+ */
 export const applyResult = async (
   context: Context,
   { call, login_hash }: BrowserSession,
@@ -160,6 +168,6 @@ export const applyResult = async (
   const answer = await show(browser, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
     errorPage(context, call, error),
   )
-  // The new cookie is sent even if what follows fails: the old one is dead.
+  // The new cookie is sent even when the next step fails, because the old one no longer works.
   return withCookies(answer, login ? [login.cookie, ...cookies] : [])
 }

@@ -38,9 +38,9 @@ export interface Flow {
   /** Undefined for a login without a client, which ends on /account. */
   readonly client: Client | undefined
   readonly organization: Organization
-  /** Once a person has to act: what is stored of it. */
+  /** The stored request, once the user has to act. */
   readonly pending: Pending | undefined
-  /** The person has just approved. */
+  /** True when this request approved the consent. */
   readonly approved: boolean
 }
 

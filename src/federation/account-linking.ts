@@ -11,30 +11,30 @@ import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { UpstreamProfile } from './profile.ts'
 
-/** Somebody who came back from a provider, as it vouches for them. */
+/** A user who returned from an identity provider, with the profile that it asserted. */
 export interface UpstreamIdentity {
   provider: IdentityProvider
   organization: Organization
   profile: UpstreamProfile
-  /** The person on whose own page the account is to be linked. */
+  /** The user who links this account on the account page. */
   linking?: UserId | undefined
-  /** The person was asked for something in between: the form is good for one login. */
+  /** True when the user filled in a form after the callback; each form works for one login. */
   is_form?: boolean
 }
 
 export type LinkingResult =
-  /** Known by the provider's subject. */
+  /** The account is linked: log in its user. */
   | { step: 'enter'; user: UserRow }
-  /** An existing user whom the provider may name. */
+  /** An existing user for whom the provider's assertion is enough. */
   | { step: 'link'; user: UserRow }
-  /** An existing user whom it may not: the person has to know the local password. */
+  /** An existing user for whom it is not: the user has to enter the local password first. */
   | { step: 'prove'; user: UserRow }
-  /** Somebody new, of whom something is missing. */
+  /** A new user whose profile is incomplete. */
   | { step: 'complete' }
   | { step: 'create' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
-/** Who it is, and what is left to do: the one rule for all providers. */
+/** Decides how an upstream identity maps to a local user; the one rule for all providers. */
 export const resolveAccount = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
   const { provider, organization, profile, linking } = identity
   const account = await findAccount(q, { provider_id: provider.id, subject: profile.subject })
@@ -60,8 +60,9 @@ const newUserOrQuestion = ({ provider, organization, profile }: UpstreamIdentity
 }
 
 /**
- * Where only some domains are allowed, the address is what lets a stranger in: it has to be one that the provider calls verified,
- * not one that somebody typed, there or here.
+ * Returns the reason to refuse a new user's e-mail address. Where only some domains are allowed, the address
+ * grants access, so the provider must have verified it: an address that a user typed there or here does not
+ * count.
  */
 const refusedAddress = (
   organization: Organization,
@@ -75,10 +76,10 @@ const refusedAddress = (
 }
 
 /**
- * Whether the provider's word alone makes somebody this user: its administrator trusts the addresses that it calls verified, and
- * the user has no more rights than the role `user`. Nor with an address that nobody verified, if somebody has logged in or
- * another provider brought the user: people change their address themselves, and whoever did may wait in that account for
- * the owner of the address.
+ * True when the provider's assertion alone may identify this user: the provider's `trust_email` is set, it
+ * verified the address, and the user has no more permissions than the role `user`. A local address that was
+ * never verified counts only while nobody has logged in to the account and no provider is linked: a user can
+ * set any address as their own and wait for its owner to arrive.
  */
 const mayName = async (
   q: Queries,
@@ -91,7 +92,7 @@ const mayName = async (
   return user.last_login === null && (await listAccounts(q, user.id)).length === 0
 }
 
-/** The account elsewhere that is to be linked. */
+/** Returns the external account to link. */
 export const accountOf = ({
   provider,
   profile,

@@ -28,7 +28,7 @@ import { provisionUser } from './provisioning.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
 import { endUpstreamRequest, storePendingLink } from './upstream-request.ts'
 
-/** What was asked of the provider, on the upstream request that somebody comes back from. */
+/** Facts of the upstream request that a callback answers. */
 export interface CallbackRequest {
   /** Milliseconds. */
   readonly sent_at: number
@@ -36,13 +36,16 @@ export interface CallbackRequest {
 }
 
 interface CallbackResult {
-  /** As it came back; undefined for somebody whom the provider sent of its own accord. */
+  /** The `state` of the callback; undefined for an unsolicited SAML response. */
   state: string | undefined
-  /** Judges what the provider said. Whatever it throws, nobody is let in. */
+  /** Verifies the provider's answer. Any error refuses the login. */
   prove(asked: CallbackRequest | undefined): Promise<UpstreamProfile>
 }
 
-/** Somebody comes back from a provider: in by way of `admit`, or refused with one page for every reason. */
+/**
+ * Handles a callback from a provider: logs in as {@link resolveAccount} decides, or shows one error page for
+ * every refusal.
+ */
 export const handleCallback = async (
   context: Context,
   call: Call,
@@ -67,9 +70,9 @@ export const handleCallback = async (
 }
 
 /**
- * The `auth_time` of the login, in milliseconds: the earlier of now and when the provider says that it was; 0, which no limit
- * takes for recent, when it does not say. A fresh proof that was asked for, and not refused for its age, is no older than the
- * request, and one whose time is not said is given now: some providers never say.
+ * Returns the `auth_time` of the login in milliseconds, never later than now. Without a time from the
+ * provider it is 0, which no `max_age` accepts. After a required re-authentication it is no earlier than the
+ * request, and now when the provider states no time, because some never do.
  */
 const authTimeOf = (
   { clock }: Context,
@@ -87,7 +90,10 @@ const asCallbackError = (cause: unknown): never => {
     : new CallbackError('not_proven', { cause })
 }
 
-/** The authorization that the upstream request belongs to; a fresh one, to the person's own page, without a state. */
+/**
+ * Returns the authorization of the upstream request. Without a state it starts a new one that ends on the
+ * account page.
+ */
 const flowOfRequest = async (
   context: Context,
   browser: BrowserSession,
@@ -116,7 +122,7 @@ const flowOfRequest = async (
   return { flow, cookies: [], linking: upstream.linking, asked }
 }
 
-/** Runs `body`; a refusal is recorded, and the page says where to start again. */
+/** Runs `body`, records a refusal, and offers to start again on the error page. */
 export const withRefusals = async (
   context: Context,
   { call }: BrowserSession,
@@ -132,10 +138,15 @@ export const withRefusals = async (
   }
 }
 
-/** How somebody came in: https://www.rfc-editor.org/rfc/rfc8176 has no word for it, `fed` is the common one. */
+/**
+ * Level and method of a federated login. RFC 8176 registers no `amr` value for it; `fed` is in common use.
+ */
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 
-/** Does what `admit` says. Somebody who was quicker (a second tab) makes it ask once more. */
+/**
+ * Carries out the decision of {@link resolveAccount}. Decides again when a concurrent request has created the
+ * user first.
+ */
 export const completeLogin = async (
   context: Context,
   browser: BrowserSession,
@@ -172,7 +183,7 @@ export const completeLogin = async (
   return seeOther(`/oauth/link-account?request=${handle}`)
 }
 
-/** Uses up the form that came in between, and every other of this flow: none of them logs in a second time. */
+/** Uses up the forms of this flow, so that none of them logs in a second time. */
 const useForm = async (
   tx: Transaction,
   { pending }: StoredFlow,
@@ -186,7 +197,7 @@ const whenQuicker = (error: unknown): undefined => {
   throw error
 }
 
-/** Links and logs in, in one write, once every factor that is owed was proven. */
+/** Links the account and logs in, in one write, once every required factor is proven. */
 export const linkAs = (
   context: Context,
   browser: BrowserSession,
@@ -206,7 +217,7 @@ export const linkAs = (
     action: { do: 'link', account: accountOf(identity) },
   })
 
-/** A person on their own page gets another way in; nobody is logged in by it. */
+/** Links the account for a user on the account page; starts no login. */
 const endLinking = async (
   context: Context,
   { call, login_hash }: BrowserSession,

@@ -12,9 +12,11 @@ import { boundHandle } from './upstream-request.ts'
 const POST_KEPT_FOR = 5 * MINUTE
 
 /**
- * Keeps what another site posted to `path` and sends the browser to our own GET `${path}/replay`, where its Lax cookie comes
- * along. `key` names the one thing that the body is about, such as the upstream request that
- * it answers: it is kept once, however often it is posted.
+ * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`, to which it sends
+ * its SameSite=Lax cookie.
+ *
+ * @param key names the subject of the body, such as its upstream request, so that repeated posts are stored
+ * once
  */
 export const storePost = async (
   context: Context,
@@ -34,7 +36,11 @@ export const storePost = async (
   return seeOther(`${path}/replay?handle=${handle}`)
 }
 
-/** The body that was posted to the path above this one, once; 400 page `expired` for any other handle. */
+/**
+ * Returns the stored body of the path, once.
+ *
+ * @throws PageError 400 `expired` for an unknown, used or expired handle
+ */
 export const takeStoredPost = async (context: Context, { path, request }: Call): Promise<string> => {
   const handle_hash = hashSecret(new URL(request.url).searchParams.get('handle') ?? '')
   const kind = path.replace(/\/replay$/, '')

@@ -20,7 +20,7 @@ import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
 import type { UpstreamProfile } from './profile.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
-/** Somebody who has come back, and is asked for what is left. */
+/** A user after the callback who has to confirm the link or complete the profile. */
 interface PendingLink {
   browser: BrowserSession
   flow: StoredFlow
@@ -91,7 +91,7 @@ const profilePage = (
   )
 }
 
-/** What is to be typed: an address, a name. */
+/** Lists the missing fields of the profile: the names when both are missing, and the address. */
 const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteProfile['missing'] => [
   ...(first_name || last_name ? [] : (['first_name', 'last_name'] as const)),
   ...(email ? [] : (['email'] as const)),
@@ -99,7 +99,10 @@ const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteP
 
 type Reply = (result: LinkingResult) => Promise<Response | undefined>
 
-/** The answer to what `admit` says by now; what is no question any more is done at once. */
+/**
+ * Answers the current decision of {@link resolveAccount}; completes the login when it no longer needs the
+ * user.
+ */
 const openLinkingForm = async (context: Context, asked: PendingLink, reply: Reply): Promise<Response> => {
   const { browser, flow, identity } = asked
   const { provider, linking } = identity
@@ -109,7 +112,10 @@ const openLinkingForm = async (context: Context, asked: PendingLink, reply: Repl
   })
 }
 
-/** https://…/oauth/callback?callback=<handle>: what is missing between a provider's word and a user of ours. */
+/**
+ * Page at `/oauth/link-account?request=<handle>`: asks for the local password or for the missing profile
+ * fields.
+ */
 export const getLinkingPage =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -136,7 +142,7 @@ export const postLinkingForm =
     })
   }
 
-/** The local password, once: from then on the provider's word is enough. */
+/** Links after the local password was entered once; the provider's assertion is enough from then on. */
 const confirmLink = async (
   context: Context,
   asked: PendingLink,
@@ -160,7 +166,7 @@ const confirmLink = async (
   return linkAs(context, browser, flow, identity, user, factors)
 }
 
-/** What the person says of themselves; nobody has verified an address typed here. */
+/** Completes the profile with the user's input. An address that was typed here is not verified. */
 const completeProfile = async (
   context: Context,
   asked: PendingLink,

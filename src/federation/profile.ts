@@ -15,16 +15,16 @@ export interface UpstreamProfile extends AssertedProfile {
 
 const MOST_ROLES = 100
 
-/** One line that can be stored, without blanks around it; undefined for anything else. */
+/** Returns one storable line without surrounding spaces; undefined for anything else. */
 const line = (text: string | undefined, max: number): string | undefined => {
   const trimmed = text?.trim()
   return trimmed && trimmed.length <= max && isPlain(trimmed) && !/[\t\n]/.test(trimmed) ? trimmed : undefined
 }
 
 /**
- * What can be stored of it: texts that cannot are as good as missing, an address that is none too.
+ * Returns the storable part of a profile: an unusable text or e-mail address becomes undefined.
  *
- * @throws CallbackError `subject_missing`
+ * @throws CallbackError `subject_missing` when the subject is empty, too long or not storable
  */
 export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
   const { subject } = profile
@@ -61,8 +61,8 @@ const standard = {
 } satisfies Required<Claims>
 
 /**
- * The person of a set of claims: by the provider's own mapping, else by the names that its preset knows, else by the standard
- * ones (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
+ * Maps claims to a profile: by the provider's own mapping, then by its preset, then by the standard claims
+ * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const profileOf = (
   { attribute_mapping }: Pick<IdentityProvider, 'attribute_mapping'>,
@@ -79,7 +79,8 @@ export const profileOf = (
   return {
     subject: textOf(value('subject')) ?? '',
     email: textOf(value('email')),
-    // Some say it as a text: https://developer.apple.com/documentation/signinwithapple/authenticating-users-with-sign-in-with-apple
+    // Some providers send a string:
+    // https://developer.apple.com/documentation/signinwithapple/authenticating-users-with-sign-in-with-apple
     email_verified: [true, 'true'].includes(value('email_verified') as boolean | string),
     username: textOf(value('username')),
     first_name: textOf(value('first_name')) ?? first,

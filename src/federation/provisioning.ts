@@ -10,7 +10,12 @@ import type { Queries } from '#src/storage/store.ts'
 import { accountOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
 
-/** A new user as the provider describes them, linked from the start. Without a password: the provider is the only way in. */
+/**
+ * Creates a user from the upstream profile (just-in-time provisioning) and links it. The user has no
+ * password, so the provider is the only way to log in.
+ *
+ * @throws AppError `conflict` when a concurrent request took the name or address
+ */
 export const provisionUser = async (
   context: Context,
   identity: UpstreamIdentity,
@@ -47,7 +52,7 @@ export const provisionUser = async (
   )
 }
 
-/** What others call the person, in the grammar of our user names. */
+/** Derives a valid user name from the upstream user name or e-mail address. */
 export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'username' | 'email'>): string => {
   const asked = username || email.split('@')[0] || ''
   const plain = asked
@@ -63,7 +68,7 @@ export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'userna
 
 const TRIES = 9
 
-/** The name itself, else with a number, else with a few random letters. */
+/** Returns the name itself if it is free, else with a number, else with random characters. */
 const freeName = async (q: Queries, { organization, profile }: UpstreamIdentity): Promise<string> => {
   const base = baseName(profile)
   const numbered = Array.from({ length: TRIES }, (_, i) => (i === 0 ? base : `${base}-${i + 1}`))

@@ -12,11 +12,11 @@ import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
 interface CallbackErrorOptions extends ErrorOptions {
   user_id?: UserId | undefined
-  /** The address that the provider named. */
+  /** The e-mail address that the provider asserted. */
   email?: string | undefined
 }
 
-/** Why somebody who came back from a provider is not let in: for the audit log, never for the page. */
+/** The reason that a callback is refused: recorded in the audit log, never shown on the page. */
 export class CallbackError extends Error {
   override readonly name = 'CallbackError'
   readonly reason: string
@@ -31,26 +31,33 @@ export class CallbackError extends Error {
   }
 }
 
-/** The error and what it came from, outermost first. */
+/** Returns an error and its causes, outermost first, at most five. */
 export const causesOf = (error: unknown): Error[] => {
   const chain: Error[] = []
   for (let link = error; link instanceof Error && chain.length < 5; link = link.cause) chain.push(link)
   return chain
 }
 
-/** Its message, and the code that a provider answered with; nothing else of the answer, which may hold tokens. */
+/**
+ * Returns the message and the provider's error code. The rest of the answer is left out because it may hold
+ * tokens.
+ */
 const describe = (error: Error): string => {
   const code = 'error' in error ? String(error.error) : ''
   return `${error.message.slice(0, 200)}${/^[\w.-]{1,64}$/.test(code) ? ` (${code})` : ''}`
 }
 
-/** Refused callbacks from one address, apart from wrong passwords. */
+/** Throttle key for refused callbacks of a network, counted apart from wrong passwords. */
 const callbacksFrom = (ip_address: string): ThrottleKey => ({
   key: `callbacks:${networkOf(ip_address)}`,
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
 })
 
-/** Charges an callback before anything of it is parsed or asked for. 429 after too many refused ones from the same address. */
+/**
+ * Charges a callback before it is parsed or forwarded.
+ *
+ * @throws AppError 429 `rate_limited` after too many refused callbacks from the same network
+ */
 export const checkCallbackLimit = async (
   context: Context,
   { ip_address }: Call,
@@ -61,7 +68,7 @@ export const checkCallbackLimit = async (
   if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
 }
 
-/** Records the reason and gives the page that says none: one for all. */
+/** Records the reason and returns the error page, which is the same for every reason. */
 export const refuseCallback = async (
   context: Context,
   call: Call,

@@ -4,7 +4,7 @@ import { getLinkingPage, postLinkingForm } from './linking-pages.ts'
 import { samlRoutes } from './saml/routes.ts'
 import { socialRoutes } from './social/routes.ts'
 
-/** Logins through identity providers, and the pages between a provider's word and a user of ours. */
+/** Logins through identity providers, and the pages that link an upstream account to a local user. */
 export const federationRoutes = (context: Context) =>
   pageRoutes(context, {
     'GET /oauth/link-account': getLinkingPage(context),

@@ -27,20 +27,24 @@ import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { causesOf } from './refusal.ts'
 import { storeDeparture, upstreamState } from './upstream-request.ts'
 
-/** Somebody about to be sent to a provider. */
+/** A browser that is about to be redirected to a provider. */
 export interface LoginStart<P extends IdentityProvider> {
   provider: P
-  /** Comes back with the answer: 43 characters. */
+  /** The `state` parameter: 43 characters. */
   state: Secret
   request: FlowRequest
-  /** The person is to prove anew who they are, whatever the provider remembers. */
+  /** True when the user has to authenticate again, whatever session the provider has. */
   reauthenticate: boolean
 }
 
-/** The address at the provider. */
+/** Builds the URL at the provider to which the browser is redirected. */
 export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginStart<P>) => Promise<string>
 
-/** The provider of this alias that `is` of the wanted kind: 404 page for any other. */
+/**
+ * Returns the provider with this alias.
+ *
+ * @throws PageError 404 when there is none of the wanted type
+ */
 export const getProvider = async <P extends IdentityProvider>(
   context: Context,
   alias: string,
@@ -52,8 +56,8 @@ export const getProvider = async <P extends IdentityProvider>(
 }
 
 /**
- * Sends a browser to a provider: within the authorization that `request` names, with the parameters of an authorization of its
- * own, or with neither to end on the person's own page.
+ * Redirects a browser to a provider: within the authorization named by `request`, in a new authorization when
+ * `client_id` is given, or without either in a login that ends on the account page.
  */
 export const startLogin = async <P extends IdentityProvider>(
   context: Context,
@@ -86,7 +90,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   leave: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider vouches for the users of its own organization alone (M-03, M-09).
+  // A provider vouches only for users of its own organization (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const { ip_address } = browser.call
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
@@ -114,7 +118,10 @@ const redirectUpstream = async <P extends IdentityProvider>(
   return withCookies(seeOther(location), cookies)
 }
 
-/** Whether single sign-on will not do: the client asks for a fresh proof, or a login that is there needs one. */
+/**
+ * True when single sign-on at the provider is not enough: the client demands a new authentication, or an
+ * existing login does.
+ */
 const mustReauthenticate = async (
   context: Context,
   browser: BrowserSession,
@@ -128,7 +135,10 @@ const mustReauthenticate = async (
 
 const SEPARATOR = '~'
 
-/** What lets a flow that ends on the person's own page link what comes back to them: made for that page's form alone. */
+/**
+ * Issues the token that lets a flow link the returning account to the user. Only the form on the account page
+ * contains it.
+ */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)
 

@@ -6,7 +6,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type UpstreamRequestRow = Tables['upstream_requests']['$inferSelect']
 
-/** Leaves the row of that state as it is where there is one: the same request twice at once. */
+/** Inserts the row unless the state exists already: the same request may arrive twice at once. */
 export const insertUpstreamRequest = async (tx: Transaction, upstream: UpstreamRequestRow): Promise<void> => {
   await tx.insert(tx.tables.upstream_requests).values(upstream).onConflictDoNothing()
 }
@@ -39,7 +39,10 @@ export const findUpstreamRequest = async (
   return row
 }
 
-/** The upstream request, for one caller alone. A caller with another browser or provider finds nothing, and uses nothing up. */
+/**
+ * Deletes and returns the upstream request, for one caller only. A caller with another browser or provider
+ * changes nothing.
+ */
 export const consumeUpstreamRequest = async (
   tx: Transaction,
   key: Required<UpstreamRequestKey>,

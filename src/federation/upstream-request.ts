@@ -15,17 +15,20 @@ import {
 /** As long as the authorization that it belongs to. */
 const LIFETIME = 30 * MINUTE
 
-/** What a upstream request carries, sealed: the handle is a secret of the browser's, and the profile is personal. */
+/**
+ * Sealed content of an upstream request: the handle is a secret of the browser, and the profile is personal
+ * data.
+ */
 interface SealedState {
-  /** Of the pending authorization. */
+  /** Handle of the pending authorization. */
   handle: string
-  /** Whose account the other one is to be linked to: a person on their own page asked for it. */
+  /** The user who links the account on the account page. */
   linking?: UserId | undefined
-  /** Whether the provider was asked for a fresh proof. */
+  /** True when the provider was asked for a new authentication. */
   reauthenticate?: boolean
-  /** What the provider said; of upstream requests that have arrived. */
+  /** The asserted profile, in step `answered`. */
   profile?: UpstreamProfile
-  /** The round of the pending authorization by then; of upstream requests that have arrived. */
+  /** The round of the pending authorization at the callback, in step `answered`. */
   round?: number
 }
 
@@ -44,15 +47,15 @@ const open = ({ master }: Context, row: UpstreamRequestRow): Stored => ({
 })
 
 /**
- * The state of an upstream request. One authorization has one upstream request to a provider, however often its browser is sent there: the state
- * follows from the handle, which is a secret of that browser.
+ * Returns the state of an upstream request. It is derived from the handle, a secret of the browser, so an
+ * authorization has one upstream request per provider however often the browser is redirected.
  */
 export const upstreamState = (
   context: Context,
   { handle, provider_id, linking = '' as UserId, reauthenticate = false }: Omit<UpstreamRequest, 'profile'>,
 ): Secret => boundHandle(context, 'state', `${handle} ${provider_id} ${linking} ${reauthenticate}`) as Secret
 
-/** Stores an upstream request of this browser; nothing is written while it is under way already. */
+/** Stores an upstream request; writes nothing when it is pending already. */
 export const storeDeparture = async (
   context: Context,
   state: Secret,
@@ -63,7 +66,7 @@ export const storeDeparture = async (
   await storeUpstreamRequest(context, state, { ...upstream, step: 'sent' })
 }
 
-/** Stores a upstream request of this browser under a secret that works once. */
+/** Stores an upstream request under a single-use secret. */
 const storeUpstreamRequest = async (
   context: Context,
   state: Secret,
@@ -95,7 +98,7 @@ interface CallbackState {
   provider: Pick<IdentityProvider, 'id'>
 }
 
-/** The upstream request that this browser began to this provider, once. */
+/** Ends the upstream request that this browser started with this provider, and returns it once. */
 export const endUpstreamRequest = async (
   context: Context,
   { state, browser_hash, provider }: CallbackState,
@@ -107,7 +110,10 @@ export const endUpstreamRequest = async (
   return row && open(context, row)
 }
 
-/** Whether somebody is on the way to the provider under this state: asked where the browser's cookie does not come along. */
+/**
+ * True when an upstream request with this state is pending. Works without the browser's cookie, for
+ * cross-site POSTs.
+ */
 export const isPendingUpstream = async (
   context: Context,
   { state, provider }: Omit<CallbackState, 'browser_hash'>,
@@ -117,7 +123,7 @@ export const isPendingUpstream = async (
   return found !== undefined
 }
 
-/** Keeps what the provider said until the person has answered what is left; gives the handle of the page that asks. */
+/** Stores the asserted profile until the user has answered; returns the handle of the page that asks. */
 export const storePendingLink = async (
   context: Context,
   upstream: Pick<UpstreamRequestRow, 'browser_hash'> & StoredIdentity,
@@ -139,6 +145,9 @@ export const findStoredIdentity = async (
   return row && (open(context, row) as StoredIdentity)
 }
 
-/** A value that only this server can tell from the state, for one purpose: nothing of it needs to be stored. */
+/**
+ * Derives a value for one purpose from the state. Only this server can compute it, so nothing has to be
+ * stored.
+ */
 export const boundHandle = ({ master }: Context, purpose: string, state: string): string =>
   createHmac('sha256', master.derive('upstream')).update(`${purpose}\0${state}`).digest('base64url')

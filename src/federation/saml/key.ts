@@ -3,9 +3,9 @@ import type { Context } from '#src/context.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { findKey, insertKey, type StoredKey } from './store.ts'
 
-/** What providers know us by: signs our requests, and opens what they encrypt. */
+/** Key pair of the service provider: signs requests and decrypts responses. */
 export interface SamlKey {
-  /** Tells it from the keys of other servers in this process. */
+  /** Distinguishes the keys of several servers in one process. */
   readonly id: string
   readonly private_key: KeyObject
   /** DER in base64. */
@@ -13,12 +13,12 @@ export interface SamlKey {
 }
 
 const LABEL = 'saml_key'
-/** Providers pin the certificate: a change would have to be carried to each of them. */
+/** Milliseconds. Providers pin the certificate, so a new one would have to be installed at each of them. */
 const LIVES = 20 * 365 * DAY
 
 const keys = new WeakMap<Context['store'], Promise<SamlKey>>()
 
-/** The instance's key, made when it is first asked for and the same ever after. */
+/** Returns the key of the instance; creates it at the first use and keeps it from then on. */
 export const samlKey = (context: Context): Promise<SamlKey> => {
   const known = keys.get(context.store)
   if (known) return known
@@ -39,7 +39,7 @@ const loadKey = async (context: Context): Promise<SamlKey> => {
   return openStoredKey(context, stored)
 }
 
-/** Throws when the key cannot be opened. */
+/** @throws Error when the master key does not open the stored key */
 export const openStoredKey = (
   { master }: Pick<Context, 'master'>,
   { private_key, certificate }: StoredKey,
@@ -59,7 +59,10 @@ const algorithm = {
   modulusLength: 3072,
 }
 
-/** An RSA key with a self-signed certificate. The library is loaded for this once, not at every start. */
+/**
+ * Generates an RSA key and a self-signed certificate. Imports the library here because it is needed once per
+ * instance.
+ */
 const makeKey = async ({ config, clock, master }: Context): Promise<StoredKey> => {
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')

@@ -44,8 +44,8 @@ export const samlRoutes = (context: Context) => {
 }
 
 /**
- * The SAML providers on the login page of an organization: the default one, or the one that `organization_id` names by id or
- * slug. The list is empty for an unknown organization.
+ * Lists the SAML providers on the login page of an organization, the default one or the one of
+ * `organization_id` (id or slug). The list is empty for an unknown organization.
  */
 const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
   const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION
@@ -59,13 +59,16 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/** A field of the form, once or not at all. */
+/** Returns a form field; empty when it is missing or repeated. */
 const field = (form: URLSearchParams, name: string): string => {
   const [value = '', ...more] = form.getAll(name)
   return more.length > 0 ? '' : value
 }
 
-/** The form of the POST binding, and whether its RelayState names a pending upstream request to this provider. */
+/**
+ * Parses the form of the POST binding, and tells whether its RelayState names a pending upstream request to
+ * this provider.
+ */
 const openForm = async (context: Context, provider: SamlProvider, body: string) => {
   const form = new URLSearchParams(body)
   const relay_state = field(form, 'RelayState')
@@ -74,7 +77,10 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
   return { encoded: field(form, 'SAMLResponse'), relay_state, state, isAnswer }
 }
 
-/** A cross-site POST carries no cookie of ours. An unsolicited response is verified before it is stored. */
+/**
+ * Stores the response for the replay, because a cross-site POST carries no cookie. An unsolicited response is
+ * verified before it is stored.
+ */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
   await checkCallbackLimit(context, call, provider)
   context.xml.check(provider.organization_id)

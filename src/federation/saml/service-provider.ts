@@ -17,14 +17,17 @@ import { signingThread } from '#src/tokens/signing-thread.ts'
 import { samlKey } from './key.ts'
 import { useAssertion } from './store.ts'
 
-/** Ours for this provider: each has an entity id and an endpoint of its own, so that no answer of one fits another. */
+/**
+ * URLs of the service provider. Each identity provider has its own entity id and endpoints here, so that a
+ * response for one is never valid for another.
+ */
 const addressOf = (
   { config }: Context,
   { alias }: SamlProvider,
   what: 'metadata' | 'login' | 'acs',
 ): string => `${config.url}/saml/${alias}/${what}`
 
-/** How GET /saml/providers shows it. */
+/** The entry of a provider in GET /saml/providers. */
 export const shown = (context: Context, provider: SamlProvider) => ({
   alias: provider.alias,
   name: provider.name,
@@ -40,18 +43,19 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
     sign_requests: provider.settings.sign_requests,
   })
 
-/** The ID of the request that went out with this RelayState: it cannot be named without knowing that. */
+/** The ID of the AuthnRequest with this RelayState. It cannot be guessed without the RelayState. */
 const requestId = (context: Context, relay_state: string): string =>
   `_${boundHandle(context, 'saml_request', relay_state)}`
 
 const SEPARATOR = '.'
 
-/** The state of the upstream request that a RelayState belongs to. */
+/** RelayState is `state.random`. */
 export const stateOf = (relay_state: string): string => relay_state.split(SEPARATOR, 1)[0] ?? ''
 
 /**
- * The provider's address with our request. The RelayState is the state and a few random characters: one upstream request may send its
- * browser off more than once, and providers refuse a request whose ID they have seen. At most 80 bytes, section 3.4.3 of
+ * Builds the redirect to the provider with an AuthnRequest. The RelayState is the state and 16 random
+ * characters: one upstream request may redirect more than once, and providers refuse a request ID that they
+ * have seen. It stays within the 80 bytes of section 3.4.3 of
  * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf
  */
 export const buildAuthnRequest =
@@ -70,7 +74,7 @@ export const buildAuthnRequest =
     return redirectUrl(request, relay_state, sign_requests ? await signer(context) : undefined)
   }
 
-/** Signs on the thread of signatures: RSA-3072 takes more than a millisecond. */
+/** Signs on the signing thread, because an RSA-3072 signature takes more than a millisecond. */
 const signer = async (context: Context) => {
   const { id, private_key } = await samlKey(context)
   return async (input: string) =>
@@ -78,9 +82,9 @@ const signer = async (context: Context) => {
 }
 
 /**
- * What the provider says in a response.
+ * Verifies a response and returns its assertion.
  *
- * @param asked on the upstream request that it answers; undefined for a response that nobody asked for
+ * @param asked facts of the upstream request; undefined for an unsolicited response
  * @throws CallbackError with the reason
  */
 export const checkResponse = async (
@@ -110,7 +114,12 @@ export const checkResponse = async (
     .catch(asCallbackError)
 }
 
-/** Who came back, once for each assertion. @throws CallbackError with the reason */
+/**
+ * Returns the profile of an assertion and marks the assertion as used.
+ *
+ * @throws CallbackError `saml_replayed` for an assertion that was used before, or with the reason that its
+ * profile is refused
+ */
 export const verifyCallback = async (
   context: Context,
   provider: SamlProvider,
@@ -139,7 +148,10 @@ const asCallbackError = (cause: unknown): never => {
 const decryptionKey = async (context: Context): Promise<string> =>
   (await samlKey(context)).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
-/** It is the key that is trusted: a certificate that has run out is as good as before, and worth a warning. */
+/**
+ * Returns the pinned public keys. The key is trusted, not the certificate: an expired certificate still works
+ * and is logged.
+ */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
   settings.certificates.map(pem => {
     const { publicKey, validTo, fingerprint256 } = new X509Certificate(pem)

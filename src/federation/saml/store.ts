@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** Whether nobody has come in with it before: true for exactly one caller. */
+/** Marks an assertion as used; true for exactly one caller. */
 export const useAssertion = async (
   tx: Transaction,
   assertion: { assertion_hash: SecretHash; expires_at: number },
@@ -16,7 +16,7 @@ export const useAssertion = async (
   return rows.length > 0
 }
 
-/** As it is stored: the private key is PKCS #8, sealed, in base64; the certificate DER in base64. */
+/** Stored key pair: the private key as sealed PKCS #8 in base64, the certificate as DER in base64. */
 export interface StoredKey {
   private_key: string
   certificate: string
@@ -30,7 +30,7 @@ export const findKey = async (q: Queries): Promise<StoredKey | undefined> => {
   return row?.value as StoredKey | undefined
 }
 
-/** Keeps the first: another process may have been quicker. */
+/** Keeps an existing key: another process may have stored one first. */
 export const insertKey = async (tx: Transaction, value: StoredKey, now: number): Promise<void> => {
   await tx.insert(tx.tables.settings).values({ name: NAME, value, updated_at: now }).onConflictDoNothing()
 }

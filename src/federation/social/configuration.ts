@@ -8,7 +8,7 @@ import { isAllowed, OutboundError } from '#src/http/outbound.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signWith } from '#src/tokens/signature.ts'
 
-/** openid-client's way of asking, through ours. */
+/** Adapts the server's outbound fetch to openid-client. */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>
   (url, { method, headers, body, signal }) =>
@@ -20,11 +20,15 @@ export const through =
       ...(signal && { signal }),
     })
 
-/** The library refuses plain http unless told; for whom it is allowed, the server's settings say. */
+/** Allows plain http where the setting `outbound_allow` does; openid-client refuses it otherwise. */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
 
-/** The organization that calls to the provider are made for. Throws OutboundError once it is deleted. */
+/**
+ * Returns the organization for which the provider is called.
+ *
+ * @throws OutboundError when the organization was deleted
+ */
 export const organizationOf = async (
   { store }: Context,
   { organization_id }: SocialProvider,
@@ -38,7 +42,10 @@ const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toStr
 
 const LIVES = 5 * MINUTE
 
-/** Apple's secret: https://developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret */
+/**
+ * Signs Apple's client secret:
+ * https://developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret
+ */
 const signedSecret =
   (context: Context, { settings }: OidcProvider, pem: string): client.ClientAuth =>
   (_server, { client_id }, body) => {
@@ -60,7 +67,7 @@ const signedSecret =
   }
 
 /**
- * How our client proves itself there, as far as the metadata says:
+ * Chooses the client authentication by the provider's metadata:
  * https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderMetadata
  */
 const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth => {
@@ -82,13 +89,13 @@ interface Known {
 }
 
 const KNOWN_FOR = 10 * MINUTE
-/** A provider that is down is left alone for a moment: each call to it may take 5 s. */
+/** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */
 const FAILED_FOR = 15 * SECOND
 const instances = new WeakMap<Context['store'], Map<string, Known>>()
 
 /**
- * The provider's metadata and our client there: asked for once in ten minutes, and anew after a change, or soon after a
- * failure.
+ * Returns the provider's metadata and the client registered there. Cached for ten minutes, until the provider
+ * is changed, or for 15 s after a failure.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const known = instances.get(context.store) ?? new Map<string, Known>()
@@ -110,7 +117,7 @@ const discover = async (context: Context, provider: OidcProvider): Promise<clien
   const { issuer, client_id } = provider.settings
   return client.discovery(new URL(issuer), client_id, undefined, clientAuth(context, provider), {
     [client.customFetch]: through(context.fetch, organization),
-    // Without the first an ID token fresh from the provider's token endpoint goes unverified.
+    // enableNonRepudiationChecks also verifies the signature of an ID token from the token endpoint.
     execute: [client.enableNonRepudiationChecks, ...allowHttp(context, issuer, organization)],
   })
 }

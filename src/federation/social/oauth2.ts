@@ -9,7 +9,7 @@ import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
 import { redirectUri, type Upstream } from './provider.ts'
 
-/** OAuth 2.0 alone: who it is says an endpoint of the provider's own, over the connection to it. */
+/** Login with OAuth 2.0 alone: the provider's own user endpoint names the user. */
 export const oauth2: Upstream<OAuth2Provider> = {
   buildAuthorizationUrl: async (context, { provider, state, reauthenticate }) =>
     client.buildAuthorizationUrl(await configurationOf(context, provider), {
@@ -23,7 +23,8 @@ export const oauth2: Upstream<OAuth2Provider> = {
 
   prove: async (context, provider, { parameters, state }) => {
     const configuration = await configurationOf(context, provider)
-    // There is no metadata to compare an issuer with: the redirect URI, one for each provider, tells them apart.
+    // A provider without metadata has no issuer to compare; its own redirect URI identifies it (mix-up
+    // attack, RFC 9700 section 4.4).
     parameters.delete('iss')
     const { access_token } = await client.authorizationCodeGrant(
       configuration,
@@ -34,7 +35,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     const claims = await load(configuration, access_token, userinfo_endpoint)
     if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
     const profile = profileOf(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
-    // Only the list of addresses says which of them are verified.
+    // Only the list of e-mail addresses states which are verified.
     if (!emails_endpoint) return { ...profile, email_verified: false }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
   },
@@ -70,7 +71,7 @@ interface Email {
 const isEmail = (entry: unknown): entry is Email =>
   typeof entry === 'object' && entry !== null && 'email' in entry && typeof entry.email === 'string'
 
-/** The primary address when it is verified, else one that is, else the primary as one that is not. */
+/** Chooses the verified primary address, else any verified one, else the primary as unverified. */
 const chooseEmail = (list: unknown): { email?: string; email_verified: boolean } => {
   const emails = (Array.isArray(list) ? list : []).filter(isEmail)
   const primary = emails.find(entry => entry.primary === true)

@@ -13,7 +13,10 @@ import { type Callback, redirectUri, type Upstream } from './provider.ts'
 
 type Claims = Record<string, unknown>
 
-/** OpenID Connect, the code flow: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth */
+/**
+ * Login with OpenID Connect, authorization code flow:
+ * https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth
+ */
 export const openid: Upstream<OidcProvider> = {
   buildAuthorizationUrl: async (context, { provider, state, request, reauthenticate }) => {
     const configuration = await configurationOf(context, provider)
@@ -32,7 +35,7 @@ export const openid: Upstream<OidcProvider> = {
       code_challenge_method: 'S256',
       ...(response_mode !== 'query' && { response_mode }),
       ...(prompt && { prompt }),
-      // Makes the answer say when that was.
+      // With max_age the ID token must contain auth_time.
       ...(reauthenticate && { max_age: '0' }),
       ...(request.login_hint !== undefined && { login_hint: request.login_hint }),
       ...(request.ui_locales.length > 0 && { ui_locales: request.ui_locales.join(' ') }),
@@ -54,7 +57,8 @@ export const openid: Upstream<OidcProvider> = {
     )
     const claims = answer.claims()
     if (!claims) throw new CallbackError('id_token_missing')
-    // With one audience the library does not look at it: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
+    // The library does not check azp with a single audience:
+    // https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
     if ((claims.azp ?? provider.settings.client_id) !== provider.settings.client_id)
       throw new CallbackError('id_token_azp')
     checkAccessTokenHash(answer, claims)
@@ -72,7 +76,10 @@ export const openid: Upstream<OidcProvider> = {
 const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
   Boolean(email && (first_name || last_name))
 
-/** The library leaves `at_hash` alone: https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation */
+/**
+ * Checks `at_hash`, which the library does not:
+ * https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowTokenValidation
+ */
 const checkAccessTokenHash = (
   { id_token = '', access_token }: client.TokenEndpointResponse,
   { at_hash }: client.IDToken,
@@ -88,18 +95,27 @@ const checkAccessTokenHash = (
 
 const TOLERANCE = MINUTE
 
-/** When the person proved who they are, in milliseconds by our clock: both times in the token are by the provider's. */
+/**
+ * Returns the time of the authentication in milliseconds by this server's clock. Both times in the token are
+ * by the provider's clock, so only their difference is used.
+ */
 const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): number | undefined =>
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
 
-/** A fresh proof that was asked for was given since, as far as the provider says when: some never do. */
+/**
+ * Requires an authentication after the upstream request, if one was demanded and the provider states the
+ * time; some never do.
+ */
 const checkFresh = ({ clock }: Context, auth_time: number | undefined, { asked }: Callback): void => {
   if (!asked?.reauthenticate || auth_time === undefined) return
   if (auth_time < Math.min(asked.sent_at, clock.now()) - TOLERANCE)
     throw new CallbackError('old_authentication')
 }
 
-/** Apple names a person once, beside its signed answer: good enough for a name, and for nothing else. */
+/**
+ * Returns the name that Apple sends once beside its signed answer. It is unsigned, so nothing else is taken
+ * from it.
+ */
 const namesOf = ({ settings }: OidcProvider, { parameters }: Callback): Claims => {
   const text = settings.preset === 'apple' ? parameters.get('user') : null
   try {

@@ -4,15 +4,15 @@ import type { CallbackRequest } from '#src/federation/callback.ts'
 import type { UpstreamProfile } from '#src/federation/profile.ts'
 import type { LoginStart } from '#src/federation/start-login.ts'
 
-/** What came back with the browser. */
+/** The parameters of a callback. */
 export interface Callback {
   parameters: URLSearchParams
   state: string
-  /** What was asked of the provider. */
+  /** Facts of the upstream request. */
   asked: CallbackRequest | undefined
 }
 
-/** How one type of provider is talked to. */
+/** The protocol of one type of provider. */
 export interface Upstream<P extends SocialProvider> {
   buildAuthorizationUrl(context: Context, start: LoginStart<P>): Promise<URL>
   prove(context: Context, provider: P, callback: Callback): Promise<UpstreamProfile>

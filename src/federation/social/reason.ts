@@ -4,7 +4,10 @@ import { OutboundError } from '#src/http/outbound.ts'
 
 type ReasonRule = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
 
-/** The claim or attribute that an error of the library is about: its own word, never the provider's. */
+/**
+ * Returns the claim or attribute of a library error. The value is the library's own name, never text of the
+ * provider.
+ */
 const named = ({ cause }: { cause?: unknown }, key: 'claim' | 'attribute'): string | undefined =>
   typeof cause === 'object' && cause !== null && key in cause
     ? String((cause as Record<string, unknown>)[key])
@@ -32,7 +35,7 @@ const reasonRules: ReasonRule[] = [
   error => messages.find(([pattern]) => pattern.test(error.message))?.[1],
 ]
 
-/** What the audit log says of an error of openid-client; the server's own log has its messages. */
+/** Returns the audit log's reason for an error of openid-client. The server's log has the messages. */
 export const reasonOf = (error: unknown): string => {
   const links = causesOf(error)
   for (const judge of reasonRules)

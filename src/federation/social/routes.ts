@@ -31,7 +31,7 @@ export const socialRoutes = (context: Context) => {
 
 const isSocial = (provider: IdentityProvider): provider is SocialProvider => provider.type !== 'saml'
 
-/** Once, or it is none. */
+/** Returns the state; empty when it is missing or repeated. */
 const stateOf = (parameters: URLSearchParams): string => {
   const [state = '', ...more] = parameters.getAll('state')
   return more.length > 0 ? '' : state
@@ -51,7 +51,7 @@ const handleRedirect = (
   })
 }
 
-/** `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */
+/** Handles `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
   await checkCallbackLimit(context, call, provider)
   const body = await readForm(call.request)

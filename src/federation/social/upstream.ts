@@ -12,17 +12,22 @@ const upstreams: { oidc: Upstream<OidcProvider>; oauth2: Upstream<OAuth2Provider
 
 const upstreamOf = (provider: SocialProvider) => upstreams[provider.type] as Upstream<SocialProvider>
 
-/** The provider's authorization endpoint with all that it is asked. */
+/** Builds the URL of the provider's authorization endpoint with all parameters. */
 export const authorizationUrlOf =
   (context: Context): BuildAuthorizationUrl<SocialProvider> =>
   async start => {
     const url = await upstreamOf(start.provider).buildAuthorizationUrl(context, start)
-    // It comes from the provider's own metadata.
-    if (!/^https?:$/.test(url.protocol)) throw new Error('The authorization endpoint is no web address.')
+    // The endpoint comes from the provider's metadata, which may contain any scheme.
+    if (!/^https?:$/.test(url.protocol))
+      throw new Error('The authorization endpoint is not an http or https URL.')
     return url.href
   }
 
-/** Who came back, proven by the provider; an CallbackError with the reason when it is not. */
+/**
+ * Verifies a callback and returns its profile.
+ *
+ * @throws CallbackError with the reason
+ */
 export const verifyCallback = async (
   context: Context,
   provider: SocialProvider,
