@@ -60,7 +60,7 @@ const newUserOrQuestion = ({ provider, organization, profile }: UpstreamIdentity
 }
 
 /**
- * Returns the reason to refuse a new user's e-mail address. Where only some domains are allowed, the address
+ * Returns the reason to refuse a new user's e-mail address. When only some domains are allowed, the address
  * grants access, so the provider must have verified it: an address that a user typed there or here does not
  * count.
  */

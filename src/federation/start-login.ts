@@ -43,7 +43,7 @@ export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginSta
 /**
  * Returns the provider with this alias.
  *
- * @throws PageError 404 when there is none of the wanted type
+ * @throws PageError 404 for an unknown alias or another type
  */
 export const getProvider = async <P extends IdentityProvider>(
   context: Context,

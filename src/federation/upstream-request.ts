@@ -12,7 +12,7 @@ import {
   type UpstreamRequestRow,
 } from './store.ts'
 
-/** As long as the authorization that it belongs to. */
+/** Milliseconds; the same as for the authorization that it belongs to. */
 const LIFETIME = 30 * MINUTE
 
 /**
