@@ -57,11 +57,17 @@ export interface XmlReader {
   /**
    * Waits in the queue of the organization; rejects with `SamlError`, also when the message costs too much.
    *
+   * @param ip_address of the client, for a message that anybody can send: its network has a share of the queue
    * @throws AppError 503 with `Retry-After` when the queue is full
    */
-  run<K extends JobKind>(organization_id: string, kind: K, input: JobInput<K>): Promise<JobOutput<K>>
+  run<K extends JobKind>(
+    organization_id: string,
+    kind: K,
+    input: JobInput<K>,
+    ip_address?: string,
+  ): Promise<JobOutput<K>>
   /** The same 503, before a request uses something up. */
-  check(organization_id: string): void
+  check(organization_id: string, ip_address?: string): void
 }
 
 export interface PublishedKeys {

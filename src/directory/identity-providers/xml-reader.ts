@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import type { XmlReader } from '#src/context.ts'
+import { networkOf } from '#src/http/network.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
@@ -14,11 +15,13 @@ const MOST_WORK = 20
 const LONGEST_START = 200
 /** Bytes that are resident: five times what the worker has after a million messages. */
 const MOST_MEMORY = 512 * 1024 * 1024
-/** Messages that wait, of all organizations and of one. */
+/** Messages that wait: of all organizations, of one, and of one network in it. */
 const QUEUE = 256
 const SHARE = 64
+const NETWORK_SHARE = 16
 
 interface Job extends JobMessage {
+  readonly network: string | undefined
   resolve(result: never): void
   reject(error: Error): void
 }
@@ -51,7 +54,7 @@ const unavailable = (cause?: unknown) => {
 /**
  * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next message gets another. A
  * thread would not do: JavaScriptCore does not end one that is inside a regular expression. The process is started by the
- * first message. Organizations take turns, and each has a share of the queue.
+ * first message. Organizations take turns; each has a share of the queue, and each network a share of that.
  */
 export const openXmlReader = (
   command: string[] = [process.execPath, entry ?? 'xml-worker'],
@@ -151,8 +154,11 @@ export const openXmlReader = (
     }
   }
 
-  const check: XmlReader['check'] = organization_id => {
-    if (size >= QUEUE || (waiting.get(organization_id)?.length ?? 0) >= SHARE) throw unavailable()
+  const check: XmlReader['check'] = (organization_id, ip_address) => {
+    const own = waiting.get(organization_id) ?? []
+    const network = ip_address && networkOf(ip_address)
+    const beside = network ? own.filter(job => job.network === network).length : 0
+    if (size >= QUEUE || own.length >= SHARE || beside >= NETWORK_SHARE) throw unavailable()
   }
 
   const stop = (): void => {
@@ -163,10 +169,11 @@ export const openXmlReader = (
   return {
     check,
     stop,
-    run: async (organization_id, kind, input) => {
-      check(organization_id)
+    run: async (organization_id, kind, input, ip_address) => {
+      check(organization_id, ip_address)
+      const network = ip_address && networkOf(ip_address)
       return new Promise((resolve, reject) => {
-        const job: Job = { kind, input, resolve, reject }
+        const job: Job = { kind, input, network, resolve, reject }
         waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
         size++
         next()

@@ -83,7 +83,7 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
  */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
   await checkCallbackLimit(context, call, provider)
-  context.xml.check(provider.organization_id)
+  context.xml.check(provider.organization_id, call.ip_address)
   const refuse = (error: unknown) =>
     refuseCallback(
       context,
@@ -99,7 +99,7 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   if (!isAnswer && !provider.settings.allow_idp_initiated)
     throw await refuse(new CallbackError('unknown_state'))
   if (isAnswer) return storePost(context, call, provider, body, state)
-  const { id } = await checkResponse(context, provider, encoded, undefined).catch(async error => {
+  const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)
   })
   return storePost(context, call, provider, body, `${provider.id} ${id}`)
@@ -119,7 +119,7 @@ const handleResponse = async (
       verifyCallback(
         context,
         provider,
-        await checkResponse(context, provider, encoded, asked && { ...asked, relay_state }),
+        await checkResponse(context, call, provider, encoded, asked && { ...asked, relay_state }),
       ),
   })
 }

@@ -6,6 +6,7 @@ import type { UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import type { BuildAuthorizationUrl } from '#src/federation/start-login.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
+import type { Call } from '#src/http/call.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
@@ -89,6 +90,7 @@ const signer = async (context: Context) => {
  */
 export const checkResponse = async (
   context: Context,
+  { ip_address }: Call,
   provider: SamlProvider,
   encoded: string,
   asked: (CallbackRequest & { relay_state: string }) | undefined,
@@ -110,7 +112,7 @@ export const checkResponse = async (
     clock_tolerance: settings.clock_tolerance * SECOND,
   }
   return context.xml
-    .run(provider.organization_id, 'response', { encoded, expected, now: context.clock.now() })
+    .run(provider.organization_id, 'response', { encoded, expected, now: context.clock.now() }, ip_address)
     .catch(asCallbackError)
 }
 

@@ -25,8 +25,8 @@ const SHARE = 64
 const DEFAULT = 'org_default'
 
 /** How a document ends: all that are read here are refused. */
-const end = (document: string, organization = DEFAULT): Promise<string> =>
-  xml.run(organization, 'metadata', document).then(
+const end = (document: string, organization = DEFAULT, ip_address?: string): Promise<string> =>
+  xml.run(organization, 'metadata', document, ip_address).then(
     () => 'read',
     error => (error instanceof SamlError ? error.reason : (error as AppError).code),
   )
@@ -103,6 +103,23 @@ test('H-04 an organization whose share of the queue is full gets 503, others hav
   expect(await app.events()).toEqual([])
   // The request that got 503 used nothing up.
   expect((await comeBack(app, trip, encoded)).status).toBe(200)
+}, 20_000)
+
+test('H-04 one network fills no more than its share of the queue, whatever it sends', async () => {
+  expect(await end('<a/>')).toBe('bad_shape')
+  await app.events()
+  const held = end(LOOP)
+  const flood = Array.from({ length: SHARE }, (_, i) => end('<a/>', DEFAULT, `2001:db8::${i}`))
+  const login = (ip: string) => post(app, 'open', { SAMLResponse: unasked(`from-${ip}`) }, ip)
+  const answers = [login('2001:db8::ff'), login('2001:db8:0:1::1')]
+  expect(await held).toBe('too_costly')
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([503, 303])
+  const ends = await Promise.all(flood)
+  expect([ends.slice(0, 16), ends.slice(16)]).toEqual([
+    Array(16).fill('bad_shape'),
+    Array(SHARE - 16).fill('temporarily_unavailable'),
+  ])
+  expect(await app.events()).toEqual([])
 }, 20_000)
 
 test('H-04 a worker that does not start is a 503 and no refusal of the message', async () => {
