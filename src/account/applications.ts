@@ -11,7 +11,7 @@ import { listGrants, removeGrant } from './store.ts'
 
 const PAGE = '/account/applications'
 
-/** The applications that the person let use their account, or is signed in to. */
+/** Lists the applications that the user has granted access or is signed in to. */
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -46,7 +46,7 @@ export const getApplications =
     )
   }
 
-/** Takes back what the person allowed, and signs them out of the application. It has to ask again. */
+/** Withdraws the consent and ends the sessions at the application, which has to ask for consent again. */
 export const postDisconnect =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -15,7 +15,7 @@ type Where = Pick<
   'logins' | 'sessions' | 'now' | 'login_action' | 'session_action' | 'others_action'
 >
 
-/** The browsers in which the person is signed in, each with the clients that it was signed in to. */
+/** Lists the browsers in which the user is signed in, each with its sessions at clients. */
 export const signedIn = async (context: Context, call: Call, { user, login }: Person): Promise<Where> => {
   const now = context.clock.now()
   const locate = await openLocator(context)
@@ -55,7 +55,7 @@ const loginOf =
   ({ id: user_id, email, organization_id }: Person['user']) =>
   ({ id }: { id: LoginId }) => ({ id, user_id, email, organization_id })
 
-/** Signs a browser out, with every session that came from it. One that is not the person's own is left alone. */
+/** Signs a browser out and ends the sessions that came from it. Ignores a login of another user. */
 export const postLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -69,7 +69,7 @@ export const postLogins =
     return seeOther('/account?notice=login_ended')
   }
 
-/** Signs out of everything but this browser and what was signed in to from it. */
+/** Ends every login and session of the user except this browser's. */
 export const postOtherLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -86,7 +86,7 @@ export const postOtherLogins =
     return seeOther('/account?notice=others_ended')
   }
 
-/** Signs out of one client. A session that is not the person's own is left alone, like one that has ended. */
+/** Signs out of one client. Ignores a session that has ended or belongs to another user. */
 export const postSessions =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

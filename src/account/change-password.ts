@@ -45,7 +45,10 @@ export const getChangePassword =
     return page(context, call, person)
   }
 
-/** A new password of the person's own accord: every other session and login of theirs ends, and this one goes on as it was. */
+/**
+ * Changes the password at the user's own wish: ends all other logins and sessions, and continues this login
+ * unchanged.
+ */
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -23,7 +23,10 @@ import { listGrants, listOwnEvents } from './store.ts'
 
 const PAGE = '/account/data'
 
-/** Where the organization allows it; an administrator is deleted by another one, so that some are left. */
+/**
+ * Allows deletion if the organization does. An administrator has to be deleted by another one, so that one
+ * remains.
+ */
 const deletionOf = ({ organization, permissions }: Person): AccountData['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined
   return exceeding(new Set(), permissions).length > 0 ? 'administrator' : 'possible'
@@ -55,8 +58,8 @@ export const getData =
   }
 
 /**
- * Whence an administrator acted on the person is the administrator's. Nobody's doings (a wrong password) are told with all
- * that is known.
+ * Returns an event for the user's download. Address and user agent of an administrator who acted on the user
+ * are left out; those of an unknown actor (a wrong password) are included.
  */
 const eventOf = (
   { id }: Person['user'],
@@ -73,7 +76,7 @@ const eventOf = (
   timestamp: iso(timestamp),
 })
 
-/** All that is stored about the person, but for what would let somebody in. */
+/** Downloads all data stored about the user, except secrets that would allow a login. */
 export const postDownload =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -133,7 +136,7 @@ export const postDownload =
     })
   }
 
-/** For good: the person types their user name, so that no slip of a finger does it. */
+/** Deletes the account for good. The user types the user name to prevent a mistake. */
 export const postDelete =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import type { AccountFrame } from '#src/pages/data.ts'
 import { accountToken, type Person } from './person.ts'
 
-/** What stands around every page of a person's own. */
+/** Data of the frame that all account pages share. */
 export const frameOf = (context: Context, call: Call, person: Person): AccountFrame => ({
   brand: brandOf(context, person.organization),
   request_id: call.request_id,
@@ -13,7 +13,7 @@ export const frameOf = (context: Context, call: Call, person: Person): AccountFr
   may_change: person.permissions.has('profile:update'),
 })
 
-/** What the address says has just been done: one of the page's own words, and nothing else. */
+/** Returns the notice named in the URL if it is one of the page's own; any other text is ignored. */
 export const noticeOf = <Name extends string>(
   { request }: Call,
   names: readonly Name[],

@@ -22,7 +22,7 @@ interface Linked {
   provider: IdentityProvider
 }
 
-/** Whether there is another way in when one is given up: the password, or a provider that still lets people in. */
+/** True when another way to log in remains without this account: the password, or an enabled provider. */
 const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalAccount): boolean =>
   user.password_hash !== null ||
   linked.some(
@@ -30,7 +30,10 @@ const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalA
       provider.enabled && (account.provider_id !== given.provider_id || account.subject !== given.subject),
   )
 
-/** The ways in beside the password; nothing for a person who may not change their profile, or where there is none. */
+/**
+ * Lists linked accounts and available providers; undefined when the user may not change the profile, or when
+ * there is nothing to list.
+ */
 export const identitiesOf = async (context: Context, person: Person): Promise<Account['identities']> => {
   const { user, organization, permissions } = person
   const linked = await context.store.read(q => listAccounts(q, user.id))
@@ -56,7 +59,7 @@ export const identitiesOf = async (context: Context, person: Person): Promise<Ac
   }
 }
 
-/** Sends the person to the provider; what comes back is linked to them. */
+/** Redirects the user to the provider; the account that comes back is linked. */
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -72,7 +75,7 @@ export const postLink =
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
   }
 
-/** Nobody comes in through that account any more; the last way in stays. */
+/** Unlinks an account, unless it is the last way to log in. */
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -21,7 +21,7 @@ const notices = [
   'account_unlinked',
 ] as const
 
-/** A person's own page: who I am, where I am signed in. A login that no client asked for ends here. */
+/** Account page: profile, logins and linked accounts. A login without a client ends here. */
 export const getAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -50,7 +50,7 @@ export const getAccount =
     )
   }
 
-/** Signs out of everything in this browser. */
+/** Ends all logins of this browser. */
 export const postLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

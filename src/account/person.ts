@@ -23,7 +23,7 @@ import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 
-/** Somebody on their own pages. */
+/** The user of the account pages. */
 export interface Person {
   login: StepUser & { id: LoginId }
   login_hash: SecretHash
@@ -32,7 +32,7 @@ export interface Person {
   permissions: ReadonlySet<Permission>
 }
 
-/** Where a fresh proof is given by whoever was on a page that is shown without. */
+/** Page that requires a recent authentication, for forms of pages that are shown without one. */
 export const PROVE = '/account/prove'
 
 export const getProve =
@@ -43,9 +43,11 @@ export const getProve =
   }
 
 /**
- * Who is looking: the latest login of this browser, or of the organization that `?organization=` names by its slug. With
- * nobody logged in, or with a second factor due, the answer is the step that is due, as for any client. `back`: the path of a
- * page that asks for a fresh proof.
+ * Returns the user of the latest login of this browser, or of its login in the organization of
+ * `?organization=` (slug). Without a login, or when the login owes a step, it returns that step's page
+ * instead.
+ *
+ * @param back path of a page that requires a recent authentication
  */
 export const enter = async (context: Context, call: Call, back?: string): Promise<Person | Response> => {
   const browser = browserSessionOf(context, call)
@@ -88,18 +90,24 @@ const personOf = async (
   return { login, login_hash, user, organization, permissions: permissionsOf(roles) }
 }
 
-/** Every user may do this with the built-in role `user`; other roles may leave it out. */
+/**
+ * Requires a permission. The built-in role `user` includes both; other roles may not.
+ *
+ * @throws PageError 403 `not_allowed`
+ */
 export const permit = ({ permissions }: Person, permission: 'profile:read' | 'profile:update'): void => {
   if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
 }
 
-/** Names the login that the page speaks of, and dies with the login cookie. */
+/** CSRF token that names the login shown on the page. It becomes invalid with the login cookie. */
 export const accountToken = (context: Context, { login_hash, login }: Person): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
 /**
- * A form of a person's own pages. 403 page unless it was posted from one that this very login was shown; 400 page when the login
- * owes something by now. `back`: the page to start again at, of a form that asks for a fresh proof.
+ * Opens a form of the account pages.
+ *
+ * @param back page to start again, for a form that requires a recent authentication
+ * @throws PageError 403 when the form was not issued to this login, 400 `expired` when the login owes a step
  */
 export const openForm = async (
   context: Context,
@@ -115,7 +123,7 @@ export const openForm = async (
   return { person: await personOf(context, login_hash, login), form }
 }
 
-/** The same for whoever wants nothing but out. */
+/** As {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
 export const openAnyForm = async (context: Context, { request }: Call) => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
@@ -127,7 +135,10 @@ export const openAnyForm = async (context: Context, { request }: Call) => {
   return { login, login_hash, form }
 }
 
-/** Whose page stood open while this browser signed in anew, or out, needs a way back, and no word on cookies. */
+/**
+ * Returns the login that the page showed. When the browser has since signed in again or out, the error page
+ * links to /account instead of explaining cookies.
+ */
 const shownTo = (
   context: Context,
   login_hash: SecretHash | undefined,

@@ -47,9 +47,9 @@ const page = (
 }
 
 /**
- * Name and address: whoever has the address can ask for a new password, so a fresh proof is asked for, and another address
- * is theirs once they have opened the link that was sent there: until then it is no name to sign in with, and nothing else
- * goes there.
+ * Form of names and e-mail address. It requires a recent authentication, because the address allows a
+ * password reset. A new address takes effect once its verification link is opened; until then it is no login
+ * name and gets no other mail.
  */
 export const getProfile =
   (context: Context) =>

@@ -19,7 +19,7 @@ import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
-/** A person's own pages, and the pages of single-use links. */
+/** Account pages, and the pages of single-use links. */
 export const accountRoutes = (context: Context) =>
   pageRoutes(context, {
     'GET /account': getAccount(context),

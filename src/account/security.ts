@@ -21,11 +21,11 @@ const ADD = '/account/security/add'
 
 const notices = ['factor_added', 'factor_removed', 'factor_renamed', 'recovery_code_used'] as const
 
-/** The last factor stays where the organization demands one: another has to be there first. */
+/** False for the last factor in an organization that requires one; the user has to add another first. */
 const mayRemove = ({ organization }: Person, count: number): boolean =>
   count > 1 || !settingsOf(organization).mfa_required
 
-/** What a person proves beside the password, or instead of it. */
+/** Security page: password, second factors and recovery codes. */
 export const getSecurity =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -63,7 +63,7 @@ export const getSecurity =
     )
   }
 
-/** A further factor is enrolled as at a login: what is there is proven first. */
+/** Starts the enrolment of a further factor, as at a login: the existing factors are proven first. */
 export const getAddFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -77,7 +77,7 @@ export const getAddFactor =
     return advance(context, { call, login_hash }, flow, 'post')
   }
 
-/** A form of the page, posted by somebody who proved themselves just now. */
+/** Opens a form of this page, which requires a recent authentication. */
 const change = async (context: Context, call: Call) => {
   const { person, form } = await openForm(context, call, PAGE)
   permit(person, 'profile:update')
@@ -114,7 +114,7 @@ export const postRenameFactor =
     return seeOther(`${PAGE}?notice=factor_renamed`)
   }
 
-/** Ten new recovery codes; the earlier ones are worth nothing from now on. */
+/** Issues ten new recovery codes and invalidates the earlier ones. */
 export const postRecoveryCodes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -51,7 +51,7 @@ const page = async (
   )
 }
 
-/** The first administrator, by a link that the first start prints. */
+/** Form for the first administrator, behind the link that the first start prints. */
 export const getSetUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -101,7 +101,7 @@ export const postSetUp =
     } catch (error) {
       const code = refusedEmail(error)
       if (!code) throw error
-      // The same form sent twice at once: its name is taken because the first of them is done.
+      // The same form was sent twice at once: the name is taken because the first request has finished.
       await context.store.read(opened.check)
       const rules = passwordRules(password_policy)
       return page(context, call, opened, { values: input, errors: { email: code }, rules })

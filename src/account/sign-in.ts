@@ -56,8 +56,8 @@ const page = (
   )
 
 /**
- * A sign-in link made by an admin (`gatehouse user link USER`), or one that came by mail: its holder chooses a new
- * password and is logged in, after the second factor if there is one.
+ * Form behind a sign-in link of an administrator (`gatehouse user link USER`) or a reset mail: the user
+ * chooses a new password and is logged in, after the second factor if there is one.
  */
 export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
@@ -79,7 +79,7 @@ export const postSignIn =
       client_info: call,
     })
     if (again) {
-      // The same form sent twice at once: the second finds that its password is the one there is.
+      // The same form was sent twice at once: the second request finds the new password in place.
       await context.store.read(opened.check)
       return page(context, call, opened, holder, again)
     }

@@ -2,7 +2,7 @@ import { and, desc, eq, or } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** What the user let clients do, the latest first; clients that are gone are left out. */
+/** Lists the scopes that the user has granted to clients, latest first. Deleted clients are left out. */
 export const listGrants = (q: Queries, user_id: UserId) => {
   const { clients, consents } = q.tables
   return q
@@ -25,7 +25,7 @@ export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: s
 
 const MOST_EVENTS = 10_000
 
-/** What was recorded of the user's doings, and of what was done to them, the latest first. */
+/** Lists the events in which the user is actor or target, latest first, at most 10,000. */
 export const listOwnEvents = (q: Queries, user_id: UserId) => {
   const { events } = q.tables
   return q

@@ -23,15 +23,19 @@ const SIGN_IN = `${PAGE}/sign-in`
 interface Holder {
   user: UserRow
   organization: Organization
-  /** The address is not the user's yet: it takes the place of the one that is. */
+  /** True when the link is for the pending address, which replaces the current one. */
   is_pending: boolean
 }
 
-/** Whether the link still is about an address of this user. */
+/** True when the link is for the current or the pending address of this user. */
 const isAbout = (user: UserRow, { email }: Link): boolean =>
   user.enabled && email !== null && (user.email === email || user.pending_email === email)
 
-/** The user whose address the link is about; 410 page once it is no longer theirs. */
+/**
+ * Returns the user of the link.
+ *
+ * @throws PageError 410 when the address no longer belongs to the user
+ */
 const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
   const { user_id, organization_id } = link
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
@@ -40,7 +44,7 @@ const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
   return { user, organization, is_pending: user.email !== link.email }
 }
 
-/** Whether the user is signed in in this browser. */
+/** True when the user is signed in in this browser. */
 const isHere = async (context: Context, call: Call, user: UserRow): Promise<boolean> => {
   const hash = loginHash(context.config, call.request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
@@ -59,7 +63,10 @@ const page = (
     { locale: call.locale, status: data.error ? 400 : 200 },
   )
 
-/** A mistyped address is somebody's: whoever gets its mail does not get the account with it. */
+/**
+ * Asks to confirm the address. A pending address also requires a login: a mistyped address belongs to a
+ * stranger, who must not get the account.
+ */
 const askPage = async (
   context: Context,
   call: Call,
@@ -85,7 +92,10 @@ export const getVerifyEmail =
     return withCookies(answer, opened.cookies)
   }
 
-/** Whoever signs in comes back to the link, which waits in a cookie: a stored request keeps no secret. */
+/**
+ * Logs the user in and returns to the link. The token waits in a cookie, because a stored request holds no
+ * secret.
+ */
 export const getConfirmSignIn =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -96,7 +106,7 @@ export const getConfirmSignIn =
     return advance(context, browserSessionOf(context, call), flow, 'get')
   }
 
-/** Whoever has the link has the mailbox. A form, for scanners of mail open every link. */
+/** Verifies the address. It takes a form post, because mail scanners open every link. */
 export const postVerifyEmail =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -125,7 +135,9 @@ export const postVerifyEmail =
     ])
   }
 
-/** The button of the own page. More often than mails go out nothing more does, and the page says the same. */
+/**
+ * Sends the verification mail again. Beyond the limit no mail is sent, and the page shows the same notice.
+ */
 export const postSendVerification =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

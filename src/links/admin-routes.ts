@@ -12,7 +12,10 @@ import { enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { createSignInLink } from './links.ts'
 import { mayReset } from './mail-delivery.ts'
 
-/** Mail that an administrator has sent: the field that its event names, and why nothing would come of it for a user. */
+/**
+ * Mails that an administrator can send: the field that the event names, and the reason that a user cannot get
+ * one.
+ */
 const requests = {
   reset_password: {
     field: 'password_reset_mail',
@@ -45,11 +48,11 @@ const sendMail = (
   })
 
 const NO_MAIL =
-  'The server sends no mail, or nothing would come of it for this user: the description says why.'
+  'The server sends no mail, or this user cannot receive this one; the description has the reason.'
 
 const SignInLink = z.object({ url: z.string(), expires_at: time })
 
-/** What administrators do so that a user gets in again. */
+/** Routes by which administrators help users who are locked out. */
 export const helpRoutes = (context: Context): AdminRoute[] => [
   route({
     method: 'POST',
@@ -75,7 +78,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/sign-in-link',
     permission: 'users:update',
-    summary: 'Make a link by which a user who is locked out chooses a new password (once, 30 minutes)',
+    summary: 'Create a link with which a locked-out user chooses a new password (once, 30 minutes)',
     status: 201,
     answer: SignInLink,
     errors: [404, 409],

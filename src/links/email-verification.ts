@@ -10,7 +10,7 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 import type { Transaction } from '#src/storage/store.ts'
 
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
-/** Whoever asks for them: an address that many users claim is one that somebody wants to fill. */
+/** Counted for all users together: an address that many users claim is probably being flooded. */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
 /**
@@ -35,7 +35,7 @@ export const sendVerification = async (
   return 0
 }
 
-/** What only the stored rows can tell of an address, as the code of its text; undefined for any other failure. */
+/** Returns the reason that the store refused an address; undefined for any other error. */
 export const refusedEmail = (error: unknown): 'taken' | 'domain' | undefined => {
   if (!(error instanceof AppError)) return undefined
   if (error.code === 'conflict') return 'taken'

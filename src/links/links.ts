@@ -19,7 +19,7 @@ import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
 type Base = Pick<Context, 'config' | 'store' | 'clock'>
 
-/** Mail is not always read at once, and this one lets nobody in. */
+/** Longer than the other links: mail is not always read at once, and this link allows no login. */
 const VERIFY_FOR = DAY
 
 const paths = {
@@ -49,15 +49,17 @@ const createLink = async (
   return `${config.url}${paths[link.kind]}?token=${token}`
 }
 
-/** The address where the first admin of the instance is created: works once, for 30 minutes. */
+/** Creates the link with which the first administrator is created: single-use, valid for 30 minutes. */
 export const createSetUpLink = (base: Base): Promise<string> =>
   createLink(base, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * The address where a user who is locked out chooses a new password: works once, for 30 minutes. Whoever has it can be
- * that user: it is recorded who made it. 409 for a disabled user, whom it would not let in.
+ * Creates the link with which a locked-out user chooses a new password: single-use, valid for 30 minutes. Its
+ * holder can log in as the user, so an event records its creator.
+ *
+ * @throws AppError `conflict` for a disabled user
  */
 export const createSignInLink = async (
   context: Context,
@@ -72,14 +74,14 @@ export const createSignInLink = async (
   return createLink(context, { kind: 'sign_in', user_id, organization_id, permissions }, tx)
 }
 
-/** The address where whoever asked for it by mail chooses one. */
+/** Creates the link of a reset mail, with which the user chooses a new password. */
 export const createResetLink = (
   base: Base,
   tx: Transaction,
   { id: user_id, organization_id }: Holder,
 ): Promise<string> => createLink(base, { kind: 'reset_password', user_id, organization_id }, tx)
 
-/** Shows that the address is the user's: works once, for a day, and for this address alone. */
+/** Creates the link that verifies an e-mail address: single-use, valid for a day, for this address only. */
 export const createVerifyLink = (
   base: Base,
   tx: Transaction,
@@ -88,10 +90,10 @@ export const createVerifyLink = (
 ): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email }, tx)
 
 const gone = (): PageError => new PageError('link', 410)
-/** There is one first admin, however that one came to be: whoever made the account signs in. */
+// The first administrator exists, whichever way it was created: it signs in instead.
 const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
-/** A page of a link: opening it uses nothing up, for mail scanners and previews open links too. */
+/** A link's page. Opening it does not use the link up, because mail scanners and previews open links. */
 export interface LinkPage {
   link: Link
   action: string
@@ -113,8 +115,8 @@ const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: 
 }
 
 /**
- * The link that was opened, now or before its owner signed in, and the cookie that binds its form to this browser if there was
- * none.
+ * Opens a link from its URL, or from the cookie in which it waited for a login. Returns the browser cookie to
+ * set when it is missing, because the form is bound to it.
  */
 export const openLink = async (
   context: Context,
@@ -133,8 +135,8 @@ export const openLink = async (
 }
 
 /**
- * The form of a link's page. In the write that does what the link is for, `check` says that it is there still, and `use`
- * uses it up.
+ * Opens the form of a link's page. Within the write that acts on the link, `check` verifies that it is still
+ * valid and `use` consumes it.
  */
 export const openLinkForm = async (
   context: Context,
@@ -156,7 +158,7 @@ export const openLinkForm = async (
   const check = (q: Queries) => getLink(q, context, kind, token)
   const link = await context.store.read(check)
   const use = async (tx: Transaction) => {
-    // The one that this link makes is among them.
+    // The count includes the administrator that this link creates.
     if (kind === 'set_up' && (await countAdmins(tx)) > 1) throw isSetUp()
     if (!(await consumeLink(tx, keyOf(context, kind, token)))) throw gone()
   }

@@ -12,11 +12,11 @@ import { openLocator } from '#src/sessions/location.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 
-/** Whoever never had a password here may get one by mail once the address is known to be theirs. */
+/** True when the user may reset the password by mail. A user without a password needs a verified address. */
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
 
-/** Whom a mail is for, as things are now; undefined: nobody (any more), and nothing goes out. */
+/** Returns the current recipient of a mail; undefined when nothing may be sent any more. */
 const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
   const user = await (user_id
@@ -28,7 +28,10 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
   return user && mayReset(user) ? user : undefined
 }
 
-/** Nobody learns from the page who has an address: where another user has it, nothing comes. */
+/**
+ * True when the address still has to be verified. No mail is sent to an address of another user, so that the
+ * page does not reveal who has it.
+ */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
   if (user.email === email) return !user.email_verified
@@ -46,13 +49,13 @@ const urlOf = async (
 }
 
 /**
- * A name that programs would show as a link, or that carries a message, greets nobody: people choose theirs, and whom mail
- * goes to.
+ * False for a name that mail programs would show as a link, or that carries a message. Users choose their
+ * names and can have mail sent to others.
  */
 const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
-/** The same for the name of an organization, which its administrators choose: no address, no line of its own. */
+/** False for an organization name that contains an address or a line break; its administrators choose it. */
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
 
@@ -71,12 +74,12 @@ const timeOf = (locale: string, ms: number): string =>
   }).format(ms)
 
 /**
- * Makes the mail of a row and hands it over. Links are made here, so that their time runs from now and nobody but the mail
- * has them.
+ * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
+ * now on and exists only in the mail.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
-  // In one write: a change of the user in between would leave a link to whom it was ended for.
+  // One write: otherwise a change of the user in between would leave a link that should have been revoked.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
     return { user, url: user && (await urlOf(context, tx, mail, user)) }
@@ -108,11 +111,15 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   await context.mail.send({ to, ...letter })
 }
 
-/** Sends what is due in the outbox; how many rows that were. */
+/** Sends the mail that is due. Returns the number of rows handled. */
 export const deliverMails = (context: Context): Promise<number> =>
   emptyOutbox(context, mail => deliver(context, mail))
 
-/** Sends mail as soon as it is in the outbox, and what failed when its time has come. Never two rounds at once. */
+/**
+ * Sends new mail at once and retries failed mail when it is due; one round at a time.
+ *
+ * @returns a function that stops the delivery
+ */
 export const startMailDelivery = (context: Context): (() => void) => {
   if (!context.mail) return () => {}
   let isDue = false
@@ -132,7 +139,7 @@ export const startMailDelivery = (context: Context): (() => void) => {
     }
     isRunning = false
   }
-  // Not within the commit that names it: its writer is waiting.
+  // Not within the commit that reports the change, because its writer is waiting.
   context.store.onChange(topics => {
     if (!topics || topics.has('mails')) setTimeout(round)
   })

@@ -23,14 +23,14 @@ export const findLink = async (q: Queries, key: LinkKey): Promise<Link | undefin
   return link
 }
 
-/** True for exactly one caller. */
+/** Consumes a link; true for exactly one caller. */
 export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolean> => {
   const { links } = tx.tables
   const rows = await tx.delete(links).where(matching(tx.tables, key)).returning({ kind: links.kind })
   return rows.length > 0
 }
 
-/** There is one first admin: other links to create it end with the one that was used. */
+/** Deletes the other links for the first administrator, of whom there is one. */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))
