@@ -14,8 +14,8 @@ const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
 
 /**
- * Puts the mail with the link that shows whose an address is into the outbox. Milliseconds until the next may go out; 0:
- * this one does.
+ * Queues the mail with the verification link. Returns the milliseconds until the next mail may be sent; 0
+ * when this one was queued.
  */
 export const sendVerification = async (
   context: Context,
