@@ -14,7 +14,7 @@ import { iso } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { AccountData } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { houseBrand } from '#src/pages/themes.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf } from './frame.ts'
@@ -154,4 +154,4 @@ export const postDelete =
 export const getDeleted =
   (context: Context) =>
   async (call: Call): Promise<Response> =>
-    render('deleted', { brand: houseBrand(context), request_id: call.request_id }, { locale: call.locale })
+    render('deleted', { brand: defaultBrand(context), request_id: call.request_id }, { locale: call.locale })

@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
 import { personOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { houseBrand } from '#src/pages/themes.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut } from '#src/sessions/service.ts'
 import { signedIn } from './browsers.ts'
@@ -67,6 +67,6 @@ export const getSignedOut =
   async (call: Call): Promise<Response> =>
     render(
       'logged-out',
-      { brand: houseBrand(context), request_id: call.request_id, login_url: '/account' },
+      { brand: defaultBrand(context), request_id: call.request_id, login_url: '/account' },
       { locale: call.locale },
     )

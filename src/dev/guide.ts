@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { assetUrl } from '#src/pages/assets.ts'
 import { sheetsOf } from '#src/pages/render.ts'
-import { houseBrand } from '#src/pages/themes.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
 
 const GUIDE = '/guide'
 
@@ -15,7 +15,7 @@ export const guidePage = async (context: Context, pathname: string): Promise<Res
   ])
   const subject = pathname.slice(GUIDE.length + 1)
   const page = pageOf(subject)
-  const sheets = [...sheetsOf(houseBrand(context)), assetUrl('guide.css') ?? '']
+  const sheets = [...sheetsOf(defaultBrand(context)), assetUrl('guide.css') ?? '']
   return new Response(guideDocument(page, { sheets, icon: assetUrl('gate.svg') ?? '' }), {
     status: page || subject === '' ? 200 : 404,
     headers: {

@@ -11,7 +11,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import { verifyCsrf } from '#src/pages/csrf.ts'
 import type { Brand } from '#src/pages/data.ts'
 import { sheetsOf } from '#src/pages/render.ts'
-import { houseBrand } from '#src/pages/themes.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
 import { initials, tone } from '#src/pages/view.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { firstUsers } from './store.ts'
@@ -39,7 +39,7 @@ export const loginPicker =
     if (hinted?.enabled) return seeOther(pickUrl(step, hinted.id))
     const users = await context.store.read(q => firstUsers(q, [organization_id], SHOWN))
     const organization = await findOrganization(context.store, organization_id)
-    return page(step, organization ? brandOf(context, organization) : houseBrand(context), users)
+    return page(step, organization ? brandOf(context, organization) : defaultBrand(context), users)
   }
 
 type Users = Awaited<ReturnType<typeof firstUsers>>

@@ -11,7 +11,7 @@ import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import type { Common } from '#src/pages/data.ts'
 import { personOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { houseBrand } from '#src/pages/themes.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
 import type { IdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
@@ -159,7 +159,7 @@ const common = async (
   const shown = id && others.length === 0 ? id : DEFAULT_ORGANIZATION
   const organization = await findOrganization(context.store, shown)
   return {
-    brand: organization ? brandOf(context, organization) : houseBrand(context),
+    brand: organization ? brandOf(context, organization) : defaultBrand(context),
     request_id: call.request_id,
     ...(client && { client_name: client.name || client.client_id }),
   }

@@ -4,13 +4,13 @@ import { contrast, mix, readableOn } from './color.ts'
 
 const WHITE = '#ffffff'
 const BLACK = '#000000'
-/** Of both schemes, the ground of all themes that leaves least room for contrast. */
+/** The page backgrounds of all themes that leave the least room for contrast, one for each colour scheme. */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
 
 interface Scheme {
   ground: string
-  /** Whether a colour is made darker (0) or lighter (1) until it is seen. */
+  /** Direction in which a colour is adjusted until it has enough contrast: 0 is darker, 1 is lighter. */
   goal: 0 | 1
   soft: string
   glow: string
@@ -18,9 +18,12 @@ interface Scheme {
   focus: number
 }
 
-/** A theme's tokens that have to do with the accent. WCAG 2.2 asks for 4.5 where it is read and 3 where it is seen. */
+/**
+ * Returns the theme tokens that depend on the accent colour. WCAG 2.2 requires a contrast of 4.5:1 for text and 3:1 for
+ * components: https://www.w3.org/TR/WCAG22/#contrast-minimum, https://www.w3.org/TR/WCAG22/#non-text-contrast
+ */
 const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
-  // One of both can always be read.
+  // Every colour has a contrast of at least 4.5 to white or to black.
   const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
   return {
     accent,
@@ -45,7 +48,7 @@ const lightTokens = (accent: string) =>
     focus: 3,
   })
 
-/** Where all is dark, a colour that is as dark as the ground would be no button: it is taken light instead. */
+/** In the dark scheme, an accent as dark as the background is lightened first: a button would not stand out otherwise. */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
   return tokensOf(accent, {
@@ -58,7 +61,7 @@ const darkTokens = (given: string) => {
   })
 }
 
-/** The stylesheet of an organization's accent colour (`#rrggbb`), for light and dark. */
+/** Returns the stylesheet of an organization's accent colour (`#rrggbb`), for the light and the dark scheme. */
 export const accentStyle = (accent: string): string =>
   `${rule(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rule(darkTokens(accent))}}\n`
 
@@ -67,7 +70,7 @@ const rule = (tokens: Record<string, string>): string =>
     .map(([name, value]) => `  --${name}: ${value};\n`)
     .join('')}}\n`
 
-/** The same for mail, which knows no custom properties. */
+/** Returns the accent stylesheet for mail, where clients do not support custom properties. */
 export const accentMailStyle = (accent: string): string => {
   const rules = (tokens: ReturnType<typeof tokensOf>) =>
     `.card { border-top-color: ${tokens.accent} }
@@ -80,7 +83,7 @@ a:not(.button) { color: ${tokens.link} }
 const urls = new Map<string, string>()
 const MOST_URLS = 1_000
 
-/** Nothing is stored: the address says the colour, and a hash of what we make of it. */
+/** Returns the URL of the accent's stylesheet. It holds the colour and a hash of the sheet, so nothing is stored. */
 export const accentUrl = (accent: string): string => {
   const known = urls.get(accent)
   if (known) return known
@@ -91,7 +94,7 @@ export const accentUrl = (accent: string): string => {
   return url
 }
 
-/** The answer for the address of an accent's stylesheet; undefined for any other. */
+/** Returns the response for the URL of an accent stylesheet; undefined for any other path. */
 export const accentAsset = (pathname: string): Response | undefined => {
   const [, color] = /^\/assets\/accents\/([0-9a-f]{6})\./.exec(pathname) ?? []
   const accent = `#${color}`

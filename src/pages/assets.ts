@@ -27,14 +27,14 @@ const load = (): void => {
   }
 }
 
-/** The address of an embedded file (`style.css`), which changes whenever its content does. */
+/** Returns the URL of an embedded file (`style.css`). It contains a hash of the content. */
 export const assetUrl = (path: string): string | undefined => {
   if (urls.size === 0) load()
   return urls.get(path)
 }
 
 const FOR_EVER = 'public, max-age=31536000, immutable'
-/** For what others wrote: opened as a document, a picture can neither script nor load. */
+/** Headers for uploaded files: an SVG opened as a document can neither run scripts nor load anything. */
 export const HARMLESS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
@@ -53,7 +53,7 @@ export const assetAnswer = (
     },
   })
 
-/** The answer for a path under `/assets/`; undefined when no such file is embedded. */
+/** Returns the response for a path below `/assets/`; undefined when no such file is embedded. */
 export const asset = (pathname: string): Response | undefined => {
   if (urls.size === 0) load()
   const found = by_url.get(pathname)

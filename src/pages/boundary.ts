@@ -6,16 +6,16 @@ import type { AppErrorCode } from '#src/lib/app-error.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import type { ErrorPage } from './data.ts'
 import { render } from './render.ts'
-import { houseBrand } from './themes.ts'
+import { defaultBrand } from './themes.ts'
 
 type ErrorPageCode = ErrorPage['code']
 
 interface PageErrorOptions extends ErrorOptions {
-  /** Where the person can start again. */
+  /** URL at which the user can start again. */
   retry_url?: string
 }
 
-/** A refusal that a person reads: the code of its text and the HTTP status. */
+/** An error shown as a page: the code of its text and the HTTP status. */
 export class PageError extends Error {
   override readonly name = 'PageError'
   readonly code: ErrorPageCode
@@ -30,7 +30,7 @@ export class PageError extends Error {
   }
 }
 
-/** What the refusals of other rooms say on a page. */
+/** The page text for each error code of other rooms. */
 const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   invalid_request: 'bad_request',
   request_timeout: 'bad_request',
@@ -45,7 +45,7 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
 type PageContext = Pick<Context, 'config' | 'clock' | 'log'>
 export type PageHandler = (call: Call, params: Record<string, string>) => Promise<Response>
 
-/** The error boundary of every route that a browser walks: whatever is thrown becomes a page with the request's id. */
+/** Wraps the handler of a page: everything thrown becomes an error page with the request id. */
 export const pageBoundary =
   (context: PageContext, handle: PageHandler) =>
   async ({ request, params }: Matched): Promise<Response> => {
@@ -63,14 +63,14 @@ export const pageRoutes = (context: PageContext, table: RouteTable<PageHandler>)
     Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
   )
 
-/** Whether whoever asks would rather read a page than JSON. */
+/** True when the client accepts HTML. */
 export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
-/** Any failure as a page. */
+/** Renders any error as a page. Errors of 500 and above are logged with their cause. */
 export const errorPage = (context: PageContext, call: Call, error: unknown): Response => {
   const { locale } = call
-  const common = { brand: houseBrand(context), request_id: call.request_id }
+  const common = { brand: defaultBrand(context), request_id: call.request_id }
   if (error instanceof PageError) {
     const { code, status, retry_url } = error
     return render('error', { ...common, code, ...(retry_url && { retry_url }) }, { locale, status })

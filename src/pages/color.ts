@@ -1,4 +1,4 @@
-/** Colours of sRGB as `#rrggbb` in lower case, and how well they are told apart. */
+/** sRGB colours as `#rrggbb` in lower case, and the contrast between them. */
 
 const channelsOf = (color: string): number[] =>
   [1, 3, 5].map(at => Number.parseInt(color.slice(at, at + 2), 16))
@@ -12,22 +12,22 @@ const luminance = (color: string): number => {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/** From 1 to 21: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio */
+/** Returns the contrast ratio, from 1 to 21: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio */
 export const contrast = (a: string, b: string): number => {
   const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y)
   return (light + 0.05) / (dark + 0.05)
 }
 
-const written = (channels: number[]): string =>
+const toHex = (channels: number[]): string =>
   `#${channels.map(channel => Math.round(channel).toString(16).padStart(2, '0')).join('')}`
 
-/** `share` of the second colour, from 0 to 1. */
+/** Mixes two colours; `share` (0 to 1) is the part of the second. */
 export const mix = (color: string, other: string, share: number): string => {
   const others = channelsOf(other)
-  return written(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
+  return toHex(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
 }
 
-/** Hue and saturation kept: https://www.w3.org/TR/css-color-4/#rgb-to-hsl and back. */
+/** Moves the HSL lightness towards 0 or 1, keeping hue and saturation: https://www.w3.org/TR/css-color-4/#rgb-to-hsl */
 const lightened = (color: string, to: 0 | 1, share: number): string => {
   const [red = 0, green = 0, blue = 0] = channelsOf(color).map(channel => channel / 255)
   const [least, most] = [Math.min(red, green, blue), Math.max(red, green, blue)]
@@ -43,7 +43,7 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
           : (red - green) / range + 4
   const moved = lightness + (to - lightness) * share
   const reach = saturation * Math.min(moved, 1 - moved)
-  return written(
+  return toHex(
     [0, 8, 4].map(offset => {
       const k = (offset + sector * 2 + 12) % 12
       return 255 * (moved - reach * Math.max(-1, Math.min(k - 3, 9 - k, 1)))
@@ -51,7 +51,7 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
   )
 }
 
-/** The colour, or the nearest to it that is darker (0) or lighter (1) and has the contrast to the ground. */
+/** Returns the colour, or the nearest darker (0) or lighter (1) one that reaches the contrast `ratio` to the background. */
 export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {
     const candidate = lightened(color, to, percent / 100)

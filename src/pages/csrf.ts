@@ -4,7 +4,7 @@ import type { Context } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './boundary.ts'
 
-/** What a form is for: a token of one purpose is refused at every other. */
+/** The purpose of a form: a token is refused for any other purpose. */
 export type CsrfPurpose =
   | 'login'
   | 'second_factor'
@@ -27,8 +27,8 @@ const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: Sec
     .digest('base64url')
 
 /**
- * The hidden `csrf_token` of a form: its subject (the handle of the request, say; no dots) and a MAC over purpose, subject
- * and `holder`, the hash of the cookie of the browser that the form is for. Nothing is stored.
+ * Issues the hidden `csrf_token` of a form: a subject without dots (such as the handle of the request) and a MAC over
+ * purpose, subject and `holder`, the hash of the browser's cookie. Nothing is stored.
  */
 export const issueCsrf = (
   context: Pick<Context, 'master'>,
@@ -37,7 +37,11 @@ export const issueCsrf = (
   subject: string,
 ): string => `${subject}.${mac(context, purpose, holder, subject)}`
 
-/** The subject of a token that this server gave to this browser for this purpose; 403 page for any other. */
+/**
+ * Returns the subject of a token that this server issued to this browser for this purpose.
+ *
+ * @throws PageError 403 `forbidden` for any other token
+ */
 export const verifyCsrf = (
   context: Pick<Context, 'master'>,
   purpose: CsrfPurpose,
@@ -54,7 +58,11 @@ export const verifyCsrf = (
   return subject
 }
 
-/** Refuses a form that another origin posted. Browsers name the origin on every POST; `null` is nobody's. */
+/**
+ * Refuses a form posted from another origin. Browsers send `Origin` with every POST; the opaque origin `null` is refused.
+ *
+ * @throws PageError 403 `forbidden`
+ */
 export const checkOrigin = (config: Config, request: Request): void => {
   const origin = request.headers.get('origin')
   if (origin !== null && origin !== config.url) throw new PageError('forbidden', 403)

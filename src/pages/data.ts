@@ -1,8 +1,8 @@
-/** What each page is given, by page name. The texts themselves live in templates/locales: callers pass codes, never sentences. */
+/** The data of each page, by page name. Callers pass codes, never sentences: the texts are in templates/locales. */
 import type en from '../../templates/locales/en.json'
 
 export type MessageKey = keyof typeof en
-/** What stands between `Prefix` and `Suffix` in message keys: `Code<'login.error.'>` is `'invalid_credentials' | …`. */
+/** The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' | …`. */
 export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
   ? Key extends `${Prefix}${infer Inner}${Suffix}`
     ? Inner
@@ -10,8 +10,9 @@ export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey
   : never
 
 /**
- * Whose page it is. `name` is the organization's display name; `theme` a built-in one, an unknown one is the default;
- * `sheets` are the addresses of what is laid over it, the last one wins; `logo_dark` stands for `logo` where all is dark.
+ * The branding of a page. `name` is the organization's display name; `theme` is a built-in theme, and an unknown name
+ * means the default. `sheets` are the URLs of further stylesheets, the last one wins; `logo_dark` replaces `logo` in the
+ * dark scheme.
  */
 export interface Brand {
   name: string
@@ -21,15 +22,15 @@ export interface Brand {
   logo_dark?: string
 }
 
-/** What every page needs. */
+/** Data of every page. */
 export interface Common {
   brand: Brand
-  /** Shown beside errors, so that a person can quote it. */
+  /** Shown with errors; users quote it to their administrator. */
   request_id?: string
 }
 
 export interface Person {
-  /** Where both names are empty, the username stands for them. */
+  /** The username is shown when both names are empty. */
   first_name: string
   last_name: string
   username: string
@@ -44,7 +45,7 @@ export interface PasswordRule {
   failed?: boolean
 }
 
-/** `seconds`: how long to wait, for the codes that say so. */
+/** `seconds` is the time to wait, for codes whose text mentions it. */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
@@ -56,10 +57,10 @@ export interface Login extends Common {
   csrf_token: string
   username?: string
   error?: FormError<Code<'login.error.'>>
-  /** Absent when the person came without a client (a plain visit to /account). */
+  /** Absent when no client sent the user (a visit to /account). */
   client_name?: string
   providers?: { name: string; url: string; kind: string }[]
-  /** Where a forgotten password is reset; no link without it. */
+  /** Without it the page has no link to the password reset. */
   reset_url?: string
   passkey?: { action: string; options: string }
 }
@@ -71,24 +72,24 @@ export interface ResetPassword extends Common {
   csrf_token: string
   login_url: string
   username?: string
-  /** A mail is on its way, if there is such a user. */
+  /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
   error?: FormError<Code<'reset-password.error.'>>
 }
 
-/** Posts `token`; without the form it is done. */
+/** Posts `token`. Without `form` the page reports success. */
 export interface VerifyEmail extends Common {
   email: string
-  /** `username`: of the account whose address it becomes, where it is not yet. */
+  /** `username` names the account whose address changes; absent when the address is only verified. */
   form?: { action: string; token: string; csrf_token: string; username?: string }
-  /** Instead of the form, for whoever has to be signed in first. */
+  /** Replaces the form when the user has to sign in first. */
   sign_in_url?: string
-  /** Where it is done, for whoever is signed in. */
+  /** Link to the account once the address is verified, for users who are signed in. */
   account_url?: string
   error?: 'taken' | 'domain'
 }
 
-/** Posts `code`, `recovery_code` or `credential`: what the form of the method has. */
+/** Posts `code`, `recovery_code` or `credential`, by method. */
 export interface SecondFactor extends Common {
   action: string
   request: string
@@ -96,14 +97,14 @@ export interface SecondFactor extends Common {
   user: Person
   method: Code<'second-factor.lead.'>
   others: { method: Code<'second-factor.use.'>; url: string }[]
-  /** For the browser to ask a passkey with, as JSON. */
+  /** WebAuthn request options as JSON. */
   options?: string
-  /** Where a lost passkey is replaced, when nothing here stands in for it. */
+  /** Link to replace a lost passkey, when no method here can stand in for it. */
   replace_url?: string
   error?: FormError<Code<'second-factor.error.'>>
 }
 
-/** The choice of what to enrol: links alone. */
+/** The choice of the factor to enrol. The page has links and no form. */
 export interface Enrol extends Common {
   user: Person
   reason: Code<'enrol.reason.'>
@@ -120,7 +121,7 @@ interface EnrolForm extends Common {
   cancel_url?: string
 }
 
-/** Posts `name` and `code`. The picture is a path of unit squares in a square of `size`. */
+/** Posts `name` and `code`. The QR code is an SVG path of unit squares in a square of `size`. */
 export interface EnrolTotp extends EnrolForm {
   qr: { size: number; path: string }
   key: string
@@ -167,12 +168,12 @@ export interface Consent extends Common {
   }
 }
 
-/** Posts `current_password` (when asked), `password`, `password_repeat`, and `request` or `token` when given. */
+/** Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when present. */
 export interface ChangePassword extends Common {
   action: string
   csrf_token: string
   request?: string
-  /** Of a single-use link. */
+  /** The token of a single-use link. */
   token?: string
   reason: Code<'change-password.reason.'>
   user: Person
@@ -187,11 +188,11 @@ interface FromProvider extends Common {
   csrf_token: string
   provider: { name: string; kind: string }
   client_name?: string
-  /** Back to the other ways of signing in. */
+  /** Leads back to the other ways of signing in. */
   cancel_url: string
 }
 
-/** Somebody arrived whose address a user has already. Posts `password`, that user's. */
+/** Account linking: the provider's account has the address of an existing user. Posts that user's `password`. */
 export interface LinkAccount extends FromProvider {
   email: string
   error?: FormError<Code<'link-account.error.'>>
@@ -199,10 +200,10 @@ export interface LinkAccount extends FromProvider {
 
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
-/** Somebody new arrived, of whom the provider did not say enough. Posts the `missing` fields. */
+/** Just-in-time provisioning without all the claims that a user needs. Posts the `missing` fields. */
 export interface CompleteProfile extends FromProvider {
   missing: readonly ProfileField[]
-  /** What the provider said. */
+  /** The address that the provider sent. */
   email?: string
   values?: Partial<Record<ProfileField, string>>
   errors?: Partial<Record<ProfileField, Code<'set-up.error.'>>>
@@ -210,13 +211,13 @@ export interface CompleteProfile extends FromProvider {
 
 type SetUpField = 'username' | 'email' | 'first_name' | 'last_name'
 
-/** The first administrator. Posts `token`, username, email, first_name, last_name, `password`, `password_repeat`. */
+/** Posts `token`, `username`, `email`, `first_name`, `last_name`, `password` and `password_repeat`. */
 export interface SetUp extends Common {
   action: string
   csrf_token: string
   token: string
   values?: Partial<Record<SetUpField, string>>
-  /** By field; a broken password rule is marked in `rules` with `password: 'policy'` here. */
+  /** Errors by field. `password: 'policy'` means that `rules` marks the broken ones. */
   errors?: Partial<Record<SetUpField | 'password' | 'password_repeat', Code<'set-up.error.'>>>
   rules: PasswordRule[]
 }
@@ -238,9 +239,9 @@ export interface LogoutConfirm extends Common {
 
 export interface LoggedOut extends Common {
   client_name?: string
-  /** The client asked to go back to an address that it has not registered. */
+  /** True when the client sent a `post_logout_redirect_uri` that it has not registered. */
   is_unregistered?: boolean
-  /** Back to the application, or to a fresh login. */
+  /** Leads back to the application; `login_url` leads to a new login. */
   return_url?: string
   login_url?: string
 }
@@ -250,33 +251,34 @@ export type Deleted = Common
 export interface ErrorPage extends Common {
   code: Code<'error.', '.title'>
   seconds?: number
-  /** A place where the person can start again. */
+  /** URL at which the user can start again. */
   retry_url?: string
 }
 
-/** Around every page of a person's own. */
+/** Data shared by the account pages. */
 export interface AccountFrame extends Common {
   csrf_token: string
   logout_action: string
-  /** Whether the person may change their own profile. */
+  /** True when the user may change their own profile. */
   may_change: boolean
 }
 
-/** The forms post `csrf_token` and `factor_id`; to `rename_action` `name` as well, to `codes_action` nothing more. */
+/** The forms post `csrf_token` and `factor_id`. `rename_action` also takes `name`; `codes_action` takes `csrf_token` alone. */
 export interface AccountSecurity extends AccountFrame {
   factors: {
     id: string
     type: Code<'enrol.kind.'>
     name: string
-    /** ISO 8601, as the next. */
+    /** ISO 8601. */
     created_at: string
+    /** ISO 8601. */
     last_active_at?: string
   }[]
   may_remove: boolean
-  /** Recovery codes that were not used yet. */
+  /** The number of unused recovery codes. */
   codes_left: number
   now: number
-  /** Absent where there are as many as there may be. */
+  /** Absent when the user has the maximum number of factors. */
   add_url?: string
   remove_action: string
   rename_action: string
@@ -291,20 +293,20 @@ export interface AccountProfile extends AccountFrame {
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
-  /** How long to wait, for `throttled`. */
+  /** Seconds to wait, for `throttled`. */
   seconds?: number
-  /** Where no mail goes out nobody can show that an address is theirs: it stays. */
+  /** The unchangeable address, without a mail server: users cannot prove that a new address is theirs. */
   fixed_email?: string
-  /** Sends the mail that shows whose address it is; there while that is not known, and where mail goes out. */
+  /** Sends the verification mail; present while the address is unverified and a mail server is configured. */
   verify_action?: string
-  /** The address that the mail goes to, if it is to become the person's; posting `discard` forgets it. */
+  /** The new address that awaits verification; posting `discard` cancels the change. */
   pending_email?: string
   notice?: Code<'account-profile.notice.'>
 }
 
 /** Posts `client_id`. */
 export interface AccountApplications extends AccountFrame {
-  /** `created_at`: since when it is allowed what it asked for; absent where it need not ask. */
+  /** `created_at` is the time of the consent (ISO 8601); absent for clients that need none. */
   applications: { client_id: string; client_name: string; scopes: string[]; created_at?: string }[]
   now: number
   disconnect_action: string
@@ -316,7 +318,7 @@ export interface AccountData extends AccountFrame {
   username: string
   download_action: string
   delete_action: string
-  /** Absent where the organization does not allow it. */
+  /** Absent when the organization does not allow users to delete their account. */
   deletion?: Code<'account-data.deletion.'>
   error?: FormError<Code<'account-data.error.'>>
 }
@@ -335,35 +337,35 @@ interface SessionRow extends Place {
 }
 
 /**
- * Logins and sessions as the store has them. Signing a browser out posts `login_id` to `login_action`, signing out of one client
- * `session_id` to `session_action`; signing out here posts to `logout_action`.
+ * Logins and sessions as stored. Signing a browser out posts `login_id` to `login_action`, signing out of one client posts
+ * `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
  */
 export interface Account extends AccountFrame {
   user: Person & { email_verified: boolean; organization: string }
-  /** This browser first, each with the sessions that came from it. */
+  /** The current browser first, each with the sessions that started from it. */
   logins: (Place & {
     id: string
     /** ISO 8601. */
     signed_in_at: string
-    /** It is the one that is looking at the page. */
+    /** True for the browser that requests the page. */
     current: boolean
     sessions: SessionRow[]
   })[]
-  /** Those whose login is over. */
+  /** Sessions whose login has ended. */
   sessions: SessionRow[]
-  /** Milliseconds, to say how long ago. */
+  /** Milliseconds; the reference for relative times. */
   now: number
   login_action: string
   session_action: string
-  /** Absent where there is nothing else. */
+  /** Absent when the user is signed in nowhere else. */
   others_action?: string
-  /** Absent for a person who may not change their own profile. */
+  /** Absent for users who may not change their own profile. */
   change_password_url?: string
-  /** Other ways in. Linking posts `provider`; unlinking posts `provider` and `subject`. */
+  /** Linked external accounts. Linking posts `provider`; unlinking posts `provider` and `subject`. */
   identities?: {
     link_action: string
     unlink_action: string
-    /** `may_unlink`: the only way in is never given up. */
+    /** `may_unlink` is false for the user's only way to sign in. */
     linked: {
       provider: string
       name: string

@@ -4,7 +4,7 @@ type Size = [width: number, height: number]
 const png = (bytes: Buffer): Size | undefined =>
   bytes.toString('latin1', 12, 16) === 'IHDR' ? [bytes.readUInt32BE(16), bytes.readUInt32BE(20)] : undefined
 
-/** Segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2); C4, C8 and CC are none. */
+/** Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2); C4, C8 and CC are other markers. */
 const jpg = (bytes: Buffer): Size | undefined => {
   let at = 2
   while (bytes.readUInt8(at) === 0xff) {
@@ -17,7 +17,7 @@ const jpg = (bytes: Buffer): Size | undefined => {
   return undefined
 }
 
-/** RFC 9649 sections 2.5 to 2.7. */
+/** Reads the three WebP formats: https://www.rfc-editor.org/rfc/rfc9649#section-2.5 to section 2.7. */
 const webp = (bytes: Buffer): Size | undefined => {
   switch (bytes.toString('latin1', 12, 16)) {
     case 'VP8 ':
@@ -35,7 +35,7 @@ const webp = (bytes: Buffer): Size | undefined => {
 
 const readers = { png, jpg, webp }
 
-/** Pixels, as the header of the file says; undefined when it has none, or is cut off. */
+/** Returns width and height in pixels as the file header states them; undefined for a missing or truncated header. */
 export const pictureSize = (type: keyof typeof readers, bytes: Buffer): Size | undefined => {
   try {
     const size = readers[type](bytes)

@@ -1,7 +1,7 @@
 import { pictureSize } from './picture-size.ts'
 
 export const PICTURE_LIMIT = 64 * 1024
-/** Pixels in width and in height: a few KiB can unpack to gigabytes in the browser of everybody who logs in. */
+/** Maximum width and height in pixels: a picture of a few KiB can unpack to gigabytes in the browser. */
 export const PIXEL_LIMIT = 4096
 
 export type PictureType = 'png' | 'svg' | 'webp' | 'jpg'
@@ -17,7 +17,7 @@ const media: Record<string, PictureType> = {
   'image/jpeg': 'jpg',
 }
 
-/** What may stand before the root element; a document type may have no declarations of its own. */
+/** Matches one construct allowed before the root element. A document type must not contain declarations. */
 const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 
 const isSvg = (bytes: Buffer): boolean => {
@@ -49,10 +49,10 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
   }
 }
 
-/** What a picture can be refused for: no data URI of one, too many bytes, not what it says, too many pixels. */
+/** Reason for refusing a picture: no data URI, too many bytes, content of another type, or too many pixels. */
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
-/** The picture of a data URI (RFC 2397), when its bytes are of the type that it names and not too many; else why not. */
+/** Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397). Returns the picture, or the reason for refusing it. */
 export const readPicture = (uri: string): Picture | PictureFault => {
   const [head, name = '', base64] =
     /^data:([a-z]+\/[a-z+]+)(?:;charset=utf-?8)?(;base64)?,(?=.)/is.exec(uri) ?? []
@@ -69,7 +69,7 @@ export const readPicture = (uri: string): Picture | PictureFault => {
   return Math.max(...size) > PIXEL_LIMIT ? 'pixels' : { type, bytes }
 }
 
-/** The same the other way round. */
+/** Returns the picture as a data URI; undefined for an unknown type. */
 export const pictureUri = ({ type, bytes }: { type: string; bytes: Uint8Array }): string | undefined => {
   const name = Object.keys(media).find(candidate => media[candidate] === type)
   return name && `data:${name};base64,${Buffer.from(bytes).toString('base64')}`

@@ -8,14 +8,14 @@ import { viewTools } from './view.ts'
 
 const files = embed('templates', ['.eta'])
 
-// Raw output (`<%~`) is for includes alone; everything else is escaped. A template is compiled when it is first shown.
+// Raw output (`<%~`) is used only for includes; everything else is escaped. Templates are compiled on first use.
 const eta = new Eta({ autoEscape: true, cache: true })
 eta.resolvePath = name => `${name}.eta`
 eta.readFile = path => files[path] ?? ''
 
 const headers = {
   'content-type': 'text/html; charset=utf-8',
-  // No form-action: Chromium applies it to each redirect that follows a POST, the client's own included.
+  // No form-action: Chromium applies it to every redirect after a POST, including those of the client.
   'content-security-policy':
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
     "base-uri 'none'; frame-ancestors 'none'",
@@ -25,7 +25,7 @@ const headers = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 }
 
-// The other pages can be part of a client's pop-up, which this header would cut off from its opener.
+// The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
 
@@ -45,7 +45,7 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
   return refused ? t('page.error', { title }) : title
 }
 
-/** The addresses of a brand's stylesheets: its theme, what all themes share, what is laid over both. */
+/** Returns the URLs of a brand's stylesheets: the theme, the shared styles, and the brand's own sheets over both. */
 export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
   [
     assetUrl(`themes/${theme}.css`) ?? assetUrl('themes/default.css'),
@@ -53,7 +53,7 @@ export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
     ...sheets,
   ].flatMap(url => url ?? [])
 
-/** A page as the answer to a request, with all the headers that a page of ours must have. */
+/** Renders a page as a response with the security headers that every page carries. */
 export const render = <Page extends keyof Pages>(
   page: Page,
   data: Pages[Page],

@@ -18,9 +18,11 @@ const language = (locale: string) => {
 }
 
 /**
- * Texts by key, in the syntax of ICU MessageFormat: `{name}` and
- * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` A key that the language lacks is English.
- * The result is plain text, not HTML. Throws when a parameter of the text is missing.
+ * Returns texts by key, in the syntax of ICU MessageFormat: `{name}` and
+ * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` Keys that the language lacks fall back to
+ * English. The result is plain text, not HTML.
+ *
+ * @throws Error when a parameter of the text is missing
  */
 export const translator =
   (locale: string): Translate =>

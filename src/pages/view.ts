@@ -1,11 +1,11 @@
-/** What the templates work out from their data: initials, icons, device names, "two hours ago". */
+/** Helpers for the templates: initials, icons, device names, relative times. */
 
 import type { Person } from './data.ts'
 import { hasMessage, type Translate } from './translate.ts'
 
 const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
 
-/** In the order in which they are written where this language is spoken. */
+/** Returns the name fields in the order that the language uses. */
 const namesIn = (locale: string) =>
   familyFirst.has(locale) ? (['last_name', 'first_name'] as const) : (['first_name', 'last_name'] as const)
 
@@ -36,27 +36,27 @@ export const viewTools = (locale: string, t: Translate) => ({
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
 })
 
-/** One or two capital letters for the round picture of a person, an application or an organization. */
+/** Returns one or two capital letters for the avatar of a user, a client or an organization. */
 export const initials = (name: string): string => {
   const words = name.split(/[\s._-]+/).filter(word => /^[\p{L}\p{N}]/u.test(word))
   const letters = [words[0], words.length > 1 ? words.at(-1) : ''].map(word => [...(word ?? '')][0] ?? '')
   return letters.join('').toUpperCase() || '?'
 }
 
-/** A number from 1 to 6 that stays the same for a text: the colour of its picture. */
+/** Returns the avatar colour of a text: a number from 1 to 6, always the same for the same text. */
 export const tone = (text: string): number => {
   let sum = 0
   for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9973
   return (sum % 6) + 1
 }
 
-/** Where a redirect URI leads, as a person would name it: the host, or the scheme of an application on the device. */
+/** Returns the host of a redirect URI, or its scheme for native applications. */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
   return url?.host || url?.protocol.replace(/:$/, '') || uri
 }
 
-/** Scopes that let an application administer, beyond the person's own profile. */
+/** True for scopes that grant administrative rights beyond the user's own profile. */
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 
@@ -78,7 +78,7 @@ const icons: [RegExp, string][] = [
 
 const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
 
-// Order matters: most browsers name the ones that they descend from as well.
+// Order matters: user agents of most browsers also name the browsers that they descend from.
 const browsers: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],
   [/OPR\/|Opera/, 'Opera'],
@@ -111,7 +111,8 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60_000],
 ]
 
-/** Two minutes and more are told in minutes, rounded up. No line ends between the number and its unit. */
+/** Formats seconds; from two minutes on in minutes, rounded up. A no-break space joins the number and its unit. */
+
 const wait = (locale: string, seconds: number): string => {
   const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
   const format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })

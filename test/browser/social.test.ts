@@ -199,7 +199,7 @@ testInChromium(
     await page.goto(`${url}/account`)
     await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
     await page.getByRole('button', { name: 'Disconnect Upstream by query' }).click()
-    await page.getByText('It is disconnected').waitFor()
+    await page.getByText('Account disconnected').waitFor()
     expect(await page.getByText('Your only way to sign in').count()).toBe(1)
     await close()
   },

@@ -387,11 +387,11 @@ describe('doctor and config check', () => {
     })
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^warn {2}themes .*themes\/folder\.css: it is no file; no theme is called nowhere$/m,
+      /^warn {2}themes .*themes\/folder\.css: not a regular file; no theme is called nowhere$/m,
     )
     expect(await run(data_dir, 'config', 'check')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('warning: themes/folder.css: it is no file'),
+      stderr: expect.stringContaining('warning: themes/folder.css: not a regular file'),
     })
   })
 

@@ -85,10 +85,10 @@ describe('a theme of the data directory', () => {
       expect([name, names(await sheetsWith(name))]).toEqual([name, ['themes/default', 'style']])
     expect(logged.map(({ theme, reason }) => [theme, reason])).toEqual([
       ['absent', 'there is no such theme'],
-      ['stolen', 'it leads out of the folder'],
-      ['folder', 'it is no file'],
-      ['pipe', 'it is no file'],
-      ['large', 'it is larger than 256 KiB'],
+      ['stolen', 'the link leads out of the folder'],
+      ['folder', 'not a regular file'],
+      ['pipe', 'not a regular file'],
+      ['large', 'larger than 256 KiB'],
     ])
     write('large.css', new Uint8Array(256 * 1024).fill(0x20))
     expect(names(await sheetsWith('large'))).toEqual(['themes/default', 'style', 'themes/large'])
@@ -149,10 +149,10 @@ test('what is wrong with themes is told by name', () => {
   write('Loud.css', '')
   expect(checkThemes(app.context.config, ['graphite', 'acme-red', 'absent']).sort()).toEqual([
     'no theme is called absent',
-    'themes/Loud.css: a name has lower-case letters, digits and hyphens',
-    'themes/folder.css: it is no file',
-    'themes/pipe.css: it is no file',
-    'themes/stolen.css: it leads out of the folder',
+    'themes/Loud.css: use lower-case letters, digits and hyphens in the name',
+    'themes/folder.css: not a regular file',
+    'themes/pipe.css: not a regular file',
+    'themes/stolen.css: the link leads out of the folder',
   ])
   expect(checkThemes({ ...app.context.config, data_dir: join(data_dir, 'nowhere') }, ['ember'])).toEqual([])
 })
