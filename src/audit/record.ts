@@ -7,7 +7,7 @@ import { counter } from '#src/lib/metrics.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 import type { EventType, TargetType } from './types.ts'
 
-/** Who did it: a user or a client; null for failed logins and for the server itself. */
+/** The user or client that caused an event; null for failed logins and for the server itself. */
 export interface Actor {
   id: string | null
   email: string | null
@@ -15,7 +15,7 @@ export interface Actor {
 
 export const nobody: Actor = { id: null, email: null }
 
-/** What the server does by itself, or for whoever runs its commands: by nobody of the directory, and from nowhere. */
+/** The actor of what the server or its command line does: no user or client, and no address. */
 export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   actor: nobody,
   client_info: { ip_address: '', user_agent: '' },
@@ -29,7 +29,7 @@ export interface NewEvent {
   organization_id: OrganizationId
   client_info: ClientInfo
   metadata?: Record<string, unknown>
-  /** The user whom the event names as actor, target, owner of a session or in its metadata: it goes when the user is deleted. */
+  /** The user named by the event as actor, target, session owner or in the metadata: deleting the user deletes the event. */
   subject_id?: UserId | null
 }
 
@@ -54,7 +54,7 @@ const insert = prepared((q, { events }) =>
 const counted = counter('gatehouse_events_total', 'Audit events by type.', 'type')
 const tokens = counter('gatehouse_tokens_total', 'Tokens issued, by grant.', 'grant')
 
-/** What an event says, in the order of its columns, as they are stored: metadata as the text of its JSON. */
+/** The columns of an event in their order, as stored: metadata is JSON text. */
 export type EventText = [
   id: string,
   type: string,
@@ -70,11 +70,11 @@ export type EventText = [
   subject_id: string | null,
 ]
 
-/** HMAC-SHA-256, base64url: nobody who can write the file but does not know the key can change an event unseen. */
+/** Returns the HMAC-SHA-256 of an event, base64url. Changes by a writer of the database without the key are detected. */
 export const macOf = (master: MasterKey, event: EventText): string =>
   new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
 
-/** Writes an event in the transaction of what it records: neither exists without the other. */
+/** Writes an event in the transaction of the change that it records: neither exists without the other. */
 export const record = async (
   context: Pick<Context, 'clock' | 'master'>,
   tx: Transaction,
@@ -87,7 +87,7 @@ export const record = async (
     else if (event.type === 'token.refreshed') tokens('refresh_token')
   })
   const row = {
-    // Of this very millisecond, also when the clock has stepped back: by it an event is found.
+    // The id carries this exact millisecond even after the clock has stepped back: findEvent searches by it.
     id: `evt_${Bun.randomUUIDv7('hex', now)}`,
     type: event.type,
     actor_id: event.actor.id,
@@ -99,12 +99,12 @@ export const record = async (
     user_agent: event.client_info.user_agent,
     timestamp: now,
     metadata: event.metadata ?? {},
-    // Actor and target have indexes of their own: a third entry for the same user would only cost.
+    // Actor and target have their own indexes: a third entry for the same user has no use.
     subject_id:
       event.subject_id === event.actor.id || event.subject_id === event.target_id
         ? null
         : (event.subject_id ?? null),
   }
-  const said = { ...row, metadata: JSON.stringify(row.metadata) }
-  await tx.later(insert(tx, { ...row, mac: macOf(context.master, Object.values(said) as EventText) }))
+  const stored = { ...row, metadata: JSON.stringify(row.metadata) }
+  await tx.later(insert(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
 }

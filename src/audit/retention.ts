@@ -16,14 +16,14 @@ import { BATCH } from '#src/storage/batches.ts'
 import { sync } from '#src/storage/data-dir.ts'
 import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 
-/** An event as the admin API shows it, as a line of JSON. */
+/** Returns an event as a line of JSON, with the fields of the admin API. */
 export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...event }: EventRow): string =>
   `${JSON.stringify({ ...event, timestamp: iso(timestamp) })}\n`
 
-/** Longer than any line. */
+/** Bytes read from the end of a file; longer than any line. */
 const TAIL = 65_536
 
-/** The size up to the end of the last whole line. A process that died amid one has left a part of it. */
+/** Returns the size up to the end of the last complete line: a process that died while writing leaves a partial line. */
 const wholeSize = (file: number): number => {
   const { size } = fstatSync(file)
   const tail = Buffer.alloc(Math.min(size, TAIL))
@@ -31,7 +31,7 @@ const wholeSize = (file: number): number => {
   return size - tail.length + tail.lastIndexOf('\n') + 1
 }
 
-/** All of the text, or nothing of it: a disk that fills up takes a part, and says so only when it is asked again. */
+/** Appends the text completely or not at all. A full disk accepts a part and fails on the next write. */
 const append = (path: string, text: string): void => {
   const file = openSync(path, 'a+', 0o600)
   try {
@@ -50,8 +50,8 @@ const append = (path: string, text: string): void => {
   }
 }
 
-/** Appends events to the files of their months; they are on the disk when it returns. */
-const keep = (folder: string, events: EventRow[]): void => {
+/** Appends events to the files of their months and syncs them before it returns. */
+const appendEvents = (folder: string, events: EventRow[]): void => {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const [month, rows] of Map.groupBy(events, ({ timestamp }) => iso(timestamp).slice(0, 7))) {
     const path = join(folder, `${month}.jsonl`)
@@ -62,9 +62,11 @@ const keep = (folder: string, events: EventRow[]): void => {
 }
 
 /**
- * Moves events older than `event_retention`, if that is set, from the database into files of the data directory
- * (`events/2026-01.jsonl`, JSON Lines), in writes of a bounded size; says how many. None is removed that is not in a file: where
- * nothing can be written it throws, and they stay. A process that dies in between leaves some in both, by the same id.
+ * Moves events older than `event_retention`, if set, from the database to files of the data directory
+ * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events are removed
+ * only after they are in a file; a process that dies in between leaves some in both places, with the same id.
+ *
+ * @throws Error when a file cannot be written; the events stay in the database
  */
 export const sweepEvents = async ({
   config,
@@ -76,7 +78,7 @@ export const sweepEvents = async ({
   for (let moved = 0; ; ) {
     const events = await store.read(q => eventsBefore(q, before, BATCH))
     if (events.length === 0) return moved
-    keep(join(config.data_dir, 'events'), events)
+    appendEvents(join(config.data_dir, 'events'), events)
     await store.calm()
     moved += await store.write(tx => removeEvents(tx, events))
   }

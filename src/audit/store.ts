@@ -43,8 +43,8 @@ const selectPurges = prepared((q, { purges }) =>
 )
 
 /**
- * Leaves out the events of deleted organizations, and those that name a deleted user, until they are removed; mostly there
- * are none.
+ * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed them. The
+ * condition is undefined while no purge is pending.
  */
 const visible = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
@@ -61,7 +61,7 @@ const visible = async (q: Queries): Promise<SQL | undefined> => {
 
 type Equal = 'type' | 'actor_id' | 'target_id' | 'ip_address' | 'organization_id'
 
-/** Each begins an index that goes on with the time. */
+/** The leading columns of the indexes; the timestamp follows in each. */
 const indexes: Equal[][] = [
   ['target_id'],
   ['actor_id'],
@@ -71,7 +71,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** How many events back an index is looked at, to tell how rare they are. */
+/** The position in an index whose time tells how rare its events are. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -88,7 +88,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** When the thousandth event before the latest one was written: the longer ago, the rarer they are. */
+/** Returns the timestamp of the thousandth latest event: the older it is, the rarer the events are. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q
@@ -101,7 +101,7 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
   return event?.timestamp ?? Number.NEGATIVE_INFINITY
 }
 
-/** Which index to walk: the one whose part of the filter is the rarest. */
+/** Returns the index whose part of the filter matches the fewest events. */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
   const usable = indexes.filter(index => index.every(name => names.includes(name)))
@@ -116,7 +116,7 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   return best
 }
 
-/** The filter such that this index alone is used: to the others, a function hides the column. */
+/** Builds the filter so that only the chosen index is used: `coalesce` hides the other columns from the query planner. */
 const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
   const { events } = q.tables
   const index = await rarest(q, filter)
@@ -129,10 +129,10 @@ const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefine
   )
 }
 
-/** Where a page that ends in this event goes on. */
+/** Returns the keyset from which the page after this event continues. */
 export const eventKeyset = (event: EventRow): Keyset => [event.timestamp, event.seq]
 
-/** By time, and among those of one millisecond in the order of writing. */
+/** Returns events by time; events of the same millisecond are in the order of writing. */
 export const listEvents = async (
   q: Queries,
   filter: EventFilter,
@@ -150,7 +150,7 @@ export const listEvents = async (
     .limit(page.limit)
 }
 
-/** Without a filter: kept by triggers. */
+/** Counts events without a filter, from counters that triggers maintain. */
 export const countAllEvents = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -164,11 +164,11 @@ export const countAllEvents = async (
   return row?.total ?? 0
 }
 
-/** Filters that more events fit than are counted: so it stays until some are removed. */
+/** Filters with more matches than are counted. They stay valid until events are removed. */
 const beyondCount = cached('events', async () => new Set<string>())
 const REMEMBERED = 1000
 
-/** Exact to 10,000, then 10,001. */
+/** Returns the exact count up to 10,000, and 10,001 beyond. */
 export const countEvents = async (store: Store, filter: EventFilter): Promise<number> => {
   const many = await beyondCount(store, '')
   const key = JSON.stringify(filter)
@@ -186,14 +186,14 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   return total
 }
 
-/** The milliseconds with which an id begins: https://www.rfc-editor.org/rfc/rfc9562#section-5.7 */
+/** Returns the milliseconds in a UUIDv7 id, -1 for any other: https://www.rfc-editor.org/rfc/rfc9562#section-5.7 */
 const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
-/** How far an id may be ahead of its event, ms: the runtime counts to 4096 within each, and then on into the next. */
+/** Milliseconds by which an id may be ahead of its event: after 4096 ids in one millisecond the runtime uses the next. */
 const AHEAD = 50
 
-/** An event of this organization, or of any where none is named. */
+/** Returns an event of the organization; of any organization when `organization_id` is undefined. */
 export const findEvent = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -215,7 +215,7 @@ export const findEvent = async (
   return event
 }
 
-/** The oldest of those that happened before. */
+/** Returns events with a timestamp below `before`, the oldest first. */
 export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
   const { events } = q.tables
   return q
@@ -226,7 +226,7 @@ export const eventsBefore = async (q: Queries, before: number, limit: number): P
     .limit(limit)
 }
 
-/** Says how many of them there were. */
+/** Removes events and returns how many were there. */
 export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')
@@ -235,13 +235,13 @@ export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[
   return removed.length
 }
 
-/** The events that were written after one, in the order of writing: for reading the whole log. */
+/** Returns the events written after `seq` in the order of writing, to read the whole log. */
 export const eventsAfter = async (q: Queries, seq: number, limit: number): Promise<EventRow[]> => {
   const { events } = q.tables
   return q.select().from(events).where(gt(events.seq, seq)).orderBy(asc(events.seq)).limit(limit)
 }
 
-/** When the latest event happened, in milliseconds; undefined before the first. */
+/** Returns the time of the latest event in milliseconds; undefined when the log is empty. */
 export const latestEvent = async (q: Queries): Promise<number | undefined> => {
   const { events } = q.tables
   const [row] = await q

@@ -40,7 +40,7 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number]
 
-/** `user.created` is about a `user`: the target type is the first word, but for tokens. */
+/** The target type is the first word of the event type (`user` of `user.created`); token events target a session or a client. */
 export type TargetType =
   | 'user'
   | 'session'

@@ -1,12 +1,12 @@
 import type { Mail, MailTransport } from '#src/context.ts'
 
 export interface CapturedMail extends MailTransport {
-  /** The latest last. */
+  /** In the order of sending. */
   readonly mails: readonly Mail[]
   clear(): void
 }
 
-/** Keeps mail instead of sending it, for development and tests: `limit` of them, the oldest go first. */
+/** Captures mail instead of sending it, for development and tests. Keeps the latest `limit` mails. */
 export const captureMail = (limit = 200): CapturedMail => {
   const mails: Mail[] = []
   return {

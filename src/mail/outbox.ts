@@ -6,14 +6,14 @@ import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, removeMail } from './store.ts'
 
-/** For how long a link lets its holder in. */
+/** Lifetime of sign-in and password reset links. */
 export const LINK_LIFETIME = 30 * MINUTE
 
-/** What is late by so much is not sent any more. */
-const KEPT: Partial<Record<MailKind, number>> = { reset_password: LINK_LIFETIME }
-const KEPT_ELSE = 2 * DAY
+/** Time after which an unsent mail is dropped, by kind. */
+const SEND_WITHIN: Partial<Record<MailKind, number>> = { reset_password: LINK_LIFETIME }
+const SEND_WITHIN_DEFAULT = 2 * DAY
 
-/** Of one sender: when it is over, the mail is tried again by whoever comes first. */
+/** Time that a sender has for one mail; afterwards any sender may try again. */
 const LEASE = 2 * MINUTE
 const LONGEST_WAIT = 6 * 60 * MINUTE
 const BATCH = 20
@@ -21,12 +21,12 @@ const BATCH = 20
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId
-  /** Null: whoever sends it looks for the user. */
+  /** null: the user is looked up when the mail is sent. */
   user_id: UserId | null
   data?: Record<string, string>
 }
 
-/** Puts a mail into the outbox, in the write of what it tells of. Where no mail server is configured there is nothing to tell. */
+/** Puts a mail into the outbox, in the write of the change that it reports. Does nothing without a mail server. */
 export const enqueueMail = async (
   context: Pick<Context, 'mail' | 'clock'>,
   tx: Transaction,
@@ -42,11 +42,11 @@ export const enqueueMail = async (
     attempts: 0,
     created_at: now,
     next_attempt_at: now,
-    expires_at: now + (KEPT[mail.kind] ?? KEPT_ELSE),
+    expires_at: now + (SEND_WITHIN[mail.kind] ?? SEND_WITHIN_DEFAULT),
   })
 }
 
-/** Tells a user what has just happened to their account. */
+/** Puts a notice about a change of the user's account into the outbox. */
 export const enqueueNotice = (
   context: Pick<Context, 'mail' | 'clock'>,
   tx: Transaction,
@@ -56,13 +56,13 @@ export const enqueueNotice = (
   data: Record<string, string> = {},
 ): Promise<void> => enqueueMail(context, tx, { kind, organization_id, user_id, data }, client_info)
 
-/** After the first failures within minutes, later ones within hours. */
+/** Milliseconds until the next attempt: minutes after the first failures, hours after later ones. */
 const waitAfter = (attempts: number): number => Math.min(LONGEST_WAIT, 15 * SECOND * 4 ** attempts)
 
 /**
- * Hands over what is due, one mail after the other: `deliver` makes and sends it. What fails is tried again later and
- * later, until the mail is of no use any more. Says how many were dealt with. A mail may go out twice when the process
- * dies right after it went out; it is never lost.
+ * Delivers the due mails one after the other; `deliver` renders and sends each. Failed mails are tried again at growing
+ * intervals until they expire. Returns the number of mails handled. A mail is never lost, but it is sent twice when the
+ * process dies right after sending it.
  */
 export const emptyOutbox = async (
   context: Context,
@@ -76,7 +76,10 @@ export const emptyOutbox = async (
     const done = () => context.store.write(tx => removeMail(tx, number))
     const claimed = { number, next_attempt_at: now + LEASE }
     if (mail.expires_at <= now) {
-      context.log.error({ event: 'mail', mail: number, kind, attempts }, 'gave up sending a mail')
+      context.log.error(
+        { event: 'mail', mail: number, kind, attempts },
+        'mail not sent before it expired: dropped',
+      )
       await done()
       continue
     }
@@ -85,7 +88,10 @@ export const emptyOutbox = async (
       await done()
     } catch (error) {
       const later = context.clock.now() + waitAfter(attempts)
-      context.log.warn({ event: 'mail', mail: number, kind, attempts, err: error }, 'a mail did not go out')
+      context.log.warn(
+        { event: 'mail', mail: number, kind, attempts, err: error },
+        'mail not sent: trying again later',
+      )
       await context.store.write(tx => claimMail(tx, claimed, later, attempts + 1))
     }
   }

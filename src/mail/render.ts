@@ -17,32 +17,32 @@ const reader = (autoEscape: boolean): Eta => {
 const html = reader(true)
 const text = reader(false)
 
-/** What the words of a mail of this kind speak of. */
-export interface Letter {
+/** The content of a mail. */
+export interface MailContent {
   kind: MailKind
   locale: string
-  /** The organization's display name, and the person's. */
+  /** The organization's display name; `name` is the user's. */
   brand: string
   name: string
   /** The organization's colour, as `#rrggbb`. */
   accent?: string | undefined
-  /** What is told: fills the holes of the texts, as do brand and name. */
+  /** Parameters of the texts, beside `brand` and `name`. */
   data: Record<string, string>
-  /** The address to be verified takes the place of another one. */
+  /** True when the address to verify replaces another one. */
   is_change?: boolean
-  /** Where the one button leads. */
+  /** Target of the button. */
   url?: string
 }
 
-/** Both forms say the same: nobody has to read the HTML one. */
-export const renderMail = (letter: Letter): Omit<Mail, 'to'> => {
-  const { kind, locale, brand, name, accent, data } = letter
+/** Renders a mail as plain text and as HTML with the same content. */
+export const renderMail = (content: MailContent): Omit<Mail, 'to'> => {
+  const { kind, locale, brand, name, accent, data } = content
   const t = translator(locale)
-  const holes = { ...data, brand, name }
+  const params = { ...data, brand, name }
   const style = `${files['mail.css']}${accent ? accentMailStyle(accent) : ''}`
-  const view = { ...letter, holes, t, dir: direction(locale), style }
+  const view = { ...content, params, t, dir: direction(locale), style }
   return {
-    subject: t(`mail.${kind}.subject`, holes).replace(/\s+/g, ' '),
+    subject: t(`mail.${kind}.subject`, params).replace(/\s+/g, ' '),
     text: text.render('text', view),
     html: html.render('html', view),
   }

@@ -3,23 +3,23 @@ import type { Config } from '#src/config.ts'
 import type { MailTransport } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 
-const PATIENCE = 10 * SECOND
+const TIMEOUT = 10 * SECOND
 
 /**
- * How the mail server is talked to. Links that let somebody in leave this machine under TLS alone: a server that offers no
- * STARTTLS (or to which somebody on the way says so) is refused, unless the address ends in `?requireTLS=false`.
+ * Returns the options of the SMTP connection. Mails contain sign-in links, so TLS is required beyond this machine: a server
+ * without STARTTLS is refused, also when an attacker has stripped it, unless the URL ends in `?requireTLS=false`.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,
   requireTLS: !/^(?:localhost|127\.[\d.]+|\[::1\])$/.test(URL.parse(smtp_url)?.hostname ?? ''),
-  connectionTimeout: PATIENCE,
-  greetingTimeout: PATIENCE,
-  socketTimeout: PATIENCE,
+  connectionTimeout: TIMEOUT,
+  greetingTimeout: TIMEOUT,
+  socketTimeout: TIMEOUT,
   disableFileAccess: true,
   disableUrlAccess: true,
 })
 
-/** The mail server of the settings; undefined without one. Its library is loaded for the first mail. */
+/** Returns the transport to the configured mail server; undefined without one. The first mail loads the library. */
 export const smtpTransport = ({
   smtp_url,
   mail_from,
@@ -36,7 +36,7 @@ export const smtpTransport = ({
       await (await transporter).sendMail({
         from: mail_from,
         ...mail,
-        // RFC 3834 section 5: no machine shall answer a machine.
+        // Prevents automatic replies: https://www.rfc-editor.org/rfc/rfc3834#section-5
         headers: { 'Auto-Submitted': 'auto-generated' },
       })
     },

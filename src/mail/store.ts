@@ -9,7 +9,7 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
   tx.changed('mails')
 }
 
-/** What is due to be sent, the longest waiting first. */
+/** Returns the due mails, the longest waiting first. */
 export const listDueMails = (q: Queries, now: number, limit: number): Promise<MailRow[]> => {
   const { mails } = q.tables
   return q
@@ -20,7 +20,8 @@ export const listDueMails = (q: Queries, now: number, limit: number): Promise<Ma
     .limit(limit)
 }
 
-/** True for one sender alone, who has until `next_attempt_at`. */
+/** Claims a mail until `next_attempt_at`. True for exactly one sender. */
+
 export const claimMail = async (
   tx: Transaction,
   mail: Pick<MailRow, 'number' | 'next_attempt_at'>,

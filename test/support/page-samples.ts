@@ -1,4 +1,4 @@
-import type { Letter } from '#src/mail/render.ts'
+import type { MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
@@ -697,7 +697,7 @@ export const mailKinds: Record<MailKind, boolean> = {
   new_device: false,
 }
 
-export const letterOf = (kind: MailKind, locale: string): Letter => ({
+export const letterOf = (kind: MailKind, locale: string): MailContent => ({
   kind,
   locale,
   brand: brand.name,
