@@ -18,7 +18,7 @@ const MOST_MEMORY = 512 * 1024 * 1024
 /** Messages that wait: of all organizations, of one, and of one network in it. */
 const QUEUE = 256
 const SHARE = 64
-const NETWORK_SHARE = 16
+const NETWORK_SHARE = 32
 
 interface Job extends JobMessage {
   readonly network: string | undefined
