@@ -25,8 +25,8 @@ import type { Transaction } from '#src/storage/store.ts'
 import { accountOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { normalizeProfile, type UpstreamProfile } from './profile.ts'
 import { provisionUser } from './provisioning.ts'
-import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
-import { endUpstreamRequest, storePendingLink } from './upstream-request.ts'
+import { CallbackError, chargeCallback, checkCallbackLimit, refuseCallback } from './refusal.ts'
+import { endUpstreamRequest, isPendingUpstream, storePendingLink } from './upstream-request.ts'
 
 /** Facts of the upstream request that a callback answers. */
 export interface CallbackRequest {
@@ -52,7 +52,9 @@ export const handleCallback = async (
   provider: IdentityProvider,
   { state, prove }: CallbackResult,
 ): Promise<Response> => {
-  await checkCallbackLimit(context, call, provider)
+  chargeCallback(context, call, provider)
+  const isAnswer = state !== undefined && (await isPendingUpstream(context, { state, provider }))
+  if (!isAnswer) await checkCallbackLimit(context, call)
   const browser = browserSessionOf(context, call)
   const { flow, cookies, linking, asked } = await flowOfRequest(context, browser, provider, state)
   return withRefusals(context, browser, { provider, flow, linking }, async () => {

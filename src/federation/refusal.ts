@@ -53,17 +53,20 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
 })
 
-/**
- * Charges a callback before it is parsed or forwarded.
- *
- * @throws AppError 429 `rate_limited` after too many refused callbacks from the same network
- */
-export const checkCallbackLimit = async (
+/** Charges a callback before it is parsed or forwarded. */
+export const chargeCallback = (
   context: Context,
   { ip_address }: Call,
   { organization_id, type }: IdentityProvider,
-): Promise<void> => {
-  charge(context, { ip_address, organization_id, kind: type === 'saml' ? 'xml' : 'outbound' })
+): void => charge(context, { ip_address, organization_id, kind: type === 'saml' ? 'xml' : 'outbound' })
+
+/**
+ * Limits callbacks that answer no pending upstream request. Any web page can make its visitors send them, so they must not
+ * refuse an answer: its state is a secret.
+ *
+ * @throws AppError 429 `rate_limited` after too many refused callbacks from the same network
+ */
+export const checkCallbackLimit = async (context: Context, { ip_address }: Call): Promise<void> => {
   const wait = await context.store.read(q => checkThrottle(context, q, [callbacksFrom(ip_address)]))
   if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
 }
