@@ -1,5 +1,5 @@
 import { hostActor } from '#src/audit/record.ts'
-import { resetPassword } from '#src/directory/users/service.ts'
+import { resetPassword } from '#src/directory/users/reset-password.ts'
 import { readPassword, type UserOptions, userNamed, withInstance } from './user.ts'
 
 /** A new password from standard input; all that the user had open ends. */

@@ -88,18 +88,25 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id
 
-/** The same, when it exists: 422 with one text for an unknown and for another tenant's organization. */
+/**
+ * The same, when it exists: 422 with one text for an unknown and for another tenant's organization, and with the other
+ * problems that are known by then.
+ */
 export const requireOrganization = async (
   q: Queries,
   caller: Caller,
   wanted?: string,
+  others: Detail[] = [],
 ): Promise<{ id: OrganizationId; slug: string }> => {
   const organization = await findIdentity(q, organizationFor(caller, wanted))
   if (!organization)
-    throw invalid({
-      field: 'organization_id',
-      code: 'unknown_organization',
-      message: 'There is no such organization.',
-    })
+    throw invalid(
+      {
+        field: 'organization_id',
+        code: 'unknown_organization',
+        message: 'There is no such organization.',
+      },
+      ...others,
+    )
   return organization
 }

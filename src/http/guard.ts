@@ -3,7 +3,7 @@ import type { Caller, Context } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'
 import { callOf } from './call.ts'
@@ -35,10 +35,15 @@ export interface AdminRoute {
   /** What the 409 means, where it is not about what is stored. */
   conflict?: string
   /**
-   * Judges what the stored settings say of the fields that are good by themselves, when others are not: one answer then
-   * names every wrong field.
+   * Judges a refused body by what is stored: one answer names every wrong field. `good` has the fields that the schema
+   * accepts, and its defaults; `bad` names the others.
    */
-  review?(input: Pick<RouteInput, 'caller' | 'client_info'>, good: Record<string, unknown>): Promise<Detail[]>
+  review?(
+    q: Queries,
+    input: ReviewInput,
+    good: Record<string, unknown>,
+    bad: ReadonlySet<string>,
+  ): Promise<Reviewed>
   handle(input: RouteInput): Promise<unknown>
 }
 
@@ -50,16 +55,27 @@ export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown
   client_info: ClientInfo
 }
 
-/** Types `handle` by its path and schemas. */
+interface Reviewed {
+  problems: Detail[]
+}
+type ReviewInput<P = Record<string, string>> = Pick<RouteInput<P>, 'caller' | 'params' | 'client_info'>
+
+/** Types `handle` and `review` by path and schemas. */
 export const route = <
   const Path extends string,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
-  definition: Omit<AdminRoute, 'path' | 'query' | 'body' | 'handle'> & {
+  definition: Omit<AdminRoute, 'path' | 'query' | 'body' | 'review' | 'handle'> & {
     path: Path
     query?: Q
     body?: B
+    review?(
+      q: Queries,
+      input: ReviewInput<Params<Path>>,
+      good: Partial<z.output<B>>,
+      bad: ReadonlySet<string>,
+    ): Promise<Reviewed>
     handle(input: RouteInput<Params<Path>, z.output<Q>, z.output<B>>): Promise<unknown>
   },
 ): AdminRoute => definition as unknown as AdminRoute
@@ -86,8 +102,7 @@ export const serve =
         body: route.body && parse(route.body, body, problems),
         client_info: call,
       }
-      if (problems.length > 0 && route.review)
-        problems.push(...(await route.review(input, goodFields(body, problems)).catch(detailsOf)))
+      if (problems.length > 0) problems.push(...(await review(context, route, input, body, problems)))
       if (problems.length > 0)
         throw new AppError('validation_failed', describe(problems.length), { details: problems })
       const answer = await route.handle(input)
@@ -117,15 +132,58 @@ export const writeAs = <T>(
     return body(tx)
   })
 
-const goodFields = (body: unknown, problems: Detail[]): Record<string, unknown> => {
-  const bad = new Set(problems.map(({ field }) => field.split('.', 1)[0]))
-  const fields = typeof body === 'object' && !Array.isArray(body) ? Object.entries(body ?? {}) : []
-  return Object.fromEntries(fields.filter(([name]) => !bad.has(name)))
+/** Details of the fields that the schema accepts, of a body that it refuses. */
+const review = async (
+  { store }: Pick<Context, 'store'>,
+  { body: schema, review: judge }: AdminRoute,
+  input: ReviewInput,
+  body: unknown,
+  problems: Detail[],
+): Promise<Detail[]> => {
+  const bad = new Set(problems.map(({ field }) => field.split('.', 1)[0] ?? ''))
+  const good = goodFields(schema, body)
+  // The other fields are judged by the settings of their organization.
+  if (!judge || !good || bad.has('organization_id')) return []
+  const more = await store.read(q => judge(q, input, good, bad)).catch(reviewedBy)
+  return more.problems.filter(({ field }) => !problems.some(known => isWithin(known.field, field)))
+}
+
+/** Reports whether one of the fields is the other, or a part of it. */
+const isWithin = (one: string, other: string): boolean =>
+  `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
+
+/** The fields of an object that its schema accepts; undefined where the schema is of another kind. */
+const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | undefined => {
+  const shape = shapeFor(schema, value)
+  return (
+    shape &&
+    Object.fromEntries(
+      Object.entries(shape).flatMap(([name, field]) => {
+        const given: unknown = Reflect.get(Object(value), name)
+        const { success, data } = field.safeParse(given)
+        const good = success ? data : goodFields(field, given)
+        return good === undefined ? [] : [[name, good]]
+      }),
+    )
+  )
+}
+
+/** The fields of an object; of a union, those of the type that the value names. */
+const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | undefined => {
+  if (schema instanceof z.ZodObject) return schema.shape
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
+    return shapeFor(schema.unwrap(), value)
+  if (!(schema instanceof z.ZodDiscriminatedUnion)) return undefined
+  const { discriminator, options } = schema.def
+  const type: unknown = Reflect.get(Object(value), discriminator)
+  return options
+    .map(option => shapeFor(option, value))
+    .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
 /** A refusal of a review counts by the fields that it names: the whole answer is 422. */
-const detailsOf = (error: unknown): Detail[] => {
-  if (error instanceof AppError) return error.details ?? []
+const reviewedBy = (error: unknown): Reviewed => {
+  if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error
 }
 

@@ -236,6 +236,7 @@ describe('IDP-01 422 names the field', () => {
   test('plain http is for hosts that the setting names', async () => {
     await create(app, PATH, { ...oidc, issuer: 'http://idp.internal' })
     expect(refused(await app.admin('PUT', `${PATH}/corp`, { issuer: 'http://other.internal' }))).toEqual([
+      'client_secret',
       'issuer',
     ])
   })

@@ -14,7 +14,15 @@ import {
   ListClients,
   UpdateClient,
 } from './schema.ts'
-import { createClient, deleteClient, getClient, regenerateSecret, updateClient } from './service.ts'
+import {
+  createClient,
+  deleteClient,
+  getClient,
+  judgeChange,
+  judgeNew,
+  regenerateSecret,
+  updateClient,
+} from './service.ts'
 import { countClients, listClients } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListClients) => {
@@ -47,6 +55,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: CreatedClient,
     errors: [409],
+    review: (q, input, good) => judgeNew(q, good, input),
     handle: async input => {
       const { client, secret } = await createClient(context, input.body, input)
       return { ...clientAnswer(client), ...(secret && { client_secret: secret }) }
@@ -82,6 +91,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: Client,
     errors: [404],
+    review: (q, input, good) => judgeChange(q, input.params.client_id, good, input),
     handle: async input =>
       clientAnswer(await updateClient(context, input.params.client_id, input.body, input)),
   }),

@@ -52,11 +52,13 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   return client
 }
 
-type Shape = Pick<Client, 'type' | 'redirect_uris' | 'grant_types' | 'token_endpoint_auth_method'>
+type Shape = { [Field in 'type' | 'token_endpoint_auth_method']?: Client[Field] | undefined } & {
+  [Field in 'redirect_uris' | 'grant_types']?: string[]
+}
 
 /** What the fields of a client must be to one another, whoever sets them. */
 const shapeProblems = (client: Shape): Detail[] => {
-  const { type, grant_types, redirect_uris, token_endpoint_auth_method: method } = client
+  const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
   const isPublic = type === 'public'
   const rules: [broken: boolean, field: string, message: string][] = [
     [
@@ -70,12 +72,12 @@ const shapeProblems = (client: Shape): Detail[] => {
       'A public client cannot use client_credentials: it has no secret.',
     ],
     [
-      isPublic && method !== 'none',
+      isPublic && method !== undefined && method !== 'none',
       'token_endpoint_auth_method',
       'A public client has no secret: none is allowed.',
     ],
     [
-      !isPublic && method === 'none',
+      type === 'confidential' && method === 'none',
       'token_endpoint_auth_method',
       'A confidential client proves itself by client_secret_basic or client_secret_post.',
     ],
@@ -83,6 +85,15 @@ const shapeProblems = (client: Shape): Detail[] => {
   return rules.flatMap(([broken, field, message]) =>
     broken ? [{ field, code: 'incompatible', message }] : [],
   )
+}
+
+/** Where a new client goes, and what is wrong with it. 403 for what the caller may not grant, 422 for an unknown organization. */
+export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: ChangedBy) => {
+  mayGrant(by.caller, input.scopes ?? [])
+  mayReachAcross(by.caller, input.capabilities ?? [])
+  const problems = shapeProblems(input)
+  const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
+  return { organization_id: id, problems }
 }
 
 /** With the secret of a confidential client, which nobody can read again; it is a new one unless its hash is given. */
@@ -94,13 +105,11 @@ export const createClient = async (
   const isPublic = input.type === 'public'
   const token_endpoint_auth_method =
     input.token_endpoint_auth_method ?? (isPublic ? 'none' : 'client_secret_basic')
-  refuse(shapeProblems({ ...input, token_endpoint_auth_method }))
   const secret = isPublic || input.secret_hash ? undefined : newSecret()
   await purgeClient(context, input.client_id)
   const client = await writeAs(context, by.caller, async tx => {
-    mayGrant(by.caller, input.scopes)
-    mayReachAcross(by.caller, input.capabilities)
-    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
+    const { organization_id, problems } = await judgeNew(tx, input, by)
+    refuse(problems)
     const now = context.clock.now()
     const client = {
       ...input,
@@ -126,6 +135,22 @@ const publishKeys = async (context: Context, client: Client): Promise<void> => {
     if (alg) await ensureKey(context, alg)
 }
 
+/** A change as it would be made, and what is wrong with it. 403 for what the caller may not grant or act on, 404. */
+export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
+  const client = await getClientToChange(q, by, client_id)
+  mayGrant(by.caller, change.scopes ?? [])
+  mayReachAcross(by.caller, change.capabilities ?? [])
+  const fields = changedFields(clientAnswer(client), change)
+  const changes = Object.fromEntries(Object.entries(change).filter(([name]) => Object.hasOwn(writable, name)))
+  const changed: Client = { ...client, ...changes }
+  return {
+    client,
+    changed,
+    fields,
+    problems: [...readOnlyProblems(fields, writable), ...shapeProblems(changed)],
+  }
+}
+
 /** Changes what `change` names. 403 for what the caller may not grant or act on, 404 when it is unknown or foreign, 422. */
 export const updateClient = async (
   context: Context,
@@ -134,16 +159,10 @@ export const updateClient = async (
   by: ChangedBy,
 ): Promise<Client> => {
   const changed = await writeAs(context, by.caller, async tx => {
-    const client = await getClientToChange(tx, by, client_id)
-    mayGrant(by.caller, change.scopes ?? [])
-    mayReachAcross(by.caller, change.capabilities ?? [])
-    const fields = changedFields(clientAnswer(client), change)
-    const changes = Object.fromEntries(
-      Object.entries(change).filter(([name]) => Object.hasOwn(writable, name)),
-    )
-    const changed: Client = { ...client, ...changes, updated_at: context.clock.now() }
-    refuse([...readOnlyProblems(fields, writable), ...shapeProblems(changed)])
+    const { client, fields, problems, ...judged } = await judgeChange(tx, client_id, change, by)
+    refuse(problems)
     if (fields.length === 0) return client
+    const changed = { ...judged.changed, updated_at: context.clock.now() }
     await saveClient(tx, changed)
     await recordClient(context, tx, by, 'client.updated', client, { fields })
     return changed

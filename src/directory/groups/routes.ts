@@ -6,7 +6,16 @@ import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { CreateGroup, Group, GroupList, groupAnswer, ListGroups, ListMembers, UpdateGroup } from './schema.ts'
-import { createGroup, deleteGroup, deleteMember, getGroup, putMember, updateGroup } from './service.ts'
+import {
+  createGroup,
+  deleteGroup,
+  deleteMember,
+  getGroup,
+  judgeChange,
+  judgeNew,
+  putMember,
+  updateGroup,
+} from './service.ts'
 import { listGroups, listMembers } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListGroups) => {
@@ -50,6 +59,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: Group,
     errors: [409],
+    review: (q, input, good) => judgeNew(q, good, input),
     handle: async input => groupAnswer(await createGroup(context, input.body, input)),
   }),
   route({
@@ -82,6 +92,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: Group,
     errors: [404, 409],
+    review: (q, input, good) => judgeChange(q, input.params.group_id, good, input),
     handle: async input => groupAnswer(await updateGroup(context, input.params.group_id, input.body, input)),
   }),
   route({

@@ -3,7 +3,6 @@ import {
   type ChangedBy,
   changedFields,
   mayActOn,
-  organizationFor,
   permissionsOf,
   readOnlyProblems,
   recordChange,
@@ -46,6 +45,16 @@ const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): 
 
 const NAME_TAKEN = whenTaken('The organization has a group of this name.')
 
+/** Where a new group goes, its roles, and what is wrong with them. 403, 422 for an unknown organization. */
+export const judgeNew = async (
+  q: Queries,
+  { organization_id, roles = [] }: Partial<CreateGroup>,
+  by: ChangedBy,
+) => {
+  const { id } = await requireOrganization(q, by.caller, organization_id)
+  return { organization_id: id, ...(await rolesToGive(q, by, id, roles)) }
+}
+
 /** With a new id, unless one is chosen. */
 export const createGroup = (
   context: Context,
@@ -53,21 +62,33 @@ export const createGroup = (
   by: ChangedBy,
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
-    const roles = await rolesToGive(tx, by, organizationFor(by.caller, input.organization_id), input.roles)
-    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
-    refuse(roles.problems)
+    const { organization_id, ids, problems } = await judgeNew(tx, input, by)
+    refuse(problems)
     const now = context.clock.now()
     const { name, description } = input
     const id = input.id ?? newId('grp', now)
     await insertGroup(
       tx,
       { id, organization_id, name, description, created_at: now, updated_at: now },
-      roles.ids,
+      ids,
     ).catch(NAME_TAKEN)
     const group = await getGroup(tx, by.caller, id)
     await recordGroup(context, tx, by, 'group.created', group, { name, roles: input.roles })
     return group
   })
+
+/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, by: ChangedBy) => {
+  const group = await getGroupToChange(q, by, id)
+  const roles = await rolesToGive(q, by, group.organization_id, change.roles ?? [])
+  const fields = changedFields(groupAnswer(group), change)
+  return {
+    group,
+    fields,
+    ids: roles.ids,
+    problems: [...readOnlyProblems(fields, writable), ...roles.problems],
+  }
+}
 
 /** Changes what `change` names. 403 for more rights than the caller has, 404 when it is unknown or foreign, 409, 422. */
 export const updateGroup = (
@@ -77,15 +98,13 @@ export const updateGroup = (
   by: ChangedBy,
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
-    const group = await getGroupToChange(tx, by, id)
-    const roles = await rolesToGive(tx, by, group.organization_id, change.roles ?? [])
-    const fields = changedFields(groupAnswer(group), change)
-    refuse([...readOnlyProblems(fields, writable), ...roles.problems])
+    const { group, fields, ids, problems } = await judgeChange(tx, id, change, by)
+    refuse(problems)
     if (fields.length === 0) return group
     const { name = group.name, description = group.description } = change
     const changed = { ...group, name, description, updated_at: context.clock.now() }
     await saveGroup(tx, changed).catch(NAME_TAKEN)
-    if (fields.includes('roles')) await replaceRoles(tx, group.id, roles.ids)
+    if (fields.includes('roles')) await replaceRoles(tx, group.id, ids)
     await recordGroup(context, tx, by, 'group.updated', group, {
       name,
       fields,

@@ -10,7 +10,14 @@ import {
   providerAnswer,
   UpdateIdentityProvider,
 } from './schema.ts'
-import { createProvider, deleteProvider, getProvider, updateProvider } from './service.ts'
+import {
+  createProvider,
+  deleteProvider,
+  getProvider,
+  judgeChange,
+  reviewNew,
+  updateProvider,
+} from './service.ts'
 import { countProviders, listProviders } from './store.ts'
 import type { ProviderWithRoles } from './types.ts'
 
@@ -41,6 +48,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       status: 201,
       answer: IdentityProvider,
       errors: [409],
+      review: (q, input, good, bad) => reviewNew(context, q, good, bad, input),
       handle: async input => answer(await createProvider(context, input.body, input)),
     }),
     route({
@@ -73,6 +81,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       status: 200,
       answer: IdentityProvider,
       errors: [404, 409],
+      review: (q, input, good) => judgeChange(context, q, input.params.provider_id, good, input),
       handle: async input =>
         answer(await updateProvider(context, input.params.provider_id, input.body, input)),
     }),

@@ -1,4 +1,4 @@
-import type { CalledFor, Caller, Context } from '#src/context.ts'
+import type { Caller, Context } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -13,21 +13,19 @@ import {
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { isAllowed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { settingsFrom } from './metadata.ts'
-import { findPreset } from './presets.ts'
+import { addressProblems, fieldProblems, type Given, secretProblems, settle } from './rules.ts'
 import {
   type CreateIdentityProvider,
   providerAnswer,
   type UpdateIdentityProvider,
   writable,
 } from './schema.ts'
-import { defaults, settings as schemas } from './settings.ts'
 import {
   insertProvider,
   readProvider,
@@ -38,9 +36,6 @@ import {
   withRoles,
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
-
-type Type = IdentityProvider['type']
-type Given = Record<string, unknown>
 
 /** By id or alias. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
@@ -77,54 +72,6 @@ const getProviderToChange = async (
   return provider
 }
 
-/** What a provider of this type is made of: `given` over what is stored over its preset over the defaults. */
-const settle = (type: Type, given: Given, before: Given = {}) => {
-  const isNewPreset = given.preset !== undefined && given.preset !== before.preset
-  const filled: Given = {
-    ...defaults[type],
-    ...before,
-    ...(isNewPreset && findPreset(given.preset)?.settings),
-    ...given,
-  }
-  const names = Object.keys(schemas[type].shape)
-  const result = schemas[type].safeParse(Object.fromEntries(names.map(name => [name, filled[name]])))
-  const problems = (result.error?.issues ?? []).map(issue => ({
-    field: issue.path.join('.'),
-    code: filled[String(issue.path[0])] === undefined ? 'required' : issue.code,
-    message: issue.message,
-  }))
-  return { settings: result.data, problems }
-}
-
-/** Plain http is for hosts that the server's settings name. */
-const addressProblems = ({ config }: Context, organization: CalledFor, given: Given): Detail[] =>
-  Object.entries(given).flatMap(([field, value]) => {
-    const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
-    return url?.protocol === 'http:' && !isAllowed(config, url, organization)
-      ? [
-          {
-            field,
-            code: 'http',
-            message:
-              'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names host and port for the organization.',
-          },
-        ]
-      : []
-  })
-
-const fieldProblems = (type: Type, given: Given): Detail[] => {
-  const fields = { ...schemas.oidc.shape, ...schemas.oauth2.shape, ...schemas.saml.shape }
-  const others = Object.keys(fields).filter(name => !Object.hasOwn(schemas[type].shape, name))
-  const foreign = [...others, ...(type === 'saml' ? ['client_secret'] : ['metadata_xml', 'metadata_url'])]
-  return foreign
-    .filter(field => given[field] !== undefined)
-    .map(field => ({
-      field,
-      code: 'unknown_field',
-      message: `A provider of type ${type} has no such field.`,
-    }))
-}
-
 const labelOf = (id: string): string => `identity_provider:${id}`
 
 /** The secret of our client at the provider; an empty text for a public client. */
@@ -143,25 +90,54 @@ const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationI
   return { ids, problems: problems.map(problem => ({ ...problem, field: 'default_roles' })) }
 }
 
-/** Where the secret goes, or tokens that it was exchanged for: what a provider of each type has of these. */
-const CALLED = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
+const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
-/** Nobody can read the secret; nobody gets it, or tokens, either by turning the provider to a server of their own. */
-const secretProblems = (provider: IdentityProvider, given: Given, after: Given = {}): Detail[] => {
-  const before: Given = { ...provider.settings }
-  const isMoved = CALLED.some(name => after[name] && after[name] !== before[name])
-  return provider.client_secret && given.client_secret === undefined && isMoved
-    ? [
-        {
-          field: 'client_secret',
-          code: 'required',
-          message: 'The provider is called at another address from now on: the secret must be given again.',
-        },
-      ]
-    : []
+/** What a metadata document says, and what is wrong with it. */
+type Document = Awaited<ReturnType<typeof settingsFrom>>
+const NO_DOCUMENT: Document = { found: {}, problems: [] }
+
+/**
+ * A new provider as it would be made, and what is wrong with it. A document that is not read, or not readable, may have what
+ * is missing. 403 for roles that the caller may not give, 422 for an unknown organization.
+ */
+const judgeNew = async (
+  context: Context,
+  q: Queries,
+  input: Given & Pick<CreateIdentityProvider, 'type' | 'organization_id'>,
+  by: ChangedBy,
+  document?: Document,
+) => {
+  const organization = await requireOrganization(q, by.caller, input.organization_id)
+  const roles = await mayGive(by, q, organization.id, input)
+  const { settings, whole, problems } = settle(input.type, { ...input, ...document?.found })
+  const isComplete = document?.problems.length === 0
+  return {
+    organization,
+    roles,
+    settings,
+    problems: [
+      ...roles.problems,
+      ...(document?.problems ?? []),
+      ...problems.filter(({ code }) => isComplete || code !== 'required'),
+      ...addressProblems(context, organization, whole),
+    ],
+  }
 }
 
-const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
+/** What is wrong with the valid fields of a refused new provider. No document is loaded for it. */
+export const reviewNew = async (
+  context: Context,
+  q: Queries,
+  good: Partial<CreateIdentityProvider>,
+  bad: ReadonlySet<string>,
+  by: ChangedBy,
+): Promise<{ problems: Detail[] }> => {
+  const { type } = good
+  const names = ['metadata_xml', 'metadata_url']
+  const hasDocument = names.some(name => name in good || bad.has(name))
+  if (type === undefined) return { problems: [] }
+  return judgeNew(context, q, { ...good, type }, by, hasDocument ? undefined : NO_DOCUMENT)
+}
 
 /** With a new id, unless one is chosen. 403 for roles that the caller may not give, 409 for an alias that is taken, 422. */
 export const createProvider = async (
@@ -169,18 +145,12 @@ export const createProvider = async (
   input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
-  const check = async (q: Queries) => {
-    const organization = await requireOrganization(q, by.caller, input.organization_id)
-    return { organization, roles: await mayGive(by, q, organization.id, input) }
-  }
   // Nobody makes the server load a document who may not create the provider.
-  const { organization: asking } = await context.store.read(check)
-  const { found, problems } = await settingsFrom(context, asking, input.type === 'saml' ? input : {})
-  const { settings, problems: unfit } = settle(input.type, { ...input, ...found })
+  const known = await context.store.read(q => judgeNew(context, q, input, by))
+  const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {
-    const { organization, roles } = await check(tx)
-    refuse([...roles.problems, ...problems, ...(problems.length > 0 ? [] : unfit)])
-    refuse(addressProblems(context, organization, settings ?? {}))
+    const { organization, roles, settings, problems } = await judgeNew(context, tx, input, by, document)
+    refuse(problems)
     const now = context.clock.now()
     const id = input.id ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
@@ -213,6 +183,41 @@ const asSent = (context: Context, provider: ProviderWithRoles): Given => ({
   client_secret: openSecret(context, provider),
 })
 
+/** A change as it would be made, and what is wrong with it. 403, 404. */
+export const judgeChange = async (
+  context: Context,
+  q: Queries,
+  ref: string,
+  change: UpdateIdentityProvider,
+  by: ChangedBy,
+  document = NO_DOCUMENT,
+) => {
+  const { metadata_xml: _, metadata_url: __, ...given } = change
+  const provider = await getProviderToChange(q, by, ref)
+  const organization = await requireOrganization(q, by.caller, provider.organization_id)
+  const roles = await mayGive(by, q, organization.id, given)
+  const sent: Given = { ...given, ...document.found }
+  const fields = changedFields(asSent(context, provider), sent)
+  const { settings, whole, problems } = settle(provider.type, sent, { ...provider.settings })
+  return {
+    provider,
+    organization,
+    roles,
+    given,
+    fields,
+    settings,
+    problems: [
+      ...fieldProblems(provider.type, change),
+      ...readOnlyProblems(fields, writable),
+      ...roles.problems,
+      ...document.problems,
+      ...problems,
+      ...addressProblems(context, organization, whole),
+      ...secretProblems(provider, given, whole),
+    ],
+  }
+}
+
 /** Changes what `change` names, as the rest allows it. 403, 404, 409, 422 as above. */
 export const updateProvider = async (
   context: Context,
@@ -220,27 +225,13 @@ export const updateProvider = async (
   change: UpdateIdentityProvider,
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
-  const { metadata_xml, metadata_url, ...given } = change
-  const check = async (q: Queries) => {
-    const provider = await getProviderToChange(q, by, ref)
-    const [organization, roles] = await Promise.all([
-      requireOrganization(q, by.caller, provider.organization_id),
-      mayGive(by, q, provider.organization_id, given),
-    ])
-    return { provider, organization, roles }
-  }
-  const { provider: known, organization: asking } = await context.store.read(check)
-  const foreign = fieldProblems(known.type, change)
-  refuse(foreign)
-  const { found, problems } = await settingsFrom(context, asking, { metadata_xml, metadata_url })
-  const sent: Given = { ...given, ...found }
+  const known = await context.store.read(q => judgeChange(context, q, ref, change, by))
+  const isSaml = known.provider.type === 'saml'
+  const document = await settingsFrom(context, known.organization, isSaml ? change : {})
   return writeAs(context, by.caller, async tx => {
-    const { provider, organization, roles } = await check(tx)
-    const fields = changedFields(asSent(context, provider), sent)
-    const { settings, problems: unfit } = settle(provider.type, sent, { ...provider.settings })
-    refuse([...readOnlyProblems(fields, writable), ...roles.problems, ...problems, ...unfit])
-    refuse(addressProblems(context, organization, settings ?? {}))
-    refuse(secretProblems(provider, given, settings))
+    const judged = await judgeChange(context, tx, ref, change, by, document)
+    const { provider, roles, given, fields, settings, problems } = judged
+    refuse(problems)
     if (fields.length === 0) return provider
     const own = [
       'alias',

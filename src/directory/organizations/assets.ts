@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Context } from '#src/context.ts'
-import { type Detail, invalid } from '#src/lib/app-error.ts'
+import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { type AssetType, assetAnswer, HARMLESS } from '#src/pages/assets.ts'
 import { pictureUri, readPicture } from '#src/pages/picture.ts'
@@ -27,28 +27,29 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**
- * Settings as they are stored, and what of them is stored apart. 422 for an address that is not the setting's own: it may
- * be sent back, nothing else.
+ * Settings as they are stored, and what of them is stored apart. An address that is not the setting's own is a problem: it
+ * may be sent back, nothing else.
  */
 export const takeAssets = (
   organization_id: OrganizationId,
   stored: Settings,
   given: Settings,
-): { settings: Settings; assets: Asset[] } => {
+): { settings: Settings; assets: Asset[]; problems: Detail[] } => {
   const settings = { ...given }
   const assets: Asset[] = []
+  const problems: Detail[] = []
   for (const kind of KINDS) {
     const value = given[kind]
     if (!value) continue
     if (isAddress(value)) {
-      if (value !== stored[kind]) throw invalid(notItsOwn(kind))
+      if (value !== stored[kind]) problems.push(notItsOwn(kind))
       continue
     }
     const asset = assetOf(organization_id, kind, value)
     assets.push(asset)
     settings[kind] = assetAddress(asset)
   }
-  return { settings, assets }
+  return { settings, assets, problems }
 }
 
 const notItsOwn = (kind: Kind): Detail => ({

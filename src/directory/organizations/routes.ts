@@ -2,6 +2,8 @@ import type { Context } from '#src/context.ts'
 import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { takeAssets } from './assets.ts'
 import {
   CreateOrganization,
   ListOrganizations,
@@ -11,7 +13,13 @@ import {
   organizationItem,
   UpdateOrganization,
 } from './schema.ts'
-import { createOrganization, deleteOrganization, getOrganization, updateOrganization } from './service.ts'
+import {
+  createOrganization,
+  deleteOrganization,
+  getOrganization,
+  judgeChange,
+  updateOrganization,
+} from './service.ts'
 import { countOrganizations, listOrganizations } from './store.ts'
 
 const list = (context: Context, { search, ...query }: ListOrganizations) =>
@@ -38,6 +46,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: Organization,
     errors: [409],
+    review: async (_q, _input, { settings = {} }) => takeAssets(DEFAULT_ORGANIZATION, {}, settings),
     handle: async input => organizationAnswer(await createOrganization(context, input.body, input)),
   }),
   route({
@@ -71,6 +80,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: Organization,
     errors: [404, 409],
+    review: (q, input, good) => judgeChange(q, input.params.org_id, good, input),
     handle: async input =>
       organizationAnswer(await updateOrganization(context, input.params.org_id, input.body, input)),
   }),

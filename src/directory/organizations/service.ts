@@ -75,7 +75,8 @@ export const createOrganization = (
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
     const id = input.id ?? newId('org', now)
-    const { settings, assets } = takeAssets(id, {}, input.settings)
+    const { settings, assets, problems } = takeAssets(id, {}, input.settings)
+    refuse(problems)
     const organization = {
       id,
       name,
@@ -97,6 +98,30 @@ export const createOrganization = (
     return getOrganization(tx, by.caller, organization.id)
   })
 
+/** A change as it would be made, and what is wrong with it. 404. */
+export const judgeChange = async (
+  q: Queries,
+  reference: string,
+  change: UpdateOrganization,
+  by: ChangedBy,
+) => {
+  const organization = await getOrganization(q, by.caller, reference)
+  const { assets, problems, ...given } = takeAssets(
+    organization.id,
+    organization.settings,
+    change.settings ?? {},
+  )
+  const settings = mergeSettings(organization.settings, given.settings)
+  const fields = changedFields(organizationItem(organization), { ...change, settings })
+  return {
+    organization,
+    assets,
+    settings,
+    fields,
+    problems: [...readOnlyProblems(fields, writable), ...problems],
+  }
+}
+
 /** `settings` and its `password_policy` merge by key. */
 export const updateOrganization = (
   context: Context,
@@ -105,11 +130,8 @@ export const updateOrganization = (
   by: ChangedBy,
 ): Promise<Organization> =>
   writeAs(context, by.caller, async tx => {
-    const organization = await getOrganization(tx, by.caller, reference)
-    const { assets, ...given } = takeAssets(organization.id, organization.settings, change.settings ?? {})
-    const settings = mergeSettings(organization.settings, given.settings)
-    const fields = changedFields(organizationItem(organization), { ...change, settings })
-    refuse(readOnlyProblems(fields, writable))
+    const { organization, assets, settings, fields, problems } = await judgeChange(tx, reference, change, by)
+    refuse(problems)
     if (fields.length === 0) return organization
     const { name = organization.name, slug = organization.slug } = change
     // A tenant would take what the operator opened to the slug.

@@ -4,7 +4,7 @@ import { type AdminRoute, route } from '#src/http/guard.ts'
 import { page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { CreateRole, ListRoles, Role, RoleList, roleAnswer, UpdateRole } from './schema.ts'
-import { createRole, deleteRole, getRole, updateRole } from './service.ts'
+import { createRole, deleteRole, getRole, judgeChange, judgeNew, updateRole } from './service.ts'
 import { listRoles } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListRoles) => {
@@ -32,6 +32,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: Role,
     errors: [409],
+    review: (q, input, good) => judgeNew(q, good, input),
     handle: async input => roleAnswer(await createRole(context, input.body, input)),
   }),
   route({
@@ -64,6 +65,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: Role,
     errors: [404, 409],
+    review: (q, input, good) => judgeChange(q, input.params.role_id, good, input),
     handle: async input => roleAnswer(await updateRole(context, input.params.role_id, input.body, input)),
   }),
   route({

@@ -25,6 +25,17 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
   return role
 }
 
+/** Where a new role goes. 403 for more rights than the caller has, 422 for an unknown organization. */
+export const judgeNew = async (
+  q: Queries,
+  { organization_id, permissions = [] }: Partial<CreateRole>,
+  by: ChangedBy,
+) => {
+  mayGrant(by.caller, permissions)
+  const { id } = await requireOrganization(q, by.caller, organization_id)
+  return { organization_id: id, problems: [] }
+}
+
 /** With a new id, unless one is chosen. */
 export const createRole = (
   context: Context,
@@ -32,8 +43,7 @@ export const createRole = (
   by: ChangedBy,
 ): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
-    mayGrant(by.caller, input.permissions)
-    const { id: organization_id } = await requireOrganization(tx, by.caller, input.organization_id)
+    const { organization_id } = await judgeNew(tx, input, by)
     const now = context.clock.now()
     const role = {
       ...input,
@@ -65,14 +75,24 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
       ]
     : []
 
+/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by: ChangedBy) => {
+  const role = await getRole(q, by.caller, id)
+  mayActOn(by.caller, role.permissions)
+  mayGrant(by.caller, change.permissions ?? [])
+  const fields = changedFields(roleAnswer(role), change)
+  return {
+    role,
+    fields,
+    problems: [...readOnlyProblems(fields, writable), ...wildcardProblems(fields, change)],
+  }
+}
+
 /** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
 export const updateRole = (context: Context, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
-    const role = await getRole(tx, by.caller, id)
-    mayActOn(by.caller, role.permissions)
-    mayGrant(by.caller, change.permissions ?? [])
-    const fields = changedFields(roleAnswer(role), change)
-    refuse([...readOnlyProblems(fields, writable), ...wildcardProblems(fields, change)])
+    const { role, fields, problems } = await judgeChange(tx, id, change, by)
+    refuse(problems)
     if (fields.length === 0) return role
     if (role.built_in) throw conflict('Built-in roles cannot be changed.')
     const { description = role.description, permissions = role.permissions } = change

@@ -4,7 +4,8 @@ import { page } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
-import { reviewUser } from './rules.ts'
+import { judgePassword, resetPassword } from './reset-password.ts'
+import { judgeNew } from './rules.ts'
 import { CreateUser, ListUsers, ResetPassword, UpdateUser, User, UserList, userAnswer } from './schema.ts'
 import { countUsers, listUsers } from './search-store.ts'
 import {
@@ -12,7 +13,7 @@ import {
   createUser,
   deleteUser,
   getUser,
-  resetPassword,
+  judgeChange,
   revokeUserSessions,
   updateUser,
 } from './service.ts'
@@ -57,7 +58,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 201,
     answer: User,
     errors: [409],
-    review: ({ caller }, good) => reviewUser(context, caller, good),
+    review: (q, { caller }, good) => judgeNew(q, caller, good),
     handle: async ({ caller, body, client_info }) =>
       userAnswer(await createUser(context, body, byCaller(caller, client_info))),
   }),
@@ -94,6 +95,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: User,
     errors: [404, 409],
+    review: (q, { caller, params }, good) => judgeChange(q, params.user_id, good, { caller }),
     handle: async ({ caller, params, body, client_info }) =>
       userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, client_info))),
   }),
@@ -105,6 +107,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     body: ResetPassword,
     status: 204,
     errors: [404],
+    review: (q, { caller, params }, good) => judgePassword(q, params.user_id, good.password, { caller }),
     handle: ({ caller, params, body, client_info }) =>
       resetPassword(context, params.user_id, body, byCaller(caller, client_info)),
   }),

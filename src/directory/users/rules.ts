@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller } from '#src/context.ts'
 import { mayGrant, permissionsOf, requireOrganization } from '#src/directory/access.ts'
 import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
@@ -67,9 +67,8 @@ export const judge = async (
   }
 }
 
-/** Details of the fields of a refused POST /users that are good by themselves. 403, 422. */
-export const reviewUser = (context: Context, caller: Caller, good: Partial<CreateUser>): Promise<Detail[]> =>
-  context.store.read(async q => {
-    const { id } = await requireOrganization(q, caller, good.organization_id)
-    return (await judge(q, { caller }, id, good)).problems
-  })
+/** The same for the organization that the body names, or the caller's own. 422 for an unknown one. */
+export const judgeNew = async (q: Queries, caller: Caller, good: Partial<CreateUser>) => {
+  const { id } = await requireOrganization(q, caller, good.organization_id)
+  return judge(q, { caller }, id, good)
+}

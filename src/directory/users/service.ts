@@ -19,14 +19,14 @@ import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokePendingLinks } from '#src/sessions/login-store.ts'
-import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
+import { revokeAllSessions } from '#src/sessions/service.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { costOf, rememberCost } from './hash-costs.ts'
-import { checkPolicy, hashPassword } from './password.ts'
+import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { removeOrPurge } from './remains-store.ts'
 import { domainProblems, getOrganization, judge, rolesToGive } from './rules.ts'
-import { type CreateUser, type ResetPassword, type UpdateUser, userAnswer, writable } from './schema.ts'
+import { type CreateUser, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
   insertUser,
@@ -34,7 +34,6 @@ import {
   replaceRoles,
   roleNames,
   saveUser,
-  setPassword,
   takenName,
   type UserRow,
   type UserWithRoles,
@@ -62,7 +61,7 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
 /** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
 export const getUserToChange = async (
   q: Queries,
-  { caller }: UserChangedBy,
+  { caller }: Pick<UserChangedBy, 'caller'>,
   id: string,
 ): Promise<UserRow> => {
   const user = await getUser(q, caller, id)
@@ -172,6 +171,31 @@ const changedUser = (user: UserRow, change: UserChange, updated_at: number): Use
   return { ...user, ...changed, updated_at }
 }
 
+/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+export const judgeChange = async (
+  q: Queries,
+  id: string,
+  given: UserChange,
+  by: Pick<UserChangedBy, 'caller'>,
+) => {
+  const user = await getUserToChange(q, by, id)
+  const is_moved = isMoved(user, given)
+  // Nobody has verified another address, unless the same change says so.
+  const change = is_moved ? { email_verified: false, ...given } : given
+  const roles = change.roles && (await rolesToGive(q, by, user.organization_id, change.roles))
+  const before = { ...user, roles: await roleNames(q, user.id) }
+  const { pending_email } = user
+  const changed = changedFields({ ...userAnswer(before), pending_email }, change)
+  const { allowed_domains } = settingsOf(await getOrganization(q, user.organization_id))
+  const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
+  const problems = [
+    ...readOnlyProblems(changed, { ...writable, pending_email }),
+    ...(roles?.problems ?? []),
+    ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
+  ]
+  return { user, before, change, changed, is_moved, roles, problems }
+}
+
 /**
  * Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same
  * write, once it is known which fields change.
@@ -184,21 +208,8 @@ export const updateUser = (
   also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
   writeAs(context, by.caller, async tx => {
-    const user = await getUserToChange(tx, by, id)
-    const is_moved = isMoved(user, given)
-    // Nobody has verified another address, unless the same change says so.
-    const change = is_moved ? { email_verified: false, ...given } : given
-    const roles = change.roles && (await rolesToGive(tx, by, user.organization_id, change.roles))
-    const before = { ...user, roles: await roleNames(tx, user.id) }
-    const { pending_email } = user
-    const changed = changedFields({ ...userAnswer(before), pending_email }, change)
-    const { allowed_domains } = settingsOf(await getOrganization(tx, user.organization_id))
-    const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
-    refuse([
-      ...readOnlyProblems(changed, { ...writable, pending_email }),
-      ...(roles?.problems ?? []),
-      ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
-    ])
+    const { user, before, change, changed, is_moved, roles, problems } = await judgeChange(tx, id, given, by)
+    refuse(problems)
     await also?.(tx, user, changed)
     if (changed.length === 0) return before
     const row = changedUser(user, change, context.clock.now())
@@ -219,7 +230,7 @@ export const updateUser = (
   })
 
 /** Tells a user of a change. A mail that an administrator causes is charged: 429 when there were too many. */
-const notify = (
+export const notify = (
   context: Context,
   tx: Transaction,
   kind: 'email_changed' | 'password_changed',
@@ -229,35 +240,6 @@ const notify = (
 ): Promise<void> => {
   if (caller && context.mail) chargeAdminMail(context, { ...user, email: data.to ?? user.email })
   return enqueueNotice(context, tx, kind, user, client_info, data)
-}
-
-/** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
-export const resetPassword = async (
-  context: Context,
-  id: string,
-  { password, temporary }: ResetPassword,
-  by: UserChangedBy,
-): Promise<void> => {
-  const organization = await context.store.read(async q => {
-    const user = await getUserToChange(q, by, id)
-    const { password_policy } = settingsOf(await getOrganization(q, user.organization_id))
-    refuse(checkPolicy(password_policy, password))
-    return user.organization_id
-  })
-  const password_hash = await hashPassword(context, password, { work: 'change', organization })
-  await writeAs(context, by.caller, async tx => {
-    const user = await getUserToChange(tx, by, id)
-    const now = context.clock.now()
-    await setPassword(tx, user.id, {
-      password_hash,
-      password_temporary: temporary,
-      password_changed_at: now,
-      updated_at: now,
-    })
-    await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
-    await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
-    await notify(context, tx, 'password_changed', user, by)
-  })
 }
 
 /** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */

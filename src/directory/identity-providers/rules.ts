@@ -1,0 +1,76 @@
+import type { CalledFor, Context } from '#src/context.ts'
+import { isAllowed } from '#src/http/outbound.ts'
+import type { Detail } from '#src/lib/app-error.ts'
+import { findPreset } from './presets.ts'
+import { defaults, settings as schemas } from './settings.ts'
+import type { IdentityProvider } from './types.ts'
+
+type Type = IdentityProvider['type']
+export type Given = Record<string, unknown>
+
+/** What a provider of this type is made of: `given` over what is stored over its preset over the defaults. */
+export const settle = (type: Type, given: Given, before: Given = {}) => {
+  const isNewPreset = given.preset !== undefined && given.preset !== before.preset
+  const filled: Given = {
+    ...defaults[type],
+    ...before,
+    ...(isNewPreset && findPreset(given.preset)?.settings),
+    ...given,
+  }
+  const names = Object.keys(schemas[type].shape)
+  const whole: Given = Object.fromEntries(names.map(name => [name, filled[name]]))
+  const result = schemas[type].safeParse(whole)
+  const problems = (result.error?.issues ?? []).map(issue => ({
+    field: issue.path.join('.'),
+    code: filled[String(issue.path[0])] === undefined ? 'required' : issue.code,
+    message: issue.message,
+  }))
+  return { settings: result.data, whole, problems }
+}
+
+/** Plain http is for hosts that the server's settings name. */
+export const addressProblems = ({ config }: Context, organization: CalledFor, given: Given): Detail[] =>
+  Object.entries(given).flatMap(([field, value]) => {
+    const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
+    return url?.protocol === 'http:' && !isAllowed(config, url, organization)
+      ? [
+          {
+            field,
+            code: 'http',
+            message:
+              'https is needed, unless GATEHOUSE_OUTBOUND_ALLOW names host and port for the organization.',
+          },
+        ]
+      : []
+  })
+
+export const fieldProblems = (type: Type, given: Given): Detail[] => {
+  const fields = { ...schemas.oidc.shape, ...schemas.oauth2.shape, ...schemas.saml.shape }
+  const others = Object.keys(fields).filter(name => !Object.hasOwn(schemas[type].shape, name))
+  const foreign = [...others, ...(type === 'saml' ? ['client_secret'] : ['metadata_xml', 'metadata_url'])]
+  return foreign
+    .filter(field => given[field] !== undefined)
+    .map(field => ({
+      field,
+      code: 'unknown_field',
+      message: `A provider of type ${type} has no such field.`,
+    }))
+}
+
+/** Where the secret goes, or tokens that it was exchanged for: what a provider of each type has of these. */
+const CALLED = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
+
+/** Nobody can read the secret; nobody gets it, or tokens, either by turning the provider to a server of their own. */
+export const secretProblems = (provider: IdentityProvider, given: Given, after: Given = {}): Detail[] => {
+  const before: Given = { ...provider.settings }
+  const isMoved = CALLED.some(name => after[name] && after[name] !== before[name])
+  return provider.client_secret && given.client_secret === undefined && isMoved
+    ? [
+        {
+          field: 'client_secret',
+          code: 'required',
+          message: 'The provider is called at another address from now on: the secret must be given again.',
+        },
+      ]
+    : []
+}

@@ -1,0 +1,52 @@
+import type { Context } from '#src/context.ts'
+import { refuse } from '#src/directory/access.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { writeAs } from '#src/http/guard.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { checkPolicy, hashPassword } from './password.ts'
+import { recordUser } from './record.ts'
+import { getOrganization } from './rules.ts'
+import type { ResetPassword } from './schema.ts'
+import { getUserToChange, notify, type UserChangedBy } from './service.ts'
+import { setPassword } from './store.ts'
+
+/** What is wrong with a new password for that user. 403, 404. */
+export const judgePassword = async (
+  q: Queries,
+  id: string,
+  password: string | undefined,
+  by: Pick<UserChangedBy, 'caller'>,
+) => {
+  const user = await getUserToChange(q, by, id)
+  const { password_policy } = settingsOf(await getOrganization(q, user.organization_id))
+  return { user, problems: password === undefined ? [] : checkPolicy(password_policy, password) }
+}
+
+/** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
+export const resetPassword = async (
+  context: Context,
+  id: string,
+  { password, temporary }: ResetPassword,
+  by: UserChangedBy,
+): Promise<void> => {
+  const { user, problems } = await context.store.read(q => judgePassword(q, id, password, by))
+  refuse(problems)
+  const password_hash = await hashPassword(context, password, {
+    work: 'change',
+    organization: user.organization_id,
+  })
+  await writeAs(context, by.caller, async tx => {
+    const user = await getUserToChange(tx, by, id)
+    const now = context.clock.now()
+    await setPassword(tx, user.id, {
+      password_hash,
+      password_temporary: temporary,
+      password_changed_at: now,
+      updated_at: now,
+    })
+    await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
+    await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
+    await notify(context, tx, 'password_changed', user, by)
+  })
+}

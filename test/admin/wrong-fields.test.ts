@@ -1,0 +1,189 @@
+import { expect, test } from 'bun:test'
+import { adminRoutes } from '#src/admin/routes.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { create, refused } from '#test/support/callers.ts'
+import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme')
+await app.admin('PUT', `/organizations/${acme.id}`, {
+  settings: { allowed_domains: ['acme.example'], password_policy: { min_length: 20 } },
+})
+const user = await addUser(app, 'alice', {
+  email: 'alice@acme.example',
+  password: `${PASSWORD}${PASSWORD}`,
+  organization_id: acme.id,
+})
+const role = await create(app, '/roles', { name: 'editor', permissions: ['users:read'] })
+const group = await create(app, '/groups', { name: 'staff' })
+await addClient(app, 'shop')
+const provider = {
+  alias: 'corp',
+  name: 'Corp',
+  type: 'oidc',
+  issuer: 'https://idp.example',
+  client_id: 'gatehouse',
+  client_secret: 'secret',
+}
+await create(app, '/identity-providers', provider)
+const address = `/assets/organizations/org_other/${'0'.repeat(32)}.png`
+
+interface Case {
+  /** Refused by the schema. */
+  schema: Json
+  /** Good in form, refused by what is stored, or by other fields. */
+  stored: Json
+  /** The fields of `stored` that are refused; the others give the case. */
+  refused: string[]
+}
+
+const cases: Record<string, Case> = {
+  'POST /users': {
+    schema: { username: 'x', first_name: 1 },
+    stored: {
+      last_name: 'B',
+      email: 'new@elsewhere.example',
+      password: 'short',
+      roles: ['nobody'],
+      organization_id: acme.id,
+    },
+    refused: ['email', 'password', 'roles'],
+  },
+  [`PUT /users/${user.id}`]: {
+    schema: { username: 'x' },
+    stored: { id: 'usr_other', email: 'new@elsewhere.example', roles: ['nobody'] },
+    refused: ['email', 'id', 'roles'],
+  },
+  [`POST /users/${user.id}/reset-password`]: {
+    schema: { temporary: 'yes' },
+    stored: { password: 'short' },
+    refused: ['password'],
+  },
+  'POST /organizations': {
+    schema: { slug: '-', settings: { theme: '!' } },
+    stored: { name: 'New', settings: { logo: address } },
+    refused: ['settings.logo'],
+  },
+  [`PUT /organizations/${acme.id}`]: {
+    schema: { slug: '-', settings: { theme: '!' } },
+    stored: { id: 'org_other', settings: { logo: address } },
+    refused: ['id', 'settings.logo'],
+  },
+  'POST /roles': {
+    schema: { name: '' },
+    stored: { permissions: ['users:read'], organization_id: 'org_nowhere' },
+    refused: ['organization_id'],
+  },
+  [`PUT /roles/${role.id}`]: {
+    schema: { description: 1 },
+    stored: { name: 'other', permissions: ['*'] },
+    refused: ['name', 'permissions'],
+  },
+  'POST /groups': {
+    schema: { name: '' },
+    stored: { roles: ['nobody'], organization_id: acme.id },
+    refused: ['roles'],
+  },
+  [`PUT /groups/${group.id}`]: {
+    schema: { description: 1 },
+    stored: { organization_id: acme.id, roles: ['nobody'] },
+    refused: ['organization_id', 'roles'],
+  },
+  'POST /clients': {
+    schema: { client_id: '-' },
+    stored: {
+      name: 'New',
+      type: 'public',
+      grant_types: ['authorization_code', 'client_credentials'],
+      scopes: [],
+      token_endpoint_auth_method: 'client_secret_post',
+      organization_id: 'org_nowhere',
+    },
+    refused: ['grant_types', 'organization_id', 'redirect_uris', 'token_endpoint_auth_method'],
+  },
+  'PUT /clients/shop': {
+    schema: { access_token_ttl: 1 },
+    stored: { type: 'public', redirect_uris: [], token_endpoint_auth_method: 'none' },
+    refused: ['redirect_uris', 'token_endpoint_auth_method', 'type'],
+  },
+  'POST /identity-providers': {
+    schema: { alias: '-', enabled: 1 },
+    stored: {
+      name: 'New',
+      type: 'oidc',
+      issuer: 'http://idp.internal',
+      default_roles: ['nobody'],
+    },
+    refused: ['client_id', 'default_roles', 'issuer'],
+  },
+  'PUT /identity-providers/corp': {
+    schema: { alias: '-', scopes: ['"'] },
+    stored: {
+      issuer: 'http://idp.internal',
+      default_roles: ['nobody'],
+      entity_id: 'x',
+      organization_id: acme.id,
+    },
+    refused: ['client_secret', 'default_roles', 'entity_id', 'issuer', 'organization_id'],
+  },
+}
+
+/** All fields are judged by the schema alone. */
+const WITHOUT_REVIEW = ['PUT /settings']
+
+/** The route of a call: its path with names for ids. */
+const routeOf = (call: string): string => {
+  const [method = '', path = ''] = call.split(' ')
+  const route = adminRoutes(app.context).find(
+    each => each.method === method && new RegExp(`^${each.path.replace(/:\w+/g, '[^/]+')}$`).test(path),
+  )
+  return `${route?.method} ${route?.path}`
+}
+
+/** A body that is refused for both reasons. */
+const both = ({ schema, stored }: Case): Json => ({
+  ...stored,
+  ...schema,
+  ...(stored.settings && { settings: { ...stored.settings, ...schema.settings } }),
+})
+const namesOf = (schema: Json): string[] =>
+  Object.keys(schema).map(name => (name === 'settings' ? 'settings.theme' : name))
+
+test('H-46 the calls below are all that create or change something', () => {
+  const withBody = adminRoutes(app.context).filter(({ body }) => body !== undefined)
+  const routes = withBody.map(({ method, path }) => `${method} ${path}`)
+  expect([...Object.keys(cases).map(routeOf), ...WITHOUT_REVIEW].sort()).toEqual(routes.sort())
+})
+
+for (const [call, each] of Object.entries(cases))
+  test(`H-46 one answer names every wrong field: ${routeOf(call)}`, async () => {
+    const [method = '', path = ''] = call.split(' ')
+    const names = namesOf(each.schema)
+    const rows = () =>
+      app.context.store.read(async q => {
+        const { users, organizations, roles, groups, clients, identity_providers } = q.tables
+        const tables = [users, organizations, roles, groups, clients, identity_providers]
+        return Promise.all(tables.map(table => q.select().from(table)))
+      })
+    const before = await rows()
+    await app.events()
+    const answer = await app.admin(method, path, both(each))
+    const found = refused(answer).map(field => field.replace(/\.\d+$/, ''))
+    expect(found).toEqual([...names, ...each.refused].sort())
+    expect(answer.body.error_description).toBe(`${answer.body.details.length} fields are not valid.`)
+    expect(await rows()).toEqual(before)
+    expect(await app.events()).toEqual([])
+  })
+
+test('H-46 what depends on a wrong field is not judged by another', async () => {
+  const foreign = { name: '', roles: ['nobody'], organization_id: 1 }
+  expect(refused(await app.admin('POST', '/groups', foreign))).toEqual(['name', 'organization_id'])
+  const client = { client_id: 'new', name: 'New', type: 'x', grant_types: [], scopes: [] }
+  const method = { token_endpoint_auth_method: 'none' }
+  expect(refused(await app.admin('POST', '/clients', { ...client, ...method }))).toEqual(['type'])
+  const saml = { type: 'saml', alias: 'new', name: 'New', metadata_url: 'no address' }
+  expect(refused(await app.admin('POST', '/identity-providers', saml))).toEqual(['metadata_url'])
+  expect(refused(await app.admin('POST', '/identity-providers', { ...saml, type: 'x' }))).toEqual(['type'])
+  for (const body of ['[]', '"x"', 'null', '{"__proto__":{"type":"oidc"}}'])
+    expect((await app.admin('POST', '/identity-providers', body)).status).toBe(422)
+})
