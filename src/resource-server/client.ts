@@ -60,7 +60,7 @@ const RETRY_AFTER = 10_000
  * the background, one request at a time for each set of scopes. Make one at start and share it.
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const { clientId, now = Date.now, timeout = 5, cache = new Map<string, CachedToken>() } = options
+  const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
   const issuer = `${options.issuer ?? ''}`.replace(/\/$/, '')
   const url = options.tokenEndpoint ?? `${issuer}/oauth/token`
   const send: Fetch = options.fetch ?? ((input, init) => fetch(input, init))
@@ -89,7 +89,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   function renew(key: string, scope: string): Promise<CachedToken> {
     const running = renewals.get(key)
     if (running) return running
-    const renewal = request(scope)
+    const renewal = requestToken(options, { url, send, scope })
       .then(token => {
         cache.set(key, token)
         return token
@@ -97,37 +97,6 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       .finally(() => renewals.delete(key))
     renewals.set(key, renewal)
     return renewal
-  }
-
-  async function request(scope: string): Promise<CachedToken> {
-    const askedAt = now()
-    const { response, body } = await fetchJson(send, url, timeout * 1000, {
-      method: 'POST',
-      ...tokenRequest(options, scope),
-    }).catch(cause => {
-      throw new TokenRequestError('token_endpoint_unavailable', undefined, `${url} cannot be reached`, cause)
-    })
-    const answer = isObject(body) ? body : {}
-    if (response.status !== 200) {
-      const {
-        error = 'token_endpoint_unavailable',
-        error_description = `${url} answered ${response.status}`,
-      } = answer
-      throw new TokenRequestError(`${error}`, response.status, `${error_description}`)
-    }
-    const { access_token, token_type, expires_in } = answer
-    if (typeof access_token !== 'string' || `${token_type}`.toLowerCase() !== 'bearer') {
-      throw new TokenRequestError('token_endpoint_unavailable', 200, `${url} answered without a bearer token`)
-    }
-    // Without expires_in the token is used once: nobody knows for how long it would be good.
-    const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
-    const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
-    // A token that lives for less than two minutes is renewed at half of its life, not at each call.
-    return {
-      token: access_token,
-      expiresAt: askedAt + life,
-      renewAt: askedAt + life - Math.min(lead, life / 2),
-    }
   }
 
   return {
@@ -147,6 +116,40 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       if (cache.get(keyOf(scope))?.token === cached.token) cache.delete(keyOf(scope))
       return attempt(original, await find(scope))
     },
+  }
+}
+
+/** One token from the endpoint at `url`. */
+async function requestToken(
+  options: ServiceClientOptions,
+  { url, send, scope }: { url: string; send: Fetch; scope: string },
+): Promise<CachedToken> {
+  const { now = Date.now, timeout = 5 } = options
+  const askedAt = now()
+  const { response, body } = await fetchJson(send, url, timeout * 1000, {
+    method: 'POST',
+    ...tokenRequest(options, scope),
+  }).catch(cause => {
+    throw new TokenRequestError('token_endpoint_unavailable', undefined, `${url} cannot be reached`, cause)
+  })
+  const answer = isObject(body) ? body : {}
+  if (response.status !== 200) {
+    const { error = 'token_endpoint_unavailable', error_description = `${url} answered ${response.status}` } =
+      answer
+    throw new TokenRequestError(`${error}`, response.status, `${error_description}`)
+  }
+  const { access_token, token_type, expires_in } = answer
+  if (typeof access_token !== 'string' || `${token_type}`.toLowerCase() !== 'bearer') {
+    throw new TokenRequestError('token_endpoint_unavailable', 200, `${url} answered without a bearer token`)
+  }
+  // Without expires_in the token is used once: nobody knows for how long it would be good.
+  const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
+  const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
+  // A token that lives for less than two minutes is renewed at half of its life, not at each call.
+  return {
+    token: access_token,
+    expiresAt: askedAt + life,
+    renewAt: askedAt + life - Math.min(lead, life / 2),
   }
 }
 

@@ -31,14 +31,13 @@ const BOGUS = { for: 10_000, count: 1_000, length: 256 }
 
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
-export function createKeySet(options: KeySetOptions): KeySet {
+/** The last set that was fetched, and how fetching goes. */
+function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options
   let keys: Keys = []
   let loadedAt = Number.NEGATIVE_INFINITY
   let failure: Failure | undefined
   let flight: { done: Promise<void>; startedAt: number } | undefined
-  const forced = { tokens: FORCED.burst, at: now() }
-  const bogus = new Map<string, number>()
 
   /** A clock that was set back makes the set due for a refresh, not younger. */
   function age(): number {
@@ -48,6 +47,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
     return lifetime * REFRESH_FROM
   }
 
+  const isFresh = () => age() < lifetime * REFRESH_FROM
   const isUsable = () => age() < lifetime + (failure?.transient ? maxStale : 0)
 
   function waiting(): number {
@@ -95,23 +95,28 @@ export function createKeySet(options: KeySetOptions): KeySet {
   }
 
   async function load(): Promise<void> {
-    if (age() < lifetime * REFRESH_FROM) return
+    if (isFresh()) return
     const refreshed = waiting() > 0 ? undefined : refresh()
     if (!isUsable()) await refreshed
     if (!isUsable()) throw unavailable()
   }
 
-  async function findUnknown(kid: string): Promise<void> {
-    if (kid.length > BOGUS.length || wasBogus(kid)) return
-    // Began before this token came, so it may have missed the key: only a later one proves the kid bogus.
-    await running()
-    if (hasKid(keys, kid)) return
-    if (waiting() > 0) throw unavailable()
-    if (!running() && !takeForced()) return
-    await refresh()
-    if (failure) throw unavailable()
-    if (!hasKid(keys, kid)) rememberBogus(kid)
+  return {
+    load,
+    refresh,
+    running,
+    waiting,
+    unavailable,
+    keys: () => keys,
+    isFresh,
+    hasFailed: () => failure !== undefined,
   }
+}
+
+/** Bounds the refreshes that unknown kids cause. */
+function createLimit(now: () => number) {
+  const forced = { tokens: FORCED.burst, at: now() }
+  const bogus = new Map<string, number>()
 
   function wasBogus(kid: string): boolean {
     const elapsed = now() - (bogus.get(kid) ?? Number.NEGATIVE_INFINITY)
@@ -135,17 +140,37 @@ export function createKeySet(options: KeySetOptions): KeySet {
     return true
   }
 
+  return { wasBogus, rememberBogus, takeForced }
+}
+
+export function createKeySet(options: KeySetOptions): KeySet {
+  const cache = createCache(options)
+  const { wasBogus, rememberBogus, takeForced } = createLimit(options.now)
+  const knows = (kid: string) => hasKid(cache.keys(), kid)
+
+  async function findUnknown(kid: string): Promise<void> {
+    if (kid.length > BOGUS.length || wasBogus(kid)) return
+    // Began before this token came, so it may have missed the key: only a later one proves the kid bogus.
+    await cache.running()
+    if (knows(kid)) return
+    if (cache.waiting() > 0) throw cache.unavailable()
+    if (!cache.running() && !takeForced()) return
+    await cache.refresh()
+    if (cache.hasFailed()) throw cache.unavailable()
+    if (!knows(kid)) rememberBogus(kid)
+  }
+
   async function findSlowly(name: KeyName): Promise<CryptoKey> {
-    await load()
-    if (name.kid !== undefined && !hasKid(keys, name.kid)) await findUnknown(name.kid)
-    return findKey(keys, name)
+    await cache.load()
+    if (name.kid !== undefined && !knows(name.kid)) await findUnknown(name.kid)
+    return findKey(cache.keys(), name)
   }
 
   return {
-    load,
+    load: cache.load,
     find(name) {
-      const atOnce = age() < lifetime * REFRESH_FROM && (name.kid === undefined || hasKid(keys, name.kid))
-      return atOnce ? findKey(keys, name) : findSlowly(name)
+      const atOnce = cache.isFresh() && (name.kid === undefined || knows(name.kid))
+      return atOnce ? findKey(cache.keys(), name) : findSlowly(name)
     },
   }
 }

@@ -49,27 +49,7 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
   let current = await makeKey(options.alg ?? 'ES256', 'test-key-1')
   let made = 1
 
-  const claims = (): Payload => {
-    const iat = Math.floor(now() / 1000)
-    return {
-      iss: issuer,
-      sub: '0192d3a4-5b6c-7d8e-9f00-112233445566',
-      aud: audience,
-      iat,
-      nbf: iat,
-      exp: iat + 3600,
-      jti: crypto.randomUUID(),
-      scope: 'openid',
-      client_id: audience,
-      org_id: 'default',
-      preferred_username: 'alice',
-      email: 'alice@example.test',
-      email_verified: true,
-      given_name: 'Alice',
-      family_name: 'Example',
-      roles: ['user'],
-    }
-  }
+  const claims = () => defaultClaims(issuer, audience, now())
   const header = (): Header => ({ alg: current.alg, kid: current.kid, typ: 'at+jwt' })
 
   async function answer(request: Request): Promise<Response> {
@@ -128,6 +108,28 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
     },
   }
   return self
+}
+
+function defaultClaims(issuer: string, audience: string, now: number): Payload {
+  const iat = Math.floor(now / 1000)
+  return {
+    iss: issuer,
+    sub: '0192d3a4-5b6c-7d8e-9f00-112233445566',
+    aud: audience,
+    iat,
+    nbf: iat,
+    exp: iat + 3600,
+    jti: crypto.randomUUID(),
+    scope: 'openid',
+    client_id: audience,
+    org_id: 'default',
+    preferred_username: 'alice',
+    email: 'alice@example.test',
+    email_verified: true,
+    given_name: 'Alice',
+    family_name: 'Example',
+    roles: ['user'],
+  }
 }
 
 async function makeKey(alg: Algorithm, kid: string) {
