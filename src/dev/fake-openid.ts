@@ -99,6 +99,37 @@ const userOf = (form: URLSearchParams): Claims => {
   }
 }
 
+const metadataOf = (issuer: string) => ({
+  issuer,
+  authorization_endpoint: `${issuer}/authorize`,
+  token_endpoint: `${issuer}/token`,
+  userinfo_endpoint: `${issuer}/userinfo`,
+  jwks_uri: `${issuer}/jwks`,
+  response_types_supported: ['code'],
+  response_modes_supported: ['query', 'form_post'],
+  subject_types_supported: ['public'],
+  id_token_signing_alg_values_supported: ['ES256'],
+  code_challenge_methods_supported: ['S256'],
+  authorization_response_iss_parameter_supported: true,
+})
+
+/** The claims of an ID token for that grant, valid for five minutes. */
+const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: string): Claims => {
+  const now = Math.floor(Date.now() / 1000)
+  const { sub, ...profile } = user
+  return {
+    iss: issuer,
+    sub,
+    aud: request.get('client_id'),
+    iat: now,
+    exp: now + 300,
+    ...(request.has('max_age') && { auth_time: now }),
+    nonce: request.get('nonce'),
+    at_hash: accessTokenHash(access_token, 'ES256'),
+    ...profile,
+  }
+}
+
 /**
  * An OpenID provider for development and tests: whoever uses its page is who they say. Any client and secret will do; keys and
  * grants live in memory. Its time is the real one, like that of any provider elsewhere.
@@ -110,25 +141,13 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
   const codes = new Map<string, Grant>()
   const tokens = new Map<string, Claims>()
 
-  const mint = ({ user, request }: Grant): Response => {
-    const now = Math.floor(Date.now() / 1000)
+  const mint = (grant: Grant): Response => {
     const access_token = randomUUID()
-    const { sub, ...profile } = user
     const draft: Draft = {
       header: { alg: 'ES256', kid: 'fake', typ: 'JWT' },
-      claims: {
-        iss: issuer,
-        sub,
-        aud: request.get('client_id'),
-        iat: now,
-        exp: now + 300,
-        ...(request.has('max_age') && { auth_time: now }),
-        nonce: request.get('nonce'),
-        at_hash: accessTokenHash(access_token, 'ES256'),
-        ...profile,
-      },
+      claims: idTokenClaims(issuer, grant, access_token),
       access_token,
-      userinfo: user,
+      userinfo: grant.user,
       key: privateKey,
     }
     twist(draft)
@@ -144,20 +163,7 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
   }
 
   const endpoints: Record<string, (request: Request) => Response | Promise<Response>> = {
-    '/.well-known/openid-configuration': () =>
-      Response.json({
-        issuer,
-        authorization_endpoint: `${issuer}/authorize`,
-        token_endpoint: `${issuer}/token`,
-        userinfo_endpoint: `${issuer}/userinfo`,
-        jwks_uri: `${issuer}/jwks`,
-        response_types_supported: ['code'],
-        response_modes_supported: ['query', 'form_post'],
-        subject_types_supported: ['public'],
-        id_token_signing_alg_values_supported: ['ES256'],
-        code_challenge_methods_supported: ['S256'],
-        authorization_response_iss_parameter_supported: true,
-      }),
+    '/.well-known/openid-configuration': () => Response.json(metadataOf(issuer)),
     '/jwks': () => Response.json({ keys: publish([jwk]) }),
     '/authorize': async request => {
       const isForm = request.method === 'POST'

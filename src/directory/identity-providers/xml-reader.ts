@@ -51,6 +51,65 @@ const unavailable = (cause?: unknown) => {
   return error
 }
 
+/** The jobs that wait, by organization in the order of their turns. */
+const openQueue = () => {
+  const waiting = new Map<string, Job[]>()
+  let size = 0
+  return {
+    isEmpty: () => size === 0,
+    isFull: (organization_id: string, network: string | undefined): boolean => {
+      const own = waiting.get(organization_id) ?? []
+      const beside = network ? own.filter(job => job.network === network).length : 0
+      return size >= QUEUE || own.length >= SHARE || beside >= NETWORK_SHARE
+    },
+    add: (organization_id: string, job: Job): void => {
+      waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
+      size++
+    },
+    take: (): Job | undefined => {
+      const [turn] = waiting
+      if (!turn) return undefined
+      const [organization_id, [job, ...others]] = turn
+      waiting.delete(organization_id)
+      if (others.length > 0) waiting.set(organization_id, others)
+      size--
+      return job
+    },
+    clear: (): Job[] => {
+      const jobs = [...waiting.values()].flat()
+      waiting.clear()
+      size = 0
+      return jobs
+    },
+  }
+}
+
+type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
+
+/** Looks at the worker while it works, and keeps the process alive that long. `look` gets the number of looks. */
+const openWatch = (look: (looks: number) => void) => {
+  let looks = 0
+  let timer: Timer | undefined
+  return {
+    watch: (worker: Worker | undefined): void => {
+      looks = 0
+      worker?.ref()
+      timer ??= setInterval(() => look(++looks), LOOK)
+    },
+    rest: (worker: Worker | undefined): void => {
+      clearInterval(timer)
+      timer = undefined
+      worker?.unref()
+    },
+  }
+}
+
+const settle = (job: Job, message: JobAnswer): void => {
+  if ('result' in message) job.resolve(message.result as never)
+  else
+    job.reject('reason' in message ? new SamlError(message.reason, message.detail) : new Error(message.fault))
+}
+
 /**
  * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next message gets another. A
  * thread would not do: JavaScriptCore does not end one that is inside a regular expression. The process is started by the
@@ -59,14 +118,10 @@ const unavailable = (cause?: unknown) => {
 export const openXmlReader = (
   command: string[] = [process.execPath, entry ?? 'xml-worker'],
 ): XmlReader & { stop(): void } => {
-  /** By organization, in the order of their turns. */
-  const waiting = new Map<string, Job[]>()
-  let size = 0
-  let worker: Subprocess<'ignore', 'ignore', 'ignore'> | undefined
+  const queue = openQueue()
+  let worker: Worker | undefined
   let isReady = false
   let current: Job | undefined
-  let looks = 0
-  let timer: Timer | undefined
 
   const start = (): void => {
     isReady = false
@@ -79,106 +134,67 @@ export const openXmlReader = (
         if (from === worker) lost('the worker ended')
       },
     })
-    watch()
+    watch(worker)
   }
 
-  const watch = (): void => {
-    looks = 0
-    worker?.ref()
-    timer ??= setInterval(look, LOOK)
-  }
-
-  const rest = (): void => {
-    clearInterval(timer)
-    timer = undefined
-    worker?.unref()
-  }
-
-  const look = (): void => {
-    if (++looks >= (isReady ? MOST_WORK : LONGEST_START)) lost('a second of work')
+  const { watch, rest } = openWatch(looks => {
+    if (looks >= (isReady ? MOST_WORK : LONGEST_START)) lost('a second of work')
     else if (worker && (memoryOf(worker.pid) ?? 0) > MOST_MEMORY) lost('memory')
-  }
+  })
 
   const heard = (message: JobAnswer | 'ready'): void => {
-    const job = current
-    rest()
+    rest(worker)
     if (message === 'ready') isReady = true
-    else if (job) {
+    else if (current) {
+      settle(current, message)
       current = undefined
-      if ('result' in message) job.resolve(message.result as never)
-      else
-        job.reject(
-          'reason' in message ? new SamlError(message.reason, message.detail) : new Error(message.fault),
-        )
     }
     next()
   }
 
   /** The message in hand is refused, those behind it go to another worker; without a worker that starts, nobody waits. */
   const lost = (detail: string): void => {
-    rest()
+    rest(worker)
     worker?.kill('SIGKILL')
     worker = undefined
-    const refused = isReady ? [] : [...waiting.values()].flat()
-    if (!isReady) {
-      waiting.clear()
-      size = 0
-    }
     current?.reject(tooCostly(detail))
     current = undefined
-    for (const job of refused) job.reject(unavailable(new Error('the XML worker does not start')))
+    for (const job of isReady ? [] : queue.clear())
+      job.reject(unavailable(new Error('the XML worker does not start')))
     next()
   }
 
   const next = (): void => {
-    if (current || size === 0) return
-    if (!worker) {
-      try {
-        start()
-      } catch {
-        lost('no worker')
-      }
-    }
-    const [turn] = waiting
-    if (!isReady || !turn) return
-    const [organization_id, [job, ...others]] = turn
-    waiting.delete(organization_id)
-    if (others.length > 0) waiting.set(organization_id, others)
-    size--
-    current = job
-    watch()
+    if (current || queue.isEmpty()) return
     try {
-      worker?.send({ kind: job?.kind, input: job?.input })
+      if (!worker) start()
+      current = isReady ? queue.take() : undefined
+      if (!current) return
+      const { kind, input } = current
+      watch(worker)
+      worker?.send({ kind, input })
     } catch {
       lost('the worker ended')
     }
   }
 
   const check: XmlReader['check'] = (organization_id, ip_address) => {
-    const own = waiting.get(organization_id) ?? []
-    const network = ip_address && networkOf(ip_address)
-    const beside = network ? own.filter(job => job.network === network).length : 0
-    if (size >= QUEUE || own.length >= SHARE || beside >= NETWORK_SHARE) throw unavailable()
+    if (queue.isFull(organization_id, ip_address && networkOf(ip_address))) throw unavailable()
   }
 
-  const stop = (): void => {
-    worker?.kill('SIGKILL')
-  }
+  const stop = (): void => worker?.kill('SIGKILL')
   process.once('exit', stop)
 
   return {
     check,
     stop,
-    run: async (organization_id, kind, input, ip_address) => {
-      check(organization_id, ip_address)
-      const network = ip_address && networkOf(ip_address)
-      return new Promise((resolve, reject) => {
-        const job: Job = { kind, input, network, resolve, reject }
-        waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
-        size++
+    run: (organization_id, kind, input, ip_address) =>
+      new Promise((resolve, reject) => {
+        check(organization_id, ip_address)
+        const network = ip_address && networkOf(ip_address)
+        queue.add(organization_id, { kind, input, network, resolve, reject })
         next()
-      })
-    },
+      }),
   }
 }
 

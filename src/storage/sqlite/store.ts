@@ -87,6 +87,27 @@ const unusable = (path: string, error: unknown): StorageError =>
         `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
       )
 
+/** Calls `tell` after commits of other processes. */
+const watchOthers = (db: Database, tell: () => void) => {
+  // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
+  const dataVersion = db.prepare('PRAGMA data_version')
+  const version = () => {
+    try {
+      return dataVersion.values()[0]?.[0]
+    } catch {
+      return undefined
+    }
+  }
+  let seen = version()
+  const timer = setInterval(() => {
+    const now = version()
+    if (now !== seen) tell()
+    seen = now
+  }, WATCH)
+  timer.unref()
+  return { stop: () => clearInterval(timer), finalize: () => dataVersion.finalize() }
+}
+
 /**
  * A database file as store, made and migrated when need be: one connection for writes, one for reads. Throws
  * StorageError when the file is of another program, damaged, newer than this one or out of reach.
@@ -118,22 +139,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     },
   })
 
-  // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
-  const dataVersion = writer.prepare('PRAGMA data_version')
-  const version = () => {
-    try {
-      return dataVersion.values()[0]?.[0]
-    } catch {
-      return undefined
-    }
-  }
-  let seen = version()
-  const watch = setInterval(() => {
-    const now = version()
-    if (now !== seen) tell()
-    seen = now
-  }, WATCH)
-  watch.unref()
+  const watch = watchOthers(writer, tell)
 
   /** Sees whether a disk has recovered. */
   const probe = async (): Promise<void> => {
@@ -164,10 +170,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
       }
     },
     close: async () => {
-      clearInterval(watch)
+      watch.stop()
       await close()
       await checkpoints.close()
-      dataVersion.finalize()
+      watch.finalize()
       for (const queries of [reads, writes]) queries.finalize()
       for (const db of [reader, writer]) db.close()
     },
