@@ -21,8 +21,11 @@ export interface Search {
 }
 
 /**
- * Three private-use characters, one trigram: searching one organization skips the users of the others inside the
- * index. Organizations may share a code, so the rows found are still compared by `organization_id`.
+ * Three characters that stand for the organization at the start of `users.search_text`. The index of SQLite (FTS5) knows
+ * trigrams of the text and nothing else of a row, so this one trigram is what lets a search in one organization skip the users
+ * of all others inside the index. The characters are of Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and are
+ * taken from a hash of the id: they mean nothing elsewhere, so that a term of letters never matches them. Two organizations
+ * may share a code: the rows that are found are compared by `organization_id` as well.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')

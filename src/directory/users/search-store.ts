@@ -1,6 +1,27 @@
 /**
- * Lists with a search among their filters. The index of searches is in the order of creation. For the other sorts few
- * matches are fetched and sorted, and many are met by walking the list as long as they lie close enough together.
+ * Lists of users with a search among their filters. `find` takes the first strategy of this table that applies. `base`: users
+ * that the other filters leave. `all`: users whom the index finds for the term, in the organization for terms of three
+ * characters and more, in all organizations for shorter ones. Costs are rows read for a page; a range is one of up to four
+ * runs of an index (`rangesOf`).
+ *
+ * | Strategy            | When                                              | Cost of a page                                    |
+ * |---------------------|---------------------------------------------------|---------------------------------------------------|
+ * | walk                | base <= 1,000                                     | base                                              |
+ * | walk                | base <= 10,000 < all                              | base, at most                                     |
+ * | inOrderOfCreation   | sort `created_at`, three characters or more       | matches up to the last of the page                |
+ * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then none until users change            |
+ * | collect             | all <= 10,000, any other sort                     | all, sorted for each page                         |
+ * | beginning           | sort `username` or `email`, three characters or   | a page of one run of the index, and the others    |
+ * |   + sortedPage      | more, no @; matches that do not begin with the    | once                                              |
+ * |                     | term <= 10,000                                    |                                                   |
+ * | meet                | a page is filled, or a range of up to 4,000 users | 4,000 for each run of a range                     |
+ * |                     | ends, within 4,000 rows of each range             |                                                   |
+ * | walk                | a term of one or two characters                   | rows up to the last of the page                   |
+ * | beginning + collect | else                                              | all matches that do not begin with the term,      |
+ * |                     |                                                   | sorted for each page: the dearest, of many        |
+ * |                     |                                                   | matches that lie far apart in the wanted order    |
+ *
+ * The totals behind `base` and `all` stop at 10,001 and are kept until users change. `test/bench/lists.ts` measures each.
  */
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'
@@ -218,7 +239,7 @@ const beginning = (
   )
 }
 
-/** How a page of a search is found. */
+/** The strategy for a page: see the table above. */
 const find = async (store: Store, search: Search, page: Page): Promise<(q: Queries) => Numbers[]> => {
   const { facets, search: term } = search
   const walk = (q: Queries) => readList(q, facets, page, contains(q, search))
