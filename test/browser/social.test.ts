@@ -133,10 +133,14 @@ const begin = async (page: Page) => {
   }
 }
 
-const signInThere = async (page: Page, login: string): Promise<void> => {
+const proveThere = async (page: Page, login: string): Promise<void> => {
   await page.getByPlaceholder('Enter any login').fill(login)
   await page.getByPlaceholder('and password').fill('anything')
   await page.getByRole('button', { name: 'Sign-in' }).click()
+}
+
+const signInThere = async (page: Page, login: string): Promise<void> => {
+  await proveThere(page, login)
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
@@ -197,6 +201,11 @@ testInChromium(
       email: 'nameless@upstream.example',
     })
     await page.goto(`${url}/account`)
+    await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
+    // The provider said no time of the login: it proves nothing anew until the person signs in there again.
+    await page.getByRole('link', { name: 'Start again' }).click()
+    await page.getByRole('link', { name: 'Continue with Upstream by query' }).click()
+    await proveThere(page, 'nameless')
     await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
     await page.getByRole('button', { name: 'Disconnect Upstream by query' }).click()
     await page.getByText('Account disconnected').waitFor()

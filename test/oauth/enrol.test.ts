@@ -215,7 +215,7 @@ test('twenty factors are the most', async () => {
   const full = await browser.follow(await browser.get('/account/security/add'))
   expect(full.heading).toBe('Security')
   expect(full.html).not.toContain('/account/security/add')
-  expect(full.html).toContain('You have as many as one account can hold')
+  expect(full.html).toContain('Your account has the most it can hold')
   expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr' }))).error).toBe(
     'unmet_authentication_requirements',
   )
