@@ -6,7 +6,7 @@ import { VERSION } from '#src/lib/version.ts'
 import { createSetUpLink } from '#src/links/links.ts'
 import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
-import { forgetPlaces } from '#src/sessions/location.ts'
+import { dropPlaces } from '#src/sessions/location.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
@@ -29,7 +29,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const listener = listen(config, log, async (request, server) => (await app.promise).fetch(request, server))
   process.on('SIGHUP', () => {
     listener.reload()
-    forgetPlaces()
+    dropPlaces()
   })
   if (config.port === 0 && config.url.endsWith(':0')) config.url = `http://localhost:${listener.port}`
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)

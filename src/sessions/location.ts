@@ -3,21 +3,21 @@ import type { CityResponse, Reader } from 'maxmind'
 import type { Context } from '#src/context.ts'
 import { isPlain } from '#src/lib/text.ts'
 
-/** The place of an address as free text, "" when it is not known; in English where the language has no name for it. */
+/** Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English. */
 export type Locate = (ip_address: string, locale?: string) => string
 
 const nowhere: Locate = () => ''
 
 const locators = new Map<string, Promise<Locate>>()
 
-/** Where addresses are, by the MaxMind-format file of the settings: read when the first session needs it, then from memory. */
+/** Opens the MaxMind-format file of the settings. The first session reads it; later ones use the copy in memory. */
 export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log'>): Promise<Locate> => {
   const file = config.geoip_file
   if (file === undefined) return nowhere
   let locator = locators.get(file)
   if (!locator) {
     locator = readPlaces(file).catch(error => {
-      log.warn({ event: 'geoip', file, err: error }, 'the file of places cannot be read: sessions show none')
+      log.warn({ event: 'geoip', file, err: error }, 'cannot read geoip_file: sessions have no location')
       return nowhere
     })
     locators.set(file, locator)
@@ -25,20 +25,20 @@ export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log
   return locator
 }
 
-/** The file is read anew when the next session needs it. */
-export const forgetPlaces = (): void => locators.clear()
+/** Drops the file from memory; the next session reads it again. */
+export const dropPlaces = (): void => locators.clear()
 
-/** Commercial files of cities have about half of it. */
+/** Bytes; twice the size of commercial city files. */
 const LARGEST = 1024 ** 3
-/** Values of one record, each text of so many bytes: files of MaxMind have up to 300 values. */
+/** Maximum values of one record; files of MaxMind have up to 300. `LONGEST_TEXT` is in bytes. */
 const MOST_VALUES = 2_000
 const LONGEST_TEXT = 1_024
-/** A name that is longer is no name of a place. */
+/** Maximum characters of a place name. */
 const LONGEST_NAME = 128
 
 /**
- * Reads a file in MaxMind's format, and tries it: a file that is damaged, or has places in another form, is no file of places.
- * A look-up never throws and decodes a bounded number of values, whatever the file says.
+ * Reads a file in MaxMind's format and tries sample addresses: damaged files and files without cities and countries are
+ * refused. A look-up never throws and decodes a bounded number of values, whatever the file contains.
  *
  * @throws Error whose message completes "the file …"
  */
@@ -49,7 +49,7 @@ export const readPlaces = async (file: string): Promise<Locate> => {
     const record = reader(ip_address)
     return record === null ? undefined : describe(Object(record), locale)
   }
-  tryOut(find)
+  checkSamples(find)
   return (ip_address, locale = 'en') => {
     try {
       return (validate(ip_address) && find(ip_address, locale)) || ''
@@ -61,12 +61,12 @@ export const readPlaces = async (file: string): Promise<Locate> => {
 
 const readBounded = async (file: string): Promise<Buffer> => {
   const found = await stat(file)
-  if (!found.isFile()) throw new Error('is no regular file')
+  if (!found.isFile()) throw new Error('is not a regular file')
   if (found.size > LARGEST) throw new Error('is larger than 1 GiB')
   return readFile(file)
 }
 
-/** Private members of the library, which has no limits: test/sessions/maxmind-contract.test.ts holds them. */
+/** Private members of the library, which has no limits of its own; test/sessions/maxmind-contract.test.ts tests them. */
 interface Decoder {
   decode(offset: number): unknown
   decodeString(offset: number, size: number): string
@@ -87,7 +87,7 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
     if (size > LONGEST_TEXT) throw new RangeError('a text is too long')
     return decodeString(offset, size)
   }
-  // The library makes room for as many members as the header says: 50 ms for 16 million.
+  // The library allocates as many members as the header states: 50 ms for 16 million.
   decoder.decodeArray = (size, offset) => {
     if (size > left) throw new RangeError('a list is too long')
     return decodeArray(size, offset)
@@ -98,13 +98,13 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
   }
 }
 
-/** One address of each large network. */
+/** One address of each /8 network of IPv4, and some of IPv6. */
 const SAMPLES = [
   ...Array.from({ length: 223 }, (_, i) => `${i + 1}.1.1.1`),
   ...['2001::1', '2400::1', '2600::1', '2800::1', '2a00::1', '2c00::1'],
 ]
 
-const tryOut = (find: (ip_address: string, locale: string) => string | undefined): void => {
+const checkSamples = (find: (ip_address: string, locale: string) => string | undefined): void => {
   const found = SAMPLES.flatMap(ip_address => {
     try {
       return find(ip_address, 'en') ?? []
@@ -126,10 +126,10 @@ const describe = (record: object, locale: string): string => {
     .join(', ')
 }
 
-/** The name of a city or country; undefined where it has another form than MaxMind's. */
+/** Returns the name of a city or country; undefined for data that is not in MaxMind's form. */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined
-  // Files of MaxMind have Portuguese and Chinese as spoken in one country.
+  // MaxMind files name Portuguese and Chinese with a region: pt-BR, zh-CN.
   const isSpoken = (tag: string) => tag === locale || tag.startsWith(`${locale}-`)
   const names = Object.entries(place.names)
   const name: unknown = [isSpoken, (tag: string) => tag === 'en']

@@ -42,10 +42,10 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
     .orderBy(desc(logins.signed_in_at), desc(logins.id)),
 )
 
-/** A login with what the pages and the next step need of its user and organization. */
+/** A login with the columns of its user and organization that pages and the next step need. */
 export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 
-/** The logins of a browser that have not run out, the latest first; those of disabled users too. */
+/** Returns the unexpired logins of a browser, the latest first, including those of disabled users. */
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
 
@@ -73,13 +73,13 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
     ),
 )
 
-/** The enabled user behind a login that has not ended, with the settings of the organization. */
+/** Returns the enabled user of a login that has not ended, with the organization's settings. */
 export const findSubject = async (q: Queries, login: { login_id: LoginId; user_id: UserId }) => {
   const [subject] = await selectSubject(q, login)
   return subject
 }
 
-/** The session of this user, ended or not, with the login that it came from. */
+/** Returns a session of this user, active or ended, with the login that it came from. */
 export const findSessionOf = async (q: Queries, session: { session_id: SessionId; user_id: UserId }) => {
   const { sessions, users } = q.tables
   const [found] = await q
@@ -90,7 +90,7 @@ export const findSessionOf = async (q: Queries, session: { session_id: SessionId
   return found
 }
 
-/** The logins of one user that have not run out, in whatever browser, the latest first. */
+/** Returns the unexpired logins of a user in all browsers, the latest first. */
 export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promise<LoginRow[]> => {
   const { logins } = q.tables
   return q
@@ -104,7 +104,7 @@ export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<voi
   await tx.insert(tx.tables.logins).values(login)
 }
 
-/** Proves the login that this user already has in this browser anew; undefined when there is none. */
+/** Renews the login that the user has in this browser and returns its id; undefined when there is no such login. */
 export const renewLogin = async (
   tx: Transaction,
   { id: _, created_at: __, ...login }: LoginRow,
@@ -123,7 +123,7 @@ export const setLastLogin = async (tx: Transaction, user_id: UserId, now: number
   await tx.update(users).set({ last_login: now }).where(eq(users.id, user_id))
 }
 
-/** Whether the login is still there, in this browser. */
+/** Sets `acr` and `amr` of a login. False when this browser no longer has it. */
 export const raiseLogin = async (
   tx: Transaction,
   {
@@ -141,7 +141,7 @@ export const raiseLogin = async (
   return rows.length > 0
 }
 
-/** The logins of one browser go on under its new cookie. */
+/** Moves the logins of a browser to its new cookie. */
 export const moveLogins = async (
   tx: Transaction,
   from_hash: SecretHash,
@@ -151,13 +151,13 @@ export const moveLogins = async (
   await tx.update(logins).set({ browser_hash: to_hash }).where(eq(logins.browser_hash, from_hash))
 }
 
-/** Ends logins; the sessions that came from them stay as they are. */
+/** Ends logins; sessions that came from them are unchanged. */
 export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<void> => {
   const { logins } = tx.tables
   await tx.delete(logins).where(inArray(logins.id, login_ids))
 }
 
-/** All logins of a user but one, if the user belongs to the organization when one is given. */
+/** Ends the user's logins except `except_login_id`, within `organization_id` if present. */
 export const endUserLogins = async (
   tx: Transaction,
   user_id: UserId,
@@ -176,12 +176,12 @@ export const endUserLogins = async (
     )
 }
 
-/** The links that let their holder in as a user. */
+/** The kinds of single-use links that sign their holder in. */
 export const signInLinkKinds: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
 
 /**
- * What was begun for a user as they were: links that let their holder in, an address that waits for its confirmation. Whatever
- * changes who may be this user ends it. `organization_id` as above.
+ * Deletes a user's sign-in links and cancels a pending change of address. Called by every change of the user's credentials
+ * or access. `organization_id` limits it as for `endUserLogins`.
  */
 export const revokePendingLinks = async (
   tx: Transaction,

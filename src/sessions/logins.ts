@@ -12,16 +12,16 @@ interface NewLogin {
   acr: string
   amr: string[]
   client_info: ClientInfo
-  /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
+  /** Time of authentication in milliseconds; default now, 0 when unknown. */
   auth_time?: number | undefined
-  /** When the login began, in milliseconds, of one that goes on as it was. */
+  /** Start of the login in milliseconds, for a login that continues; default now. */
   signed_in_at?: number | undefined
   expires_at: number
 }
 
 /**
- * The user has proven who they are in this browser. A login that they have there already is renewed, so that
- * a logout later finds every session that came from either.
+ * Starts a login of an authenticated user in a browser. An existing login of the user there is renewed instead, so a later
+ * logout finds every session that came from it.
  */
 export const startLogin = async (
   context: Pick<Context, 'clock'>,

@@ -75,7 +75,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/sessions/:session_id',
     permission: 'sessions:revoke',
-    summary: 'Revoke a session: its tokens are invalid at once, the login that it came from ends',
+    summary: 'Revoke a session: its tokens become invalid at once, and the login that it came from ends',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>
@@ -93,7 +93,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/sessions',
     permission: 'sessions:revoke',
-    summary: 'Revoke all sessions that fit every filter given; at least one is needed',
+    summary: 'Revoke all sessions that match every filter; at least one filter is required',
     query: RevokeSessions,
     status: 200,
     answer: RevokedSessions,
@@ -101,7 +101,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
       const filter = {
         user_id: query.user_id as UserId | undefined,
         client_id: query.client_id,
-        // Sessions have the organization of their user, so a foreign filter meets nothing.
+        // Sessions have the organization of their user, so filters of another organization match nothing.
         organization_id: scopeOf(caller, query.organization_id),
       }
       return revokedAnswer(

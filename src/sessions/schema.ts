@@ -33,7 +33,7 @@ export const RevokeSessions = z
   .strictObject(filters)
   .refine(
     given => Object.values(given).some(value => value !== undefined),
-    'At least one of user_id, client_id and organization_id is needed.',
+    'At least one of user_id, client_id and organization_id is required.',
   )
 
 export const RevokedSessions = z.object({ revoked_count: z.int(), message: z.string() })

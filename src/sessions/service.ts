@@ -18,7 +18,7 @@ import {
   type SessionFilter,
 } from './store.ts'
 
-/** Who ends sessions, from where and why: what `session.revoked` tells. */
+/** Actor, client and reason recorded in `session.revoked`. */
 export interface RevokedBy {
   actor: Actor
   client_info: ClientInfo
@@ -27,7 +27,7 @@ export interface RevokedBy {
 
 const BATCH = 500
 
-/** A user begins to use a client: the session and its event. */
+/** Starts a session of a user at a client and records the event. */
 export const startSession = async (
   context: Context,
   tx: Transaction,
@@ -47,10 +47,12 @@ export const startSession = async (
 }
 
 /**
- * Revokes the active sessions that fit: their refresh tokens die, this server
- * refuses their access tokens from now on, and the logins that they came from end. When it is about a user, login or
- * session, the access tokens of sessions that had ended by themselves are refused too; all of a user's sessions, of one client
- * or of all, takes codes not yet redeemed along; of all clients, all logins of the user and what else was begun too. Gives how many active ones there were.
+ * Revokes the active sessions that match the filter, at most `limit`. Returns their number.
+ *
+ * - Their refresh tokens and access tokens become invalid, and the logins that they came from end.
+ * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
+ * - A filter by user, without session or login, also deletes the user's unredeemed codes (of `client_id` if present).
+ * - A filter by user without client also ends the user's logins and pending links.
  */
 export const revokeSessions = async (
   context: Context,
@@ -71,7 +73,7 @@ export const revokeSessions = async (
   return ended.length
 }
 
-/** The same, with nothing but these sessions: the logins that they came from stay. */
+/** Revokes sessions as `revokeSessions` does, but keeps logins, codes and links. Returns the revoked sessions. */
 export const revokeSessionsAlone = async (
   context: Context,
   tx: Transaction,
@@ -108,8 +110,8 @@ export const revokeSession = async (
 }
 
 /**
- * `revokeSessions` for filters that may fit any number, in writes of a bounded size. The caller is looked up in the first
- * alone: it may end their own session.
+ * Runs `revokeSessions` in writes of bounded size, for filters that match any number. Only the first write checks the
+ * caller: it may end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Context,
@@ -127,7 +129,7 @@ export const revokeAllSessions = async (
   }
 }
 
-/** Ends sessions whose access tokens stay valid until they run out: /oauth/revoke, a deleted client. The logins live on. */
+/** Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke, deleted clients. */
 export const releaseSessions = (
   context: Context,
   tx: Transaction,
@@ -135,7 +137,7 @@ export const releaseSessions = (
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
 
-/** Ends sessions that ran out, `limit` at most, with the event of each; says how many it dealt with. */
+/** Ends expired sessions, at most `limit`, and records an event for each. Returns the number of rows handled. */
 export const expireDueSessions = async (
   context: Context,
   tx: Transaction,
@@ -164,7 +166,7 @@ export interface LoggedIn {
   organization_id: OrganizationId
 }
 
-/** A person logs out: their logins end with every session that came from them. */
+/** Ends logins and every session that came from them, and records the logout. */
 export const logOut = async (
   context: Context,
   tx: Transaction,

@@ -9,14 +9,14 @@ export type Session = Tables['sessions']['$inferSelect']
 export type NewSession = Omit<Session, 'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until'>
 export type ListedSession = Session & { username: string }
 
-/** Which sessions: those that fit every field given. */
+/** Selects the sessions that match every field present. */
 export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined
   client_id?: string | undefined
   organization_id?: OrganizationId | undefined
   login_id?: LoginId | undefined
-  /** Of all other logins than this one. */
+  /** Excludes the sessions of this login. */
   except_login_id?: LoginId | undefined
 }
 
@@ -25,8 +25,8 @@ const placeholder = sql.placeholder
 const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
-/** Expects `due_at` of what has run out to lie behind: so the index of it finds them. */
-const hasRunOut = ({ sessions }: Tables, now: number) =>
+/** Condition for expired sessions. `due_at` is never later than `expires_at`, so its index finds them. */
+const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 const insertSession = prepared((q, { sessions }) =>
@@ -80,13 +80,13 @@ const selectHolder = prepared((q, { sessions, users }) =>
 
 export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 
-/** The user whom an access token of this session still speaks for: not revoked, deleted or disabled. */
+/** Returns the user of an access token; undefined when the token is revoked or the user deleted or disabled. */
 export const findHolder = async (q: Queries, token: { session_id: SessionId; user_id: UserId }) => {
   const [holder] = await selectHolder(q, token)
   return holder
 }
 
-/** What was not given narrows nothing; an empty text, from a form, fits no row. */
+/** Undefined values add no condition; an empty text, as a form may send it, matches no row. */
 const equal = (column: Column, value: string | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
@@ -100,7 +100,7 @@ const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined 
     filter.except_login_id && ne(sessions.login_id, filter.except_login_id),
   )
 
-/** Ends the active sessions that fit, `limit` at most, and refuses their access tokens from now on. */
+/** Ends the matching active sessions, at most `limit`, and invalidates their access tokens. */
 export const endSessions = async (
   tx: Transaction,
   filter: SessionFilter,
@@ -118,11 +118,11 @@ export const endSessions = async (
     .set({ ended_at: now, tokens_valid_until: now })
     .where(inArray(sessions.id, active))
     .returning()
-  // Engines answer in any order; events tell of them in that of their start.
+  // The engine returns rows in any order; events are recorded in the order in which the sessions started.
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Refuses the access tokens of sessions that ended or ran out before. */
+/** Invalidates the access tokens of matching sessions that have ended or expired. */
 export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: number): Promise<void> => {
   const { sessions } = tx.tables
   await tx
@@ -131,7 +131,7 @@ export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: 
     .where(and(matching(tx.tables, filter), isNull(sessions.tokens_valid_until)))
 }
 
-/** Ends the active sessions that fit, `limit` at most, but leaves their access tokens valid until these run out. */
+/** Ends the matching active sessions, at most `limit`; their access tokens stay valid until they expire. */
 export const closeSessions = (
   tx: Transaction,
   filter: SessionFilter,
@@ -147,7 +147,7 @@ export const closeSessions = (
   return tx.update(sessions).set({ ended_at: now }).where(inArray(sessions.id, active)).returning()
 }
 
-/** Sessions that are due but were refreshed meanwhile are due when they run out now; says how many. */
+/** Sets `due_at` of sessions that were refreshed since to their `expires_at`. Returns their number. */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables
   const prolonged = tx
@@ -163,13 +163,13 @@ export const postponeSessions = async (tx: Transaction, now: number, limit: numb
   return postponed.length
 }
 
-/** Ends sessions that ran out, at the moment when they did: each is returned by exactly one call. */
+/** Ends expired sessions as of their expiry. Each session is returned by exactly one call. */
 export const expireSessions = (tx: Transaction, now: number, limit: number): Promise<Session[]> => {
   const { sessions } = tx.tables
   const due = tx
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(hasRunOut(tx.tables, now), notPurged(tx, sessions.user_id, sessions.organization_id)))
+    .where(and(hasExpired(tx.tables, now), notPurged(tx, sessions.user_id, sessions.organization_id)))
     .limit(limit)
   return tx
     .update(sessions)
@@ -192,7 +192,7 @@ export const findActiveSession = async (
 }
 
 interface ListFilter extends SessionFilter {
-  /** The organization beyond which the caller sees nothing. */
+  /** The organization that the caller is limited to. */
   within?: OrganizationId | undefined
   now: number
 }
@@ -217,7 +217,7 @@ const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?
   return rows.map(({ session, username }) => ({ ...session, username }))
 }
 
-/** Active sessions by id, which is by start; `after` is the id of the last one seen. */
+/** Returns active sessions by id, hence by start time; `after` is the last id of the previous page. */
 export const listSessions = (
   q: Queries,
   list: ListFilter & { order: 'asc' | 'desc'; after?: string | undefined; limit: number },
@@ -228,7 +228,7 @@ export const listSessions = (
   return selectListed(q, filter, beyond, order === 'asc' ? asc(id) : desc(id), limit)
 }
 
-/** How many there are: with a filter exact up to `most`, then `most` + 1; without one by the counters. */
+/** Counts active sessions: with a filter exactly up to `most`, then `most` + 1; without one from the counters. */
 export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
   const { sessions, counters, purges } = q.tables
   const { within, now, ...narrowing } = filter
@@ -251,15 +251,15 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
         sql`${counters.organization_id} NOT IN (SELECT ${purges.id} FROM ${purges})`,
       ),
     )
-  // Sessions that ran out stay in the counter until the sweep has ended them: a few at any time.
+  // Expired sessions stay in the counter until the sweep ends them.
   const ranOut = await q.$count(
     sessions,
-    and(hasRunOut(q.tables, now), within && eq(sessions.organization_id, within)),
+    and(hasExpired(q.tables, now), within && eq(sessions.organization_id, within)),
   )
   return (counted?.total ?? 0) - ranOut
 }
 
-/** The active sessions of one user with the names of their clients, newest first. */
+/** Returns the 100 newest active sessions of a user with the names of their clients. */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
   const { sessions, clients } = q.tables
   const rows = await q
@@ -277,7 +277,8 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
   }))
 }
 
-/** Removes sessions that ended before and whose access tokens have all run out; says how many. */
+/** Removes sessions that ended before `ended_before`, when their access tokens have expired too. Returns their number. */
+
 export const removeEndedSessions = (
   tx: Transaction,
   ended_before: number,

@@ -49,7 +49,7 @@ const insertCode = prepared((q, { authorization_codes }) =>
   }),
 )
 
-/** An authorization code, good for a minute and for one use, while the login that it came from lasts. */
+/** Issues an authorization code. It is valid for one minute and one use, while the login that it came from lasts. */
 export const issueCode = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
@@ -90,8 +90,8 @@ const consume = prepared((q, { authorization_codes }) =>
 export type Code = Tables['authorization_codes']['$inferSelect']
 
 /**
- * The code's one use, by the client that it was issued to: undefined when there is nothing to use. It names the session
- * that comes of it, and is used up even when the rest of the request turns out to be wrong.
+ * Consumes a code for the client that it was issued to, and stores the id of the session that it starts. Returns undefined
+ * for an unknown or used code. The code stays consumed when the rest of the request is refused.
  */
 export const consumeCode = async (
   tx: Transaction,
@@ -102,7 +102,7 @@ export const consumeCode = async (
   return row
 }
 
-/** The session that a code of this client made, or would have made, when it was used before. */
+/** Returns the session id stored when this client's code was consumed; the session may never have started. */
 export const findUsedCode = async (
   tx: Transaction,
   { code, client_id }: { code: string; client_id: string },
@@ -117,7 +117,7 @@ export const findUsedCode = async (
   return row?.session_id ?? undefined
 }
 
-/** Codes of a user, or of a user at one client, that nobody has redeemed yet never will be. The rest as for `endUserLogins`. */
+/** Deletes the user's unredeemed codes, limited by the filters that are present; codes of `except_login_id` stay. */
 export const revokeCodes = async (
   tx: Transaction,
   {

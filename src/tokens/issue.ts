@@ -3,7 +3,7 @@ import type { Context, TokenType } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
-/** What every token tells about its making; times in whole seconds. */
+/** Claims common to all tokens. Times are in seconds since the epoch. */
 export interface Issued {
   issuer: string
   jti: string
@@ -18,8 +18,8 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a token: the only place that does. `claims` gets what the token tells about its making; `lifetime` is in seconds,
- * and the token does not outlive `ends_by` (ms).
+ * Signs a token; no other function does. `claims` builds the payload from the common claims. `lifetime` is in seconds; the
+ * token expires at `ends_by` (ms) at the latest.
  */
 export const issueToken = async (
   { config, clock, ports }: Pick<Context, 'config' | 'clock' | 'ports'>,

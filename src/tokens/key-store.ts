@@ -4,10 +4,10 @@ import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** A key signs from `active_at` until a later one of its algorithm does, and is published until `expires_at`. */
+/** A key signs from `active_at` until a later key of its algorithm does, and is published until `expires_at`. */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
-/** All keys, in the order in which they sign. */
+/** Returns all keys in the order in which they begin to sign. */
 export const listKeys = async (q: Queries): Promise<KeyRow[]> => {
   const { signing_keys } = q.tables
   const rows = await q.select().from(signing_keys).orderBy(asc(signing_keys.active_at), asc(signing_keys.id))
@@ -19,7 +19,7 @@ export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => 
   tx.changed('keys')
 }
 
-/** The keys of an algorithm that nothing replaces yet stop signing at `retired_at`. */
+/** Sets the time at which the algorithm's keys without a successor stop signing. */
 export const retireKeys = async (
   tx: Transaction,
   alg: SigningAlg,
@@ -33,7 +33,7 @@ export const retireKeys = async (
   tx.changed('keys')
 }
 
-/** The keys of an algorithm that sign until `now` are published until `expires_at`; one that is to sign later stays. */
+/** Retires the algorithm's active keys now and publishes them until `expires_at`. Keys that sign later are unchanged. */
 export const supersede = async (
   tx: Transaction,
   alg: SigningAlg,
@@ -47,7 +47,7 @@ export const supersede = async (
   tx.changed('keys')
 }
 
-/** The key signs from `active_at` on, until it is retired again. */
+/** Makes a key sign from `active_at` until it is retired again. */
 export const reinstateKey = async (tx: Transaction, id: KeyId, active_at: number): Promise<void> => {
   const { signing_keys } = tx.tables
   await tx

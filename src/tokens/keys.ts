@@ -10,25 +10,25 @@ import { signingThread } from './signing-thread.ts'
 type Base = Pick<Context, 'config' | 'store' | 'clock' | 'master' | 'log'>
 
 interface Key extends KeyRow {
-  /** What the tokens that it signs begin with, encoded. */
+  /** The encoded JOSE headers of the tokens that the key signs. */
   headers: Record<TokenType, string>
   publicKey: KeyObject
   privateKey: KeyObject
 }
 
-/** What the keys are good for between two moments at which one begins to sign or is withdrawn. */
+/** The keys as they apply from `since` until `until`, when the next key begins to sign or is withdrawn. */
 interface Ring {
   since: number
   until: number
-  /** By algorithm: the key that signs. */
+  /** The signing key of each algorithm. */
   signing: Map<SigningAlg, Key>
-  /** By the encoded header of a token: exactly the headers that we write. */
+  /** Keys by encoded token header. Only headers that this server writes are present. */
   headers: Map<string, { key: Key; typ: TokenType }>
   published: PublishedKeys
 }
 
 const TYPES = ['at+jwt', 'JWT'] as const
-/** Tokens whose signature has been verified: the same one is presented many times. */
+/** Number of verified tokens to cache: clients present the same token many times. */
 const REMEMBERED = 10_000
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -37,7 +37,7 @@ const makeRing = (keys: Key[], now: number): Ring => {
   const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
   const known = keys.filter(({ expires_at }) => expires_at === null || expires_at > now)
   const signing = new Map<SigningAlg, Key>()
-  // The first key signs even when the clock has stepped back behind it.
+  // The first key signs even when the clock has stepped back before its `active_at`.
   for (const key of known) if (key.active_at <= now || !signing.has(key.alg)) signing.set(key.alg, key)
   const body = JSON.stringify({
     keys: known.map(({ id, alg, public_jwk }) => ({ ...public_jwk, kid: id, alg, use: 'sig' })).reverse(),
@@ -51,7 +51,11 @@ const makeRing = (keys: Key[], now: number): Ring => {
   }
 }
 
-/** Opens what is sealed under the master key; one that cannot be opened is an error for the operator, never passed over. */
+/**
+ * Decrypts a private key with the master key.
+ *
+ * @throws StorageError when it cannot be decrypted; a damaged key is never skipped silently
+ */
 const openKey = ({ master }: Base, row: KeyRow): Key => {
   try {
     const pkcs8 = master.open(row.private_key, row.id)
@@ -65,8 +69,8 @@ const openKey = ({ master }: Base, row: KeyRow): Key => {
 }
 
 /**
- * The key set in memory. It is read anew after a commit that touched keys and after every commit of another process;
- * the hour at which a published key begins to sign needs no commit.
+ * The key set in memory. It is reloaded after commits that change keys and after every commit of another process. A
+ * published key that begins to sign needs no commit.
  */
 const openKeyRing = (base: Base) => {
   const { store, clock } = base
@@ -83,7 +87,7 @@ const openKeyRing = (base: Base) => {
   })
   let opened = new Map<string, Key>()
 
-  /** The ring of this moment, when it is at hand. */
+  /** Returns the current ring if the keys are loaded. */
   const present = (): Ring | undefined => {
     const now = clock.now()
     if (ring && now >= ring.since && now < ring.until) return ring
@@ -105,21 +109,21 @@ const openKeyRing = (base: Base) => {
 }
 
 /**
- * The port `keys`. ES256 is there at once, RS256 shortly after a first start: what needs it waits. Keys of the other
- * algorithms are made when a client is registered with one.
+ * Opens the port `keys`. ES256 is available at once; RS256 is generated after a first start, and calls that need it wait.
+ * Keys of other algorithms are generated when a client is registered with one.
  */
 export const openKeys = async (base: Base): Promise<Ports['keys'] & { ready: Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
-  /** Makes the first key of an algorithm. Another copy may have made it just now, and its notice be on the way. */
+  // Another instance may have made the key just now and its notification not have arrived, so the ring reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   const ready = Promise.all(
     [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),
   ).then(
     () => {},
-    // The first token that needs it tries again.
-    error => base.log.error({ err: error }, 'a signing key could not be made'),
+    // The first token that needs the key tries again.
+    error => base.log.error({ err: error }, 'generating a signing key failed'),
   )
   await ring.load()
 

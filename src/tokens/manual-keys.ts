@@ -8,7 +8,7 @@ import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } 
 import { keyRow, LONGEST_TOKEN, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
-/** What development mode does with keys, step by step; in production rotation does it in its own time (rotation.ts). */
+/** Key management of development mode, step by step. In production, rotation.ts runs the same steps on schedule. */
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
 export interface KeyState {
@@ -21,7 +21,7 @@ export interface KeyState {
   published_until: string | null
 }
 
-/** The keys that are published, or will be. */
+/** Returns the published keys. */
 export const keyStates = async ({ store, clock }: Base): Promise<KeyState[]> => {
   const now = clock.now()
   const rows = (await store.read(listKeys)).filter(
@@ -43,12 +43,16 @@ const getKey = async ({ store }: Base, kid: string): Promise<KeyRow> => {
   return key
 }
 
-/** The next key of an algorithm is published; it signs a quarter of an hour later, or when it is activated. */
+/** Publishes the next key of an algorithm. It signs 15 minutes later, or when it is activated. */
 export const publishKey = async (base: Base, alg: SigningAlg): Promise<void> => {
   await rotateKey(base, alg)
 }
 
-/** The key signs from now on; the one that signed until now stays published. */
+/**
+ * Makes the key sign from now on. The previous signing key stays published.
+ *
+ * @throws AppError 404 when there is no such key
+ */
 export const activateKey = async (base: Base, kid: string): Promise<void> => {
   const { id, alg } = await getKey(base, kid)
   const now = base.clock.now()
@@ -58,12 +62,16 @@ export const activateKey = async (base: Base, kid: string): Promise<void> => {
   })
 }
 
-/** The key is published no longer: tokens that it signed are refused. 409 while it signs. */
+/**
+ * Removes a key from the key set: tokens that it signed are refused.
+ *
+ * @throws AppError 404 when there is no such key, 409 while it signs
+ */
 export const retireKey = async (base: Base, kid: string): Promise<void> => {
   const { id } = await getKey(base, kid)
   const { state } = (await keyStates(base)).find(key => key.kid === kid) ?? {}
   if (state === 'signing')
-    throw conflict('The key signs at present: activate another one first, or revoke this one.')
+    throw conflict('This key is the signing key. Activate another key first, or revoke this one.')
   await base.store.write(tx => removeKey(tx, id))
 }
 
@@ -77,7 +85,11 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
   throw notAKey()
 }
 
-/** A key that was made elsewhere signs from now on, under its own `kid`: tokens look the same in every run. */
+/**
+ * Imports a key that signs from now on under its own `kid`, so tokens are the same in every run. Returns the `kid`.
+ *
+ * @throws AppError 422 for anything but a private RSA or EC key
+ */
 export const pinKey = async (base: Base, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
   const alg = algOf(jwk)
   const now = base.clock.now()
@@ -100,7 +112,7 @@ const pairOf = (jwk: JsonWebKey): KeyPair => {
   }
 }
 
-/** The pair behind a `kid`, to sign what no server would. */
+/** Returns the key pair of a `kid`, to sign invalid tokens for tests. */
 export const openPair = async (base: Base, kid: string) => {
   const { id, alg, private_key } = await getKey(base, kid)
   const privateKey = createPrivateKey({

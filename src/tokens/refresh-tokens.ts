@@ -9,9 +9,9 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 type WithMaster = Pick<Context, 'master'>
 
 /**
- * A refresh token is the id of its session, 256 bits that nobody can guess, and a tag, base64url (86 characters). The
- * session's row keeps the hash of the one that is good. The tag tells an older one from a text that somebody made up: the
- * first ends the session, and ids of sessions are no secret.
+ * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The session's row
+ * keeps the hash of the current token. The tag distinguishes a used token, whose replay ends the session, from a forged
+ * one: ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32
@@ -27,7 +27,7 @@ const compose = (context: WithMaster, session_id: SessionId, secret: Uint8Array)
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-/** The session that a token was made for, however old it is; undefined for any other text. */
+/** Returns the session of a token with a valid tag, current or used; undefined for any other text. */
 const sessionOf = (context: WithMaster, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')
@@ -38,7 +38,7 @@ const sessionOf = (context: WithMaster, token: string): SessionId | undefined =>
   return `sess_${id}`
 }
 
-/** The first refresh token of a session. */
+/** Generates the first refresh token of a session. */
 export const newRefreshToken = (context: WithMaster, session_id: SessionId): Secret =>
   compose(context, session_id, randomBytes(SECRET))
 
@@ -70,10 +70,10 @@ const selectGrant = prepared((q, { sessions, users }) =>
     .where(and(eq(sessions.id, placeholder('session_id')), notPurged(q, sessions.organization_id))),
 )
 
-/** What a refresh token stands for: its session and the user. `is_used`: another one has followed upon it. */
+/** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
 
-/** Whatever its state: used, ended or disabled is for the caller to judge. */
+/** Returns the grant in any state: the caller checks for used tokens, ended sessions and disabled users. */
 export const findRefreshGrant = async (context: WithMaster, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
   const [row] = session_id ? await selectGrant(q, { session_id }) : []
@@ -83,8 +83,8 @@ export const findRefreshGrant = async (context: WithMaster, q: Queries, token: s
 }
 
 /**
- * The token that follows upon this one. It can be computed again when the answer that carried it was lost
- * (`refresh_token_reuse_window`), so that nothing but its hash needs to be stored.
+ * Derives the successor of a token. It can be derived again when a response was lost (`refresh_token_reuse_window`), so
+ * only its hash is stored.
  */
 const successorOf = (context: WithMaster, token: string, session_id: SessionId): Secret => {
   const key = context.master.derive('refresh')
@@ -92,7 +92,7 @@ const successorOf = (context: WithMaster, token: string, session_id: SessionId):
   return compose(context, session_id, secret)
 }
 
-/** The successor of a used token while nobody has used it: never two generations back. */
+/** Returns the successor of a used token while the successor itself is unused; never two generations back. */
 export const findUnusedSuccessor = (
   context: WithMaster,
   token: string,
@@ -121,8 +121,8 @@ const rotate = prepared((q, { sessions }) =>
 )
 
 /**
- * The token's one use: its session has another from now on, and lasts until `expires_at`. undefined when somebody else was
- * faster.
+ * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined when a
+ * concurrent request has consumed the token.
  */
 export const rotateRefreshToken = async (
   context: WithMaster,
@@ -135,7 +135,7 @@ export const rotateRefreshToken = async (
   const hashes = { token_hash: hashSecret(token), next_hash: hashSecret(successor) }
   const rotated = await rotate(tx, { session_id, ...hashes, ...times })
   if (rotated.length === 0) return undefined
-  // Not in the statement above: to set it, even to what it was, costs its index.
+  // Separate from the statement above: setting `due_at`, even to the same value, would write its index.
   const { sessions } = tx.tables
   if (times.expires_at < due_at)
     await tx.update(sessions).set({ due_at: times.expires_at }).where(eq(sessions.id, session_id))

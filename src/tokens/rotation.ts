@@ -18,13 +18,13 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
-/** A key is published this long before it signs: longer than the key set may be cached (max-age, and ten minutes in our SDK). */
+/** Time between publishing a key and signing with it: longer than caches keep the key set (max-age; 10 minutes in the SDK). */
 const LEAD = 15 * MINUTE
-/** Access tokens last a day at most; the rest is for clocks that disagree. */
+/** The longest lifetime of a token, one day, and ten minutes for clock skew. */
 export const LONGEST_TOKEN = DAY + 10 * MINUTE
 const OLDEST = 90 * DAY
 
-/** A pair of keys as it is stored: it would sign at once. */
+/** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */
 export const keyRow = (
   { master, clock }: Base,
   alg: SigningAlg,
@@ -51,8 +51,8 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
   (await listKeys(tx)).filter(key => key.alg === alg)
 
 /**
- * Makes the first key of an algorithm; it signs at once, since nobody can have cached a key set that should hold it.
- * Called when a client is registered with the algorithm, hence before its first token.
+ * Generates the first key of an algorithm. It signs at once: no client has used the algorithm, so no cached key set should
+ * contain it. Called when a client is registered with the algorithm, before its first token.
  */
 export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
@@ -63,8 +63,8 @@ export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm, a new one unless it is `given`. Says whether it did: not while another one is
- * published and waiting, nor before there is a first.
+ * Publishes the next key of an algorithm: `given` or a new one. Returns false while another key is published and does not
+ * sign yet, and when the algorithm has no key.
  */
 export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
@@ -83,7 +83,7 @@ const latestKeys = async (base: Base): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Records what was done with the keys, at the command line or by the controls of development. */
+/** Records a change of the keys by the command line or the development controls. */
 export const recordChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
   record(context, tx, {
     ...hostActor,
@@ -94,15 +94,16 @@ export const recordChange = (context: Base, tx: Transaction, metadata: Record<st
     metadata,
   })
 
-/** Publishes a next key of each algorithm in use; it begins to sign a quarter of an hour later. */
+/** Publishes the next key of each algorithm in use. It begins to sign 15 minutes later. */
 export const rotateKeys = async (context: Base): Promise<void> => {
   for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
   await context.store.write(tx => recordChange(context, tx, { action: 'rotated' }))
 }
 
 /**
- * A compromised key: gone at once and replaced at once. Tokens that it signed are refused from now on, sessions live.
- * 404 when there is no such key.
+ * Removes and replaces a compromised key at once. Tokens that it signed are refused; sessions continue.
+ *
+ * @throws AppError 404 when there is no such key
  */
 export const revokeKey = async (context: Base, key_id: string): Promise<void> => {
   const revoked = (await context.store.read(listKeys)).find(({ id }) => id === key_id)
@@ -120,7 +121,7 @@ export const revokeKey = async (context: Base, key_id: string): Promise<void> =>
   })
 }
 
-/** Replaces keys that have signed for so long (90 days unless said otherwise), and removes those whose last token has run out. */
+/** Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has expired. */
 export const rotateDueKeys = async (context: Base, oldest = OLDEST): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))

@@ -9,7 +9,7 @@ export interface KeyPair {
   privateKey: KeyObject
 }
 
-/** A pair of keys for one algorithm: an RSA pair takes up to 300 ms, away from the event loop. */
+/** Generates a key pair. RSA takes up to 300 ms and runs off the event loop. */
 export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
   const namedCurve = curves.find(curve => curve.alg === alg)?.crv
   return namedCurve
@@ -17,14 +17,14 @@ export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
     : promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
 }
 
-// ECDSA signatures in JOSE are r and s side by side: https://www.rfc-editor.org/rfc/rfc7518#section-3.4
+// JOSE concatenates r and s of ECDSA signatures: https://www.rfc-editor.org/rfc/rfc7518#section-3.4
 const dsaEncoding = 'ieee-p1363'
 
-/** The signature over `input` as base64url. */
+/** Returns the signature over `input`, base64url. */
 export const signWith = (key: KeyObject, alg: SigningAlg, input: string): string =>
   sign(hashOf(alg), Buffer.from(input), { key, dsaEncoding }).toString('base64url')
 
-/** Whether the signature is the key's, spelled as `signWith` spells it: one token has one spelling. */
+/** True for a valid signature in canonical base64url: a token has exactly one spelling. */
 export const verifyWith = (key: KeyObject, alg: SigningAlg, input: string, signature: string): boolean => {
   const bytes = Buffer.from(signature, 'base64url')
   return (

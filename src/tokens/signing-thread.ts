@@ -5,19 +5,19 @@ import { signWith } from './signature.ts'
 import type { Done, Job } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }
 
-/** A thread that keeps dying is not tried for ever. */
+/** Limit of thread starts in a process: a thread that keeps dying is not restarted forever. */
 const MOST_STARTS = 5
 
 interface Pending {
   resolve(signature: string): void
-  /** Signs on this thread instead. */
+  /** Signs on the calling thread. */
   here(): string
 }
 
 /**
- * RSA and the larger curves take 0.4 to 1.2 ms a signature, which the event loop should not wait for, and the runtime's
- * own pool queues them behind password hashes: they have a thread of their own. One per process, started by the first
- * such signature; while it starts, if it dies, and on a machine with one core, signatures are made on the spot.
+ * Signs with RSA and the larger curves on a separate thread: a signature takes 0.4 to 1.2 ms, too long for the event loop,
+ * and the runtime's pool queues it behind password hashes. The first such signature starts the thread, one per process.
+ * While it starts, after it dies, and on a machine with one core, the calling thread signs.
  */
 export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()

@@ -1,9 +1,9 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-// Imports nothing of ours: its text is carried in the executable and started from there (signing-thread.ts).
+// Must not import project files: signing-thread.ts starts it from its source text, which the executable contains.
 declare const self: Worker
 
-/** `pkcs8` comes with the first job of a key. */
+/** A signature to make. `pkcs8` is present in the first job of a key. */
 export interface Job {
   id: number
   key_id: string
@@ -22,7 +22,7 @@ const keys = new Map<string, KeyObject>()
 self.onmessage = ({ data: { id, key_id, pkcs8, hash, input } }: MessageEvent<Job>) => {
   if (pkcs8) keys.set(key_id, createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' }))
   const key = keys.get(key_id)
-  if (!key) throw new Error('a job whose key never came')
+  if (!key) throw new Error('the key of this job was never sent')
   const signature = sign(hash, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')
   self.postMessage({ id, signature } satisfies Done)
 }

@@ -5,10 +5,10 @@ import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-h
 
 type Base = Pick<Context, 'config' | 'clock' | 'ports'>
 
-/** A clock may step back a little after it has issued a token; seconds. */
+/** Seconds by which `nbf` may be ahead: the clock may have stepped back since the token was issued. */
 const TOLERANCE = 5
 
-/** An access token of ours: who may do what, in the ids of the store. */
+/** A verified access token of this server. Ids have the form of the store, with their prefix. */
 export interface AccessToken {
   client_id: string
   organization_id: OrganizationId
@@ -21,8 +21,9 @@ export interface AccessToken {
 }
 
 /**
- * Our own access tokens: signature and header by the keys in memory, then issuer, times and kind. A token of type `JWT` could
- * be an ID token: only access tokens have a scope. Whether its session, user and organization still are is for the caller to see.
+ * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any other token. A
+ * token of type `JWT` could be an ID token: only access tokens have a scope. The caller checks that session, user and
+ * organization still exist.
  */
 export const verifyAccessToken = async (
   { config, clock, ports }: Base,
@@ -50,7 +51,7 @@ export const verifyAccessToken = async (
   }
 }
 
-/** An ID token that we issued, however old, to `client_id` when one is given: what a hint says about whom is meant. */
+/** Reads an ID token of this server as a hint, even after it has expired; `client_id`, if present, must be its audience. */
 export const verifyIdTokenHint = async (
   { config, ports }: Base,
   hint: string,

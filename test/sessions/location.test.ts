@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkFiles } from '#src/cli/config-check.ts'
 import { loadConfig } from '#src/config.ts'
-import { forgetPlaces, readPlaces } from '#src/sessions/location.ts'
+import { dropPlaces, readPlaces } from '#src/sessions/location.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { mmdb, mmdbOf } from '#test/support/mmdb.ts'
@@ -78,7 +78,7 @@ test('a file that was replaced is read anew once the old places are forgotten', 
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
   file('replaced.mmdb', mmdb([198, 51, 100], { country: { names: { en: 'Norway' } } }))
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
-  forgetPlaces()
+  dropPlaces()
   expect(await locations(path, '198.51.100.7')).toEqual(['Norway'])
 })
 
@@ -145,7 +145,7 @@ test('H-26 the file is tried when it is opened, and what is wrong with it is sai
       'has a damaged record (for 198.1.1.1)',
     ])
   expect(await reasonOf(file('good.mmdb', mmdb(SAMPLED, city)))).toBe('none')
-  expect(await reasonOf(folder)).toBe('is no regular file')
+  expect(await reasonOf(folder)).toBe('is not a regular file')
   const large = file('large.mmdb', '')
   truncateSync(large, 1024 ** 3 + 1)
   expect(await reasonOf(large)).toBe('is larger than 1 GiB')
