@@ -4,7 +4,7 @@ import { seedInstance } from '#src/operations/first-start.ts'
 import { openInstance } from './instance.ts'
 import { applySeedFile, renderChanges } from './seed-file.ts'
 
-/** Makes the instance what the file says; beside a running server too, which sees it within a quarter of a second. */
+/** Applies a seed file. Works beside a running server, which sees the changes within 250 ms. */
 export const apply = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openInstance(config, pino({ level: 'silent' }))

@@ -6,15 +6,17 @@ import { requireDatabase } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
 /**
- * A whole, verified copy of the database in one file of SQLite, on either engine, while the server runs. The master key is
- * not in it.
+ * Writes a complete, verified copy of the database (either engine) into one SQLite file, while the server
+ * runs. The copy does not contain the master key.
  */
 export const backup = async (file: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { bytes, rows } = config.database_url
     ? await toFile(config.database_url, file, { online: true, told: stage })
     : await backUpFile(requireDatabase(config), file)
-  console.log(`${file}: ${sum(rows)} rows, ${size(bytes)}, verified. Keep the master key too, elsewhere.`)
+  console.log(
+    `${file}: ${sum(rows)} rows, ${size(bytes)}, verified. Keep the master key as well, in another place.`,
+  )
 }
 
 const backUpFile = (database: string, file: string) => {

@@ -2,20 +2,20 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Config, ConfigError } from '#src/config.ts'
 
-/** PEM, as the socket takes it. */
+/** A certificate and its key, each in PEM. */
 export interface Certificate {
   cert: string
   key: string
   /** Milliseconds since the epoch. */
-  runs_out: number
+  expires_at: number
 }
 
-/** Throws a ConfigError that names the setting and the reason. */
+/** @throws ConfigError with the setting and the reason */
 const readSettingFile = (name: 'tls_cert' | 'tls_key', path: string): Buffer => {
   try {
     return readFileSync(path)
   } catch (error) {
-    throw new ConfigError(`${name}: ${path} can't be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new ConfigError(`${name}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
 }
 
@@ -23,13 +23,15 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
   try {
     return read()
   } catch {
-    throw new ConfigError(`${name}: ${path} holds no ${what}.`)
+    throw new ConfigError(`${name}: ${path} contains no ${what}.`)
   }
 }
 
 /**
- * Certificate and key that the settings name; undefined when they name none. Throws a ConfigError unless both can be read
- * and belong together. Whether the certificate has run out is for the caller to judge.
+ * Reads the certificate and the key of the settings; undefined when the settings name none. Does not check
+ * whether the certificate has expired.
+ *
+ * @throws ConfigError when a file cannot be read, or the key does not belong to the certificate
  */
 export const readCertificate = ({
   tls_cert,
@@ -39,10 +41,8 @@ export const readCertificate = ({
   const cert = readSettingFile('tls_cert', tls_cert).toString()
   const key = readSettingFile('tls_key', tls_key).toString()
   const x509 = parse('tls_cert', tls_cert, 'certificate in PEM', () => new X509Certificate(cert))
-  const privateKey = parse('tls_key', tls_key, 'private key in PEM without passphrase', () =>
-    createPrivateKey(key),
-  )
+  const privateKey = parse('tls_key', tls_key, 'unencrypted private key in PEM', () => createPrivateKey(key))
   if (!x509.checkPrivateKey(privateKey))
     throw new ConfigError(`tls_key: ${tls_key} is not the key of the certificate in ${tls_cert}.`)
-  return { cert, key, runs_out: Date.parse(x509.validTo) }
+  return { cert, key, expires_at: Date.parse(x509.validTo) }
 }

@@ -7,7 +7,10 @@ import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
-/** Reads every page and row, opens every key; beside a running server too. Exit code 1 when anything is damaged. */
+/**
+ * Reads every page and row and opens every key. Works beside a running server; exit code 1 when anything is
+ * damaged.
+ */
 export const check = async (options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const findings: string[] = []
@@ -33,8 +36,8 @@ export const check = async (options: { config?: string }): Promise<void> => {
       stage('reading the audit log')
       const events = await checkEvents(instance)
       findings.push(...events.findings)
-      if (events.findings.length === 0) console.log(`events    ${events.count} are what was recorded`)
-      console.log('not seen  events removed whole; texts of other rows, which have no mark of their own')
+      if (events.findings.length === 0) console.log(`events    ${events.count} are unchanged`)
+      console.log('limits    deleted events and changed texts of other rows cannot be detected')
     } finally {
       await instance.store.close()
     }

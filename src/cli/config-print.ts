@@ -1,6 +1,9 @@
 import { type Config, loadConfig, settings } from '#src/config.ts'
 
-/** Each setting, its value and where it came from. Secrets are shown only to a pipe that did not ask to hide them. */
+/**
+ * Prints each setting with its value and source. Secrets are shown only when the output is not a terminal and
+ * `--redacted` is not set.
+ */
 export const configPrint = async (options: { config?: string; redacted?: boolean }): Promise<void> => {
   const { config, sources, warnings } = loadConfig(process.env, options.config)
   const hide = options.redacted || process.stdout.isTTY
@@ -19,7 +22,7 @@ export const configPrint = async (options: { config?: string; redacted?: boolean
   for (const warning of warnings) console.error(`warning: ${warning}`)
 }
 
-/** A list or a table of settings, as it is written in the environment. */
+/** Formats a list or table as it is written in the environment. */
 const plain = (value: object): string =>
   Array.isArray(value)
     ? value.join(',') || '–'

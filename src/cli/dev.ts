@@ -24,11 +24,14 @@ export interface DevOptions {
   quiet?: boolean
 }
 
-/** The server of production on a throw-away store, with users, clients and test controls. Resolves when it has been stopped. */
+/**
+ * Runs the production server on a temporary store with users, clients and test controls. Resolves once it has
+ * stopped.
+ */
 export const dev = async (options: DevOptions): Promise<void> => {
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const started = await startWith(options, { log })
-  // Whoever reads that it is ready may stop it at once.
+  // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
   })
@@ -38,7 +41,7 @@ export const dev = async (options: DevOptions): Promise<void> => {
   flush()
 }
 
-/** What the command line says, over the settings of the environment. */
+/** Starts the server with the options, which take precedence over the environment. */
 export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
   const address = options.devHost?.find(host => isIP(host) > 0)
@@ -64,18 +67,18 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
 const portOf = (text: string): number => {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
-  throw new ConfigError(`--port: given "${text.slice(0, 80)}", which is not a whole number from 0 to 65535.`)
+  throw new ConfigError(`--port: "${text.slice(0, 80)}" is not a whole number from 0 to 65535.`)
 }
 
 const readKey = (file: string): JsonWebKey => {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    throw new ConfigError(`--key: ${file} is no JWK that can be read.`)
+    throw new ConfigError(`--key: ${file} is not a readable private JWK.`)
   }
 }
 
-/** One JSON line for programs; for a person what there is, and a line to try it with. */
+/** Prints one JSON line for programs; at a terminal an overview with commands to try. */
 const announce = (started: Started, options: DevOptions, ms: number): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
   const ready = {
@@ -115,7 +118,7 @@ const aligned = (rows: Row[]): string[] => {
   )
 }
 
-/** Exported for the tests: what a person at a terminal sees. */
+/** Overview for a terminal; exported for the tests. */
 export const overview = (started: Started, ms: number): string => {
   const { entries } = started.seed
   const isDefault = started.seed.entries.users.some(({ value }) => value.id === defaultSeed.users?.[0]?.id)
@@ -140,7 +143,7 @@ export const overview = (started: Started, ms: number): string => {
   const section = (title: string, lines: string[]) => ['', dim(title), ...lines.map(line => `  ${line}`)]
   return [
     '',
-    `${bold(`Gatehouse ${VERSION}`)} development server, ready in ${ms} ms. Nothing of it is kept${started.config.data_dir.includes('gatehouse-dev-') ? '' : ' but its directory'}.`,
+    `${bold(`Gatehouse ${VERSION}`)} development server, ready in ${ms} ms. ${started.config.data_dir.includes('gatehouse-dev-') ? 'Its data is deleted when it stops' : `Its data stays in ${started.config.data_dir}`}.`,
     ...section(
       'Server',
       aligned([
@@ -160,7 +163,10 @@ export const overview = (started: Started, ms: number): string => {
   ].join('\n')
 }
 
-/** Works as it is printed: a token by client credentials, or the discovery document where no client has a secret. */
+/**
+ * A command that works as printed: a client_credentials token, or the discovery document when no client has a
+ * secret.
+ */
 const curlLine = ({ local_url, client_id, client_secret, ca_file, seed }: Started): string => {
   const curl = `curl -s${ca_file ? ` --cacert ${ca_file}` : ''} ${local_url}`
   const client = seed.entries.clients.find(({ value }) => value.client_id === client_id)?.value

@@ -6,11 +6,11 @@ import { openExisting } from './instance.ts'
 
 const BATCH = 1_000
 
-/** The audit log, oldest first, an event a line (JSON Lines). */
+/** Prints the audit log as JSON Lines, oldest first. */
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const since = Date.parse(options.since ?? '1970-01-01')
-  if (Number.isNaN(since)) throw new ConfigError('--since takes a time such as 2026-01-31T08:00:00Z.')
+  if (Number.isNaN(since)) throw new ConfigError('--since: not a time such as 2026-01-31T08:00:00Z.')
   const { store } = await openExisting(config, pino({ level: 'silent' }))
   const output = Bun.stdout.writer()
   try {

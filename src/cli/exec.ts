@@ -3,7 +3,7 @@ import { ConfigError } from '#src/config.ts'
 import type { Started } from '#src/testing/start.ts'
 import { type DevOptions, startWith } from './dev.ts'
 
-/** Runs a command beside a server of its own: a free port, seeded, gone afterwards. The exit code is the command's. */
+/** Runs a command beside its own temporary, seeded server on a free port. Returns the command's exit code. */
 export const exec = async (command: string[], options: DevOptions & { client?: string }): Promise<number> => {
   const server = await startWith({ ...options, port: options.port ?? '0' })
   try {
@@ -13,13 +13,13 @@ export const exec = async (command: string[], options: DevOptions & { client?: s
   }
 }
 
-/** What the resource-server package and any other client library need. */
+/** Environment variables that the resource-server package and other client libraries read. */
 const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
   const clients = server.seed.entries.clients.map(({ value }) => value)
   const client = clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
   if (wanted && !client)
     throw new ConfigError(
-      `--client: no client ${wanted}; there are ${clients.map(({ client_id }) => client_id).join(', ') || 'none'}.`,
+      `--client: there is no client ${wanted}. Clients: ${clients.map(({ client_id }) => client_id).join(', ') || 'none'}.`,
     )
   return {
     SERVICE_URL: server.url,

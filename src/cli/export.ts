@@ -4,10 +4,10 @@ import { ConfigError, loadConfig } from '#src/config.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
 
-/** Errors of the path, not of the disk. */
+/** Error codes of a wrong path, as opposed to a failing disk. */
 const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
 
-/** Writes the file that `apply` takes. With secrets it is for its owner's eyes. */
+/** Writes the file that `apply` reads. With secrets only its owner may read it. */
 export const exportInstance = async (
   file: string | undefined,
   options: { config?: string; secrets?: boolean },
@@ -24,14 +24,15 @@ export const exportInstance = async (
 }
 
 /**
- * Whole or not at all: what an earlier export wrote there stays until then, and whoever could read it may not read this one.
+ * Replaces the file atomically: an earlier export stays until the new one is complete, and a reader of the
+ * old file gets no access to the new one.
  */
 const save = (file: string, text: string, mode: number): void => {
   let partial: string | undefined
   try {
     const found = statSync(file, { throwIfNoEntry: false })
     if (found && !found.isFile()) {
-      // A pipe, a terminal.
+      // A pipe or a terminal.
       writeFileSync(file, text)
       return
     }
@@ -46,6 +47,6 @@ const save = (file: string, text: string, mode: number): void => {
     if (partial) rmSync(partial, { force: true })
     const { code = '', message } = error as NodeJS.ErrnoException
     const Kind = WRONG_PATH.includes(code) ? ConfigError : Error
-    throw new Kind(`${file} cannot be written: ${message}.`)
+    throw new Kind(`${file}: cannot be written: ${message}.`)
   }
 }

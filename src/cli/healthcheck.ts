@@ -1,6 +1,6 @@
 import { loadConfig } from '#src/config.ts'
 
-/** For images without curl: asks /readyz on this machine. */
+/** Requests /readyz on this machine; for container images without curl. */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host

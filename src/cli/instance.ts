@@ -17,20 +17,29 @@ import type { Store } from '#src/storage/store.ts'
 export const MASTER_KEY_FILE = 'master.key'
 export const NEXT_MASTER_KEY_FILE = 'master.key.next'
 
-/** The master key of the settings, or the one in the data directory; at a first start it is made. Throws StorageError. */
+/**
+ * Returns the master key of the settings or of the data directory.
+ *
+ * @param make creates the key file if it is missing
+ * @throws StorageError when there is no valid key
+ */
 export const openMasterKey = (config: Config, make = false): MasterKey => {
   if (config.master_key) return masterKey(Buffer.from(config.master_key, 'base64'))
   const file = join(config.data_dir, MASTER_KEY_FILE)
   if (!existsSync(file) && !make)
     throw new StorageError(
-      `${file}: there is no master key. Put the one here that belongs to the database, or set GATEHOUSE_MASTER_KEY.`,
+      `${file}: there is no master key. Copy the one that belongs to the database here, or set GATEHOUSE_MASTER_KEY.`,
     )
   makeDataDir(config.data_dir)
   makeMasterKey(file)
   return readMasterKey(file)
 }
 
-/** A new key in `file`, whole and on the disk before it has that name. One that is there stays. Throws StorageError. */
+/**
+ * Creates a master key file atomically and syncs it to the disk; keeps an existing one.
+ *
+ * @throws StorageError when it cannot be written
+ */
 export const makeMasterKey = (file: string): void => {
   if (existsSync(file)) return
   const partial = `${file}.${randomBytes(4).toString('hex')}`
@@ -40,18 +49,18 @@ export const makeMasterKey = (file: string): void => {
       flag: 'wx',
       flush: true,
     })
-    // A link replaces nothing: of two processes the second takes what the first has made.
+    // A hard link never replaces a file: the second of two processes takes the key that the first has made.
     linkSync(partial, file)
     sync(dirname(file))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code !== 'EEXIST') throw new StorageError(`${file}: cannot be made (${code}).`)
+    if (code !== 'EEXIST') throw new StorageError(`${file}: cannot be created (${code}).`)
   } finally {
     rmSync(partial, { force: true })
   }
 }
 
-/** Throws StorageError when the file has no 32 bytes in base64, or cannot be read. */
+/** @throws StorageError when the file cannot be read, or does not hold 32 bytes in base64 */
 export const readMasterKey = (file: string): MasterKey => {
   let bytes: Buffer
   try {
@@ -59,13 +68,13 @@ export const readMasterKey = (file: string): MasterKey => {
   } catch (error) {
     throw new StorageError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
-  if (bytes.length !== 32) throw new StorageError(`${file}: is no master key (32 bytes in base64).`)
+  if (bytes.length !== 32) throw new StorageError(`${file}: not a master key (32 bytes in base64).`)
   return masterKey(bytes)
 }
 
 /**
- * The master keys to try: a change of the key that was cut short leaves the new one beside the old one. Nothing but
- * `gatehouse keys rekey` writes it.
+ * Returns the master keys to try. After an interrupted `gatehouse keys rekey`, the only command that writes
+ * the second file, the new key lies beside the old one.
  */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
@@ -73,31 +82,31 @@ const candidates = (config: Config, make = false): MasterKey[] => {
   return config.master_key || !existsSync(next) ? [first] : [first, readMasterKey(next)]
 }
 
-/** Store, key and clock for a command: everything of the context but what app.ts adds. */
+/** Opens store, keys and clock for a command: the context without the ports that app.ts adds. */
 export const openInstance = async (
   config: Config,
   log: Logger,
   options: { migrate?: boolean } = {},
 ): Promise<Omit<Context, 'ports'>> => {
-  // A database without its key is of no use: only together they are made.
-  const ofFile = config.database_url
+  // The key file is created only together with a new database, because neither is of use without the other.
+  const file_keys = config.database_url
     ? undefined
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
   const store = await openStore(config, options)
   const clock = { now: () => Date.now() }
   const file = join(config.data_dir, MASTER_KEY_FILE)
-  const had = existsSync(file)
+  const existed = existsSync(file)
   try {
     const isNew = await isNewInstance(store)
-    // Whoever looks must not make what later keeps another instance from being moved there.
+    // A command that only reads must not create an instance: it would block a later move of another one here.
     if (isNew && options.migrate === false) throw await noInstance(config)
-    const masters = ofFile ?? candidates(config, isNew)
+    const masters = file_keys ?? candidates(config, isNew)
     const { key, master } = await openInstanceKey(store, masters, clock.now()).catch(error => {
-      // Any other error may hide that this key is in use.
-      if (had || !existsSync(file) || !(error instanceof StorageError)) throw error
+      // After any other error the new key may be in use.
+      if (existed || !existsSync(file) || !(error instanceof StorageError)) throw error
       rmSync(file)
       throw new StorageError(
-        `${file}: another copy was first and made the instance with its own. Copy that one here, or give all copies GATEHOUSE_MASTER_KEY.`,
+        `${file}: another server has created the instance with its own key. Copy that key here, or set GATEHOUSE_MASTER_KEY on all servers.`,
       )
     })
     if (master !== masters[0]) finishChange(config)
@@ -117,38 +126,42 @@ export const openInstance = async (
   }
 }
 
-/** Throws StorageError unless the store has an instance that can be opened with a master key of the settings. */
+/** @throws StorageError unless the store has an instance that a master key of the settings opens */
 export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
   if (await isNewInstance(store))
     throw new StorageError('No instance had been made in this database when it was backed up.')
   await openInstanceKey(store, candidates(config), Date.now())
 }
 
-/** The new master key takes the place of the old one. */
+/** Replaces the old master key with the new one. */
 export const finishChange = ({ data_dir }: Config): void => {
   renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), join(data_dir, MASTER_KEY_FILE))
   sync(data_dir)
 }
 
-/** The same for commands that look at an instance and make none. */
+/** As {@link openInstance}, for commands that need an existing instance. */
 export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
   if (!config.database_url) requireDatabase(config)
   return openInstance(config, log, { migrate: false })
 }
 
-/** A database that has its tables, from a start or a move that was cut short. */
+/** Error for a database with tables but no instance, left by an interrupted start or move. */
 const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageError> => {
   const where = database_url
     ? (await import('#src/storage/postgres/connect.ts')).parseUrl(database_url).where
     : join(data_dir, DATABASE_FILE)
-  return new StorageError(`${where}: there is no instance in it yet. Make one with \`gatehouse serve\`.`)
+  return new StorageError(`${where}: there is no instance in it yet. Create one with \`gatehouse serve\`.`)
 }
 
-/** The path of the database file; throws StorageError when there is none. */
+/**
+ * Returns the path of the database file.
+ *
+ * @throws StorageError when it does not exist
+ */
 export const requireDatabase = ({ data_dir }: Config): string => {
   const path = join(data_dir, DATABASE_FILE)
   if (existsSync(path)) return path
   throw new StorageError(
-    `${data_dir}: there is no instance here. Name its directory with GATEHOUSE_DATA_DIR, or make one with \`gatehouse serve\`.`,
+    `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to its directory, or create one with \`gatehouse serve\`.`,
   )
 }

@@ -22,7 +22,7 @@ interface Options {
   config?: string
 }
 
-/** Beside a running server, which takes up the change within a quarter of a second. */
+/** Works beside a running server, which uses the change within 250 ms. */
 const withInstance = async <T>(
   options: Options,
   work: (instance: Omit<Context, 'ports'>) => Promise<T>,
@@ -66,7 +66,7 @@ export const keysImport = (file: string, options: Options & { alg?: string }): P
     console.log(await importKey(instance, read(file), options.alg))
   })
 
-/** To standard output: whoever asks decides where a private key goes. */
+/** Prints the private key to standard output, so that the caller decides where it is stored. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => void (await Bun.write(Bun.stdout, await exportKey(instance, id))))
 
@@ -79,25 +79,27 @@ const read = (file: string): string => {
 }
 
 /**
- * Another master key. Running servers go on; later starts need the new one. Where the key is a file in the data directory a
- * new one is made; where the settings hold it, they have to follow. The new key is on the disk before anything depends on it.
+ * Changes the master key. Running servers continue; later starts need the new key. A key file in the data
+ * directory is replaced by a new one; a key in the settings has to be changed there. The new key is on the
+ * disk before anything depends on it.
  */
 export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<void> =>
   withInstance(options, async instance => {
     const { config } = instance
     const next = options.newKeyFile ?? join(config.data_dir, NEXT_MASTER_KEY_FILE)
     if (config.master_key && !options.newKeyFile)
-      throw new ConfigError('GATEHOUSE_MASTER_KEY holds the key: name the new one with --new-key-file.')
+      throw new ConfigError(
+        'GATEHOUSE_MASTER_KEY holds the key: name the file of the new one with --new-key-file.',
+      )
     makeMasterKey(next)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
-    if (options.newKeyFile)
-      console.log(`The next start needs the key of ${next} (GATEHOUSE_MASTER_KEY_FILE=${next}).`)
+    if (options.newKeyFile) console.log(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
     else {
       finishChange(config)
-      console.log('A new master.key lies in the data directory. Backups made before need the old one.')
+      console.log('The data directory has a new master.key. Keep the old one for earlier backups.')
       if (config.database_url)
         console.log(
-          `Other copies with a file of their own need it before their next start: copy ${join(config.data_dir, MASTER_KEY_FILE)} there.`,
+          `Copy ${join(config.data_dir, MASTER_KEY_FILE)} to the other servers of this database before their next start.`,
         )
     }
   })

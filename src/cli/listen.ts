@@ -6,33 +6,38 @@ import { SECOND } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
 
-/** How often the files of the certificate are looked at. */
-const LOOK = 2 * SECOND
+/** Milliseconds between two checks of the certificate files. */
+const CHECK_INTERVAL = 2 * SECOND
 
 type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 
 interface Listener {
   port: number
-  /** Who answers from now on. */
+  /** Sets the handler of all further requests. */
   answer(handler: Handler): void
-  /** Takes up a certificate that was replaced on the disk. One that cannot be used is logged, and the old one stays. */
+  /**
+   * Loads a certificate that was replaced on the disk. An unusable one is logged, and the old one stays in
+   * use.
+   */
   reload(): void
-  /** Settles when what is in flight has been answered. */
+  /** Resolves once requests in flight have been answered. */
   stop(): Promise<void>
 }
 
 /**
- * The socket of the server, with the certificate of the settings. A Bun server keeps the certificate that it began with:
- * for another one a second server takes over the port, and the first answers what it has and closes; who is amid a
- * handshake at that moment has to try again. Throws ConfigError.
+ * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate,
+ * so for a new one a second server takes over the port while the first finishes its requests; a client in the
+ * middle of a handshake at that moment has to retry.
+ *
+ * @throws ConfigError when the address or the certificate cannot be used
  */
 export const listen = (config: Config, log: Logger, first: Handler): Listener => {
   let handler = first
   let certificate = readCertificate(config)
-  if (certificate && certificate.runs_out < Date.now())
-    log.warn({ event: 'certificate' }, `the certificate ran out at ${iso(certificate.runs_out)}`)
+  if (certificate && certificate.expires_at < Date.now())
+    log.warn({ event: 'certificate' }, `the certificate expired at ${iso(certificate.expires_at)}`)
   if (certificate) requireFree(config)
-  let server = orSay(config, () => open(config, log, config.port, certificate, handler))
+  let server = explainError(config, () => open(config, log, config.port, certificate, handler))
   const port = server.port ?? config.port
   const closing = new Set<Promise<void>>()
 
@@ -42,25 +47,28 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
     certificate = next
     const closed = old.stop().then(() => void closing.delete(closed))
     closing.add(closed)
-    log.info({ event: 'certificate', runs_out: iso(next.runs_out) }, 'another certificate is in use')
+    log.info({ event: 'certificate', expires_at: iso(next.expires_at) }, 'a new certificate is in use')
   }
-  /** The reason why a changed certificate is not used, said once. */
+  /** The logged reason that a changed certificate is not used, so that it is logged once. */
   let refused = ''
   const reload = (): void => {
     try {
       const next = readCertificate(config)
-      if (next && next.runs_out < Date.now())
-        throw new ConfigError(`tls_cert: ${config.tls_cert} has run out.`)
+      if (next && next.expires_at < Date.now())
+        throw new ConfigError(`tls_cert: ${config.tls_cert} has expired.`)
       if (next && !isSame(next, certificate)) use(next)
       refused = ''
     } catch (error) {
       const { message } = error as Error
       if (message !== refused)
-        log.error({ event: 'certificate', reason: message }, 'the certificate that was in use stays')
+        log.error(
+          { event: 'certificate', reason: message },
+          'the new certificate is not used; the old one stays',
+        )
       refused = message
     }
   }
-  const watch = certificate && setInterval(whenSettled(config, reload), LOOK)
+  const watch = certificate && setInterval(onceSettled(config, reload), CHECK_INTERVAL)
   watch?.unref()
 
   return {
@@ -92,17 +100,20 @@ const open = (
     fetch,
   })
 
-/** All addresses: without a name Bun takes those of both kinds, and goes on with IPv4 where the machine has nothing else. */
+/**
+ * Options for all addresses: without a hostname Bun listens on IPv6 and IPv4, or on IPv4 alone if the machine
+ * has no IPv6.
+ */
 const hostnameOf = (host: string): { hostname?: string } => (host === '::' ? {} : { hostname: host })
 
 const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert === b?.cert && a.key === b.key
 
 /**
- * Calls `reload` once the files have been seen changed, and then the same for a whole interval: they are two, and may be
- * half written.
+ * Calls `reload` once the certificate files have changed and then stayed the same for a whole interval: two
+ * files are replaced, and either may be half written.
  */
-const whenSettled = (config: Config, reload: () => void): (() => void) => {
-  const look = (): string => {
+const onceSettled = (config: Config, reload: () => void): (() => void) => {
+  const readBoth = (): string => {
     try {
       const found = readCertificate(config)
       return `${found?.cert}${found?.key}`
@@ -110,34 +121,37 @@ const whenSettled = (config: Config, reload: () => void): (() => void) => {
       return (error as Error).message
     }
   }
-  let before = look()
-  let taken = before
+  let before = readBoth()
+  let loaded = before
   return () => {
-    const now = look()
-    if (now === before && now !== taken) {
-      taken = now
+    const now = readBoth()
+    if (now === before && now !== loaded) {
+      loaded = now
       reload()
     }
     before = now
   }
 }
 
-/** A port that servers may share would be shared with strangers too: first it has to be nobody's. */
+/** Requires an unused port: one that is opened for sharing would also be shared with another program. */
 const requireFree = (config: Config): void =>
-  orSay(config, () => {
+  explainError(config, () => {
     Bun.serve({ ...hostnameOf(config.host), port: config.port, fetch: () => new Response() }).stop(true)
   })
 
-const orSay = <T>({ host, port }: Config, start: () => T): T => {
+const explainError = <T>({ host, port }: Config, start: () => T): T => {
   try {
     return start()
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
     const at = `${host.includes(':') ? `[${host}]` : host}:${port}`
-    if (code === 'EADDRINUSE') throw new ConfigError(`GATEHOUSE_PORT: ${at} is in use by another program.`)
+    if (code === 'EADDRINUSE')
+      throw new ConfigError(
+        `GATEHOUSE_PORT: ${at} is in use by another program. Stop it, or choose another port.`,
+      )
     if (/^(?:EADDRNOTAVAIL|ENOENT)/.test(message))
-      throw new ConfigError(`GATEHOUSE_HOST: ${host} is no address of this machine.`)
+      throw new ConfigError(`GATEHOUSE_HOST: ${host} is not an address of this machine.`)
     if (code === 'EACCES') throw new ConfigError(`GATEHOUSE_PORT: this user may not listen on port ${port}.`)
-    throw new ConfigError(`can't listen on ${at}: ${message}`)
+    throw new ConfigError(`cannot listen on ${at}: ${message}`)
   }
 }

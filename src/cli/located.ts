@@ -5,8 +5,8 @@ import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 
 /**
- * For the person at the command line: where and why the store could not do something, which a request is not told, or each
- * field that was refused. Any other error stays what it is.
+ * Adds what an HTTP answer leaves out, for the operator at the command line: the database and the reason of a
+ * storage failure, or each refused field. Returns any other error unchanged.
  */
 export const withLocation = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error

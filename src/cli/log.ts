@@ -1,22 +1,25 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 
-/** A slow disk or pipe must not hold up requests: lines are collected and written together, at the latest after this. */
+/**
+ * Milliseconds after which collected lines are written. They are written together, so that a slow disk or
+ * pipe does not delay requests.
+ */
 const FLUSH_MS = 100
-/** Characters that are handed on at once: line by line the stream would cost more than most requests. */
+/** Characters that are written at once. Writing line by line costs more than most requests do. */
 const CHUNK = 8_192
-/** A log that nobody reads holds up the end of the process no longer than this. */
-const LAST_WORDS_MS = 200
+/** Milliseconds by which a log that is not read may delay the end of the process. */
+const CLOSE_MS = 200
 
 interface Log {
   log: Logger
   flush(): void
-  /** Resolves when the last line is out: one that is being written would die with the process. */
+  /** Resolves once the last line is written; a pending write would be lost when the process ends. */
   close(): Promise<void>
 }
 
 /**
- * One JSON line per event, pretty on a terminal. Only what a call names is logged, never headers, bodies or queries: codes,
- * tokens, secrets and passwords travel there.
+ * Opens the log: one JSON line per event, formatted on a terminal. Only named fields are logged, never headers,
+ * bodies or queries, because they contain codes, tokens, secrets and passwords.
  */
 export const openLog = async (level: string): Promise<Log> => {
   if (process.stdout.isTTY) {
@@ -47,7 +50,7 @@ export const openLog = async (level: string): Promise<Log> => {
     try {
       destination.flushSync()
     } catch {
-      // Nobody reads the log any more; that is no reason to stop serving.
+      // The reader of the log is gone; the server continues.
     }
   }
   setInterval(send, FLUSH_MS).unref()
@@ -55,7 +58,7 @@ export const openLog = async (level: string): Promise<Log> => {
     send()
     const closed = new Promise(resolve => destination.once('close', resolve))
     destination.end()
-    await Promise.race([closed, Bun.sleep(LAST_WORDS_MS)])
+    await Promise.race([closed, Bun.sleep(CLOSE_MS)])
   }
   return { log, flush, close }
 }
@@ -63,7 +66,7 @@ export const openLog = async (level: string): Promise<Log> => {
 let stamped = 0
 let stamp = ''
 
-/** Written out once a millisecond. */
+/** Formatted at most once per millisecond. */
 const timestamp = (): string => {
   const now = Date.now()
   if (now !== stamped) stamp = `,"time":"${new Date(now).toISOString()}"`

@@ -10,7 +10,10 @@ import { toFile, toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
 
-/** Copies a whole instance to the other engine and verifies it there; no server may run. What was copied stays as it is. */
+/**
+ * Copies the instance to the other engine and verifies the copy. No server may run; the source is left
+ * unchanged.
+ */
 export const migrateTo = async (to: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { data_dir, database_url } = config
@@ -18,37 +21,34 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
   try {
     if (to === 'sqlite') {
       if (!database_url)
-        throw new StorageError(
-          'GATEHOUSE_DATABASE_URL: names no PostgreSQL database, so this instance is in SQLite already.',
-          2,
-        )
+        throw new StorageError('GATEHOUSE_DATABASE_URL: not set, so this instance is in SQLite already.', 2)
       const file = join(data_dir, DATABASE_FILE)
-      if (existsSync(file)) throw new StorageError(`${file} exists: move it away first.`, 1)
+      if (existsSync(file)) throw new StorageError(`${file}: exists; move it away first.`, 1)
       const { rows } = await toFile(database_url, file, { online: false, told: stage })
-      console.log(`${file}: ${sum(rows)} rows, verified. PostgreSQL keeps its copy.`)
-      console.log('next      take GATEHOUSE_DATABASE_URL out of the settings and start the server')
+      console.log(`${file}: ${sum(rows)} rows, verified. The PostgreSQL database stays as it is.`)
+      console.log('Next: remove GATEHOUSE_DATABASE_URL from the settings and start the server.')
       return
     }
     requireAddress(to)
     if (database_url)
       throw new StorageError(
-        'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` leads on from there.',
+        'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` is possible.',
         2,
       )
     const file = requireDatabase(config)
     stage('reading the database')
     verify(file)
     const rows = await toPostgres(file, to, { replace: false, told: stage })
-    console.log(`${sum(rows)} rows copied, verified. ${file} stays as it is.`)
+    console.log(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)
     console.log(
-      'next      set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server',
+      'Next: set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server.',
     )
   } finally {
     unlock()
   }
 }
 
-/** Never echoes the address: it holds a password. */
+/** Never echoes the address, because it contains a password. */
 const requireAddress = (to: string): void => {
   const { error } = databaseUrl.safeParse(to)
   if (error) throw new StorageError(`migrate-to takes sqlite, or ${error.issues[0]?.message}.`, 2)

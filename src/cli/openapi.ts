@@ -5,7 +5,7 @@ import type { Context } from '#src/context.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { seedJsonSchema } from '#src/seed/schema.ts'
 
-/** The document needs the routes alone: no store is opened, so it works anywhere. */
+/** Prints the OpenAPI document or the seed schema. Opens no store, so it works without an instance. */
 export const openapi = (options: { config?: string; seedSchema?: boolean }): void => {
   const document = options.seedSchema ? seedJsonSchema() : adminDocument(options)
   console.log(JSON.stringify(document, null, 2))

@@ -3,7 +3,7 @@ import { loadConfig } from '#src/config.ts'
 import { openExisting } from './instance.ts'
 import { applySeedFile, renderChanges } from './seed-file.ts'
 
-/** What `apply` would do. */
+/** Prints the changes that `apply` would make. */
 export const plan = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openExisting(config, pino({ level: 'silent' }))

@@ -1,4 +1,4 @@
-/** Says on a terminal what a long command is at; nothing to a program. */
+/** Prints the stage of a long command to a terminal; prints nothing otherwise. */
 export const stage = (text: string): void => {
   if (process.stderr.isTTY) console.error(`\u001b[2m${text} …\u001b[0m`)
 }

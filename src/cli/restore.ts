@@ -11,16 +11,18 @@ import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireMasterKey } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
-/** Puts a backup in the place of the database of either engine; no server may run. An older one is brought up to this version. */
+/**
+ * Replaces the database of either engine with a backup and migrates it to this version. No server may run.
+ */
 export const restore = async (file: string, options: { config?: string; force?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   if (!statSync(file, { throwIfNoEntry: false })?.isFile())
-    throw new StorageError(`${file}: there is no such file.`, 1)
+    throw new StorageError(`${file}: no such file.`, 1)
   const unlock = lockInstance(config.data_dir)
   try {
     stage(`verifying ${size(statSync(file).size)}`)
-    const put = config.database_url ? intoPostgres : intoFile
-    console.log(await put(config, file, options.force ?? false))
+    const restoreInto = config.database_url ? intoPostgres : intoFile
+    console.log(await restoreInto(config, file, options.force ?? false))
   } finally {
     unlock()
   }
@@ -28,7 +30,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
 
 const intoFile = async (config: Config, file: string, force: boolean): Promise<string> => {
   const database = join(config.data_dir, DATABASE_FILE)
-  if (existsSync(database) && !force) throw new StorageError(`${database} exists: --force replaces it.`, 1)
+  if (existsSync(database) && !force) throw new StorageError(`${database}: exists; --force replaces it.`, 1)
   if (!force) requireNoLog(database)
   const { bytes, rows } = await restoreFile(file, database, path => requireKey(config, path))
   return `${database}: ${sum(rows)} rows, ${size(bytes)}, restored from ${file}.`
@@ -43,7 +45,7 @@ const intoPostgres = (config: Config, file: string, force: boolean): Promise<str
   })
 }
 
-/** Throws StorageError unless the backup can be opened with the master key of the settings. */
+/** @throws StorageError unless a master key of the settings opens the backup */
 const requireKey = async (config: Config, path: string): Promise<void> => {
   const store = await openSqlite({ path, migrate: false })
   try {

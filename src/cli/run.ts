@@ -31,26 +31,40 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     command.action((...given) => run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2)))
 }
 
-const settingsHelp = (): string => {
-  const rows = Object.entries(settings).map(
-    ([name, { about }]) => `  GATEHOUSE_${name.toUpperCase().padEnd(22)} ${about}`,
-  )
+/** The settings below the help, in the columns of commander. */
+const settingsHelp = ({ command }: { command: Command }): string => {
+  const help = command.createHelp()
+  help.prepareContext({ helpWidth: process.stdout.columns || 80 })
+  const list = (rows: [string, string][]): string => {
+    const width = Math.max(...rows.map(([name]) => name.length))
+    return rows.map(([name, about]) => help.formatItem(name, width, about, help)).join('\n')
+  }
   return `
-Settings (environment, or the file of --config with the names in lower case and without the prefix;
-every secret also as ..._FILE):
-${rows.join('\n')}
+Settings:
+${list(Object.entries(settings).map(([name, { about }]) => [name, about]))}
+
+  Set them in the file of --config by these names, or in the environment in
+  upper case with a prefix, such as GATEHOUSE_DATA_DIR. A secret can also be in
+  a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.
 
 Exit codes:
-  0 done, 1 failed (check, doctor: something is wrong), 2 wrong use or setting, 75 in use by another server: try
-  again later, 78 database or master key cannot be used
+${list([
+  ['0', 'done'],
+  ['1', 'failed; check and doctor: something is wrong'],
+  ['2', 'wrong command line or setting'],
+  ['75', 'in use by another server: try again later'],
+  ['78', 'database or master key cannot be used'],
+])}
 
 First steps:
-  gatehouse serve              makes its keys, its database and a link to create the first admin
-  gatehouse user link          prints that link again
-  gatehouse guide              explains everything, a page a subject`
+${list([
+  ['gatehouse serve', 'create keys, database and a link for the first admin'],
+  ['gatehouse user link', 'print that link again'],
+  ['gatehouse guide', 'read about everything, a page for each subject'],
+])}`
 }
 
-/** Runs a command; the exit code is one of those that `gatehouse help` lists. */
+/** Runs a command. Returns one of the exit codes that `gatehouse help` lists. */
 export const run = async (args: string[]): Promise<number> => {
   const gatehouse = program()
   try {

@@ -4,19 +4,25 @@ import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import { applySeed, type Change, type SeedOptions } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 
-/** In bytes: about 120,000 users. Their parse takes 1.4 GB of memory. */
-const LARGEST = 16 * 1024 * 1024
+/** Bytes, about 120,000 users. Parsing them takes 1.4 GB of memory. */
+const MAX_BYTES = 16 * 1024 * 1024
 
-/** `-` is standard input. */
+/**
+ * Reads a seed file; `-` is standard input.
+ *
+ * @throws ConfigError when it cannot be read or is invalid
+ */
 export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)
 
 const textOf = (file: string): string => {
   try {
-    return readBounded(file, LARGEST)
+    return readBounded(file, MAX_BYTES)
   } catch (error) {
     if (error instanceof YamlError)
-      throw new ConfigError(`${file}: ${error.message} Split it: what a file does not name stays as it is.`)
-    throw new ConfigError(`${file}: can't be read (${(error as NodeJS.ErrnoException).code}).`)
+      throw new ConfigError(
+        `${file}: ${error.message} Split it into several files: entries that a file does not name stay unchanged.`,
+      )
+    throw new ConfigError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
 }
 
@@ -28,7 +34,7 @@ export const applySeedFile = (
 
 const signs = { create: '+', update: '~', delete: '-' }
 
-/** A line for each change, and how many there are. */
+/** Returns a line for each change, and the number of changes. */
 export const renderChanges = (changes: Change[], done: boolean): string => {
   const lines = changes.map(({ action, section, name, fields }) =>
     [`${signs[action]} ${section.replaceAll('_', ' ').replace(/s$/, '')} ${name}`, fields?.join(', ')]
@@ -38,7 +44,8 @@ export const renderChanges = (changes: Change[], done: boolean): string => {
   const count = (action: Change['action']) => changes.filter(change => change.action === action).length
   const words = done ? ['created', 'changed', 'deleted'] : ['to create', 'to change', 'to delete']
   const counts = (['create', 'update', 'delete'] as const).map((action, i) => `${count(action)} ${words[i]}`)
-  return [...lines, changes.length > 0 ? `${counts.join(', ')}.` : 'Everything is as the file says.'].join(
-    '\n',
-  )
+  return [
+    ...lines,
+    changes.length > 0 ? `${counts.join(', ')}.` : 'No changes: everything is as in the file.',
+  ].join('\n')
 }

@@ -12,19 +12,19 @@ import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
-/** After SIGTERM requests in flight have this long; the process is gone within 2 s. */
+/** Milliseconds for requests in flight after SIGTERM; the process ends within 2 s. */
 const DRAIN_MS = 1_500
 const LAST_SPANS_MS = 250
 
-/** The server for keeps. Resolves when it has been stopped. */
+/** Runs the server. Resolves once it has stopped. */
 export const serve = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadConfig(process.env, options.config)
   const { log, flush, close } = await openLog(config.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // A PostgreSQL database may have several servers.
+  // Several servers may share a PostgreSQL database.
   const unlock = config.database_url ? () => {} : lockInstance(config.data_dir)
 
-  // With port 0 the issuer is known only once the socket is: requests that come before wait for the app.
+  // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
   const listener = listen(config, log, async (request, server) => (await app.promise).fetch(request, server))
   process.on('SIGHUP', () => {
@@ -36,7 +36,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   if (!config.smtp_url || !config.mail_from)
     log.info(
       { event: 'config' },
-      'no mail goes out (smtp_url and mail_from are not set): passwords are not reset by mail, and nobody is told of changes',
+      'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
 
   const opened = await openInstance(config, log)
@@ -58,14 +58,14 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)
 
-  // Whoever reads that it is ready may stop it at once.
+  // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = stopSignal()
   flush()
   announce({ url: config.url, port: listener.port, ms: Math.round(performance.now()) }, config.data_dir, {
     admin_client_file: first.admin_client_file,
     set_up: (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined,
   })
-  // What only the start needed is given back, once nobody waits for a first answer.
+  // Releases the memory that only the start needed, after the first requests.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   tellServiceManager(log)
@@ -82,26 +82,29 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 }
 
 /**
- * Under systemd with Type=notify: what waits for this service goes on.
+ * Reports readiness to systemd (Type=notify):
  * https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
 const tellServiceManager = (log: Pick<Logger, 'warn'>): void => {
   if (!process.env.NOTIFY_SOCKET) return
   try {
-    const told = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
+    const child = Bun.spawn(['systemd-notify', '--ready', `--pid=${process.pid}`], {
       stdio: ['ignore', 'ignore', 'ignore'],
     })
-    told.unref()
+    child.unref()
   } catch {
-    // Podman hands its socket to containers, which have no such program.
+    // Podman passes NOTIFY_SOCKET to containers, which have no systemd-notify.
     log.warn(
       { event: 'service_manager' },
-      'NOTIFY_SOCKET is set, but there is no systemd-notify here: nobody is told that the server is ready',
+      'NOTIFY_SOCKET is set, but systemd-notify is not installed: the service manager is not notified',
     )
   }
 }
 
-/** One JSON line for programs; a short block for a person at a terminal. The link is for the operator alone, so no log has it. */
+/**
+ * Prints JSON lines for programs, a short block at a terminal. The set-up link is for the operator only, so
+ * it is not logged.
+ */
 const announce = (
   ready: { url: string; port: number | undefined; ms: number },
   data_dir: string,
@@ -123,7 +126,7 @@ const announce = (
   if (first.set_up)
     rows.push(
       ['First admin', first.set_up],
-      ['', 'once, within 30 minutes; `gatehouse user link` prints a new link'],
+      ['', 'works once, for 30 minutes; `gatehouse user link` prints a new one'],
     )
   console.log(`\n  \u001b[1mGatehouse ${VERSION}\u001b[0m\n`)
   for (const [name, value] of rows) console.log(`  \u001b[2m${name.padEnd(14)}\u001b[0m${value}`)
@@ -135,7 +138,7 @@ const warnInsecure = (url: string, log: { warn(details: object, text: string): v
   if (!local)
     log.warn(
       { event: 'config', url },
-      'plain http on a public address: passwords and tokens travel unprotected',
+      'plain http on a public address: passwords and tokens are sent unencrypted',
     )
 }
 

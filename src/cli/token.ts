@@ -30,12 +30,12 @@ export interface TokenOptions {
   output: string
 }
 
-interface Made {
+interface Issued {
   token: string
   expires_in: number
 }
 
-const outputs: Record<string, (made: Made) => string> = {
+const outputs: Record<string, (made: Issued) => string> = {
   token: ({ token }) => token,
   header: ({ token }) => `Authorization: Bearer ${token}`,
   json: ({ token, expires_in }) =>
@@ -43,30 +43,30 @@ const outputs: Record<string, (made: Made) => string> = {
 }
 
 /**
- * An access token. Of a development server, or of its data directory, any at all; of production, a real user's with the rights
- * that the user has, and the audit log says so.
+ * Prints an access token. A development server or its data directory issues any token; production issues one
+ * for an existing user with that user's permissions, and records it in the audit log.
  */
 export const token = async (options: TokenOptions): Promise<void> => {
   const render = outputs[options.output]
-  if (!render) throw new ConfigError(`--output: one of ${Object.keys(outputs).join(', ')}.`)
-  console.log(render(await make(options)))
+  if (!render) throw new ConfigError(`--output: not one of ${Object.keys(outputs).join(', ')}.`)
+  console.log(render(await issue(options)))
 }
 
-const make = async (options: TokenOptions): Promise<Made> => {
+const issue = async (options: TokenOptions): Promise<Issued> => {
   const { config } = loadConfig(process.env, options.config)
   if (options.dataDir !== undefined) config.data_dir = options.dataDir
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
-    return controlsOf({ url, control_token }).mint(asked(options) as MintOptions)
+    return controlsOf({ url, control_token }).mint(mintInputOf(options) as MintOptions)
   const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, 'gatehouse.db'))
   const file = hasOwn ? readDevFile(config.data_dir) : latestRunning()
   if (file && isRunning(file))
-    return controlsOf({ ...file, url: file.local_url }).mint(asked(options) as MintOptions)
+    return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
-    throw new ConfigError('No development server runs here: start `gatehouse dev`, or name a --data-dir.')
+    throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
   const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
   try {
-    return await (file ? mintOffline(context, file, options) : real(context, options))
+    return await (file ? mintOffline(context, file, options) : issueReal(context, options))
   } finally {
     await context.store.close()
   }
@@ -85,7 +85,7 @@ const isRunning = ({ pid }: DevFile): boolean => {
   }
 }
 
-/** The development server that this person started last. */
+/** Returns the development server that this OS user started last. */
 const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())
     .filter(name => name.startsWith('gatehouse-dev-'))
@@ -106,14 +106,15 @@ const secondsOf = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []
   const ms = seconds === undefined ? parseDuration(text) : Number(seconds) * SECOND
-  if (ms === undefined) throw new ConfigError('--expires-in: a whole number and s, m, h, d or w, such as 1h.')
+  if (ms === undefined)
+    throw new ConfigError('--expires-in: not a whole number with s, m, h, d or w, such as 1h.')
   return ms / SECOND
 }
 
-/** `name=value`; a value that is JSON is taken as such. */
+/** Parses `name=value`; a value in JSON is parsed. */
 const claimOf = (text: string): [string, unknown] => {
   const at = text.indexOf('=')
-  if (at < 1) throw new ConfigError('--claim: a name, = and a value, such as --claim tier=gold.')
+  if (at < 1) throw new ConfigError('--claim: not a name=value, such as --claim tier=gold.')
   const value = text.slice(at + 1)
   try {
     return [text.slice(0, at), JSON.parse(value)]
@@ -122,7 +123,7 @@ const claimOf = (text: string): [string, unknown] => {
   }
 }
 
-const asked = (options: TokenOptions): MintInput => {
+const mintInputOf = (options: TokenOptions): MintInput => {
   const { user, organization, client, scope, role, claim, bad, expiresIn } = options
   const expires_in = secondsOf(expiresIn)
   return {
@@ -139,18 +140,18 @@ const asked = (options: TokenOptions): MintInput => {
 
 const client_info = { ip_address: '', user_agent: 'gatehouse token' }
 
-const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOptions): Promise<Made> => {
-  const wanted = Mint.safeParse(asked(options))
+const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOptions): Promise<Issued> => {
+  const wanted = Mint.safeParse(mintInputOf(options))
   if (wanted.success) return mint(context, wanted.data, { client_id, client_info })
   throw new ConfigError(
     wanted.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n'),
   )
 }
 
-/** From production: nothing is made up. */
-const real = async (context: Context, options: TokenOptions): Promise<Made> => {
+/** Issues a token of a production instance, with claims of stored data only. */
+const issueReal = async (context: Context, options: TokenOptions): Promise<Issued> => {
   for (const name of ['role', 'claim', 'bad'] as const)
-    if (options[name]) throw new ConfigError(`--${name}: only in development; here a token says what is so.`)
+    if (options[name]) throw new ConfigError(`--${name}: only in development.`)
   const { user, client } = await subjectOf(context, options)
   const scopes = options.scope?.split(' ').filter(Boolean) ?? client.scopes
   const missing = scopes.filter(scope => !client.scopes.includes(scope))
@@ -176,8 +177,10 @@ const subjectOf = async (
   { store }: Context,
   { user: name, client: client_id, organization: slug }: TokenOptions,
 ): Promise<{ user: UserRow; client: Client }> => {
-  if (name === undefined) throw new ConfigError('--user: name a user, by user name, e-mail address or id.')
-  if (client_id === undefined) throw new ConfigError('--client: name the client that the token is for.')
+  if (name === undefined)
+    throw new ConfigError('--user: missing; name a user by user name, e-mail address or id.')
+  if (client_id === undefined)
+    throw new ConfigError('--client: missing; name the client that the token is for.')
   const home = await store.read(q => readOrganizationBySlug(q, slug))
   if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)
   const user = await store.read(q =>

@@ -12,7 +12,9 @@ interface Options extends UserOptions {
   password?: boolean
 }
 
-/** A new user. The password comes from standard input with `--password`; without one a sign-in link is printed. */
+/**
+ * Creates a user. Reads the password from standard input with `--password`; otherwise prints a sign-in link.
+ */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {
     const { id: organization_id } = await organizationOf(context, options.organization)

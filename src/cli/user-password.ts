@@ -2,7 +2,7 @@ import { hostActor } from '#src/audit/record.ts'
 import { resetPassword } from '#src/directory/users/reset-password.ts'
 import { readPassword, type UserOptions, userNamed, withInstance } from './user.ts'
 
-/** A new password from standard input; all that the user had open ends. */
+/** Sets a password from standard input and ends the user's sessions and logins. */
 export const userPassword = (name: string, options: UserOptions & { temporary?: boolean }): Promise<void> =>
   withInstance(options, async context => {
     const user = await userNamed(context, name, options.organization)

@@ -2,7 +2,7 @@ import { hostActor } from '#src/audit/record.ts'
 import { removeFactors } from '#src/directory/users/factors/service.ts'
 import { type UserOptions, userNamed, withInstance } from './user.ts'
 
-/** Removes all second factors and recovery codes of a user who has lost them. */
+/** Removes all second factors and recovery codes of a user. */
 export const userResetMfa = (name: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {
     const user = await userNamed(context, name, options.organization)

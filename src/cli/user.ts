@@ -12,7 +12,7 @@ export interface UserOptions {
   organization: string
 }
 
-/** Runs `action` on the instance, beside a running server too. */
+/** Runs `action` on the instance. Works beside a running server. */
 export const withInstance = async (
   options: UserOptions,
   action: (context: Context) => Promise<void>,
@@ -34,14 +34,15 @@ export const organizationOf = async ({ store }: Context, slug: string): Promise<
   return organization
 }
 
-/** By id, or by user name or e-mail address within the organization: a user name may begin as ids do. */
+/**
+ * Finds a user by id, or by user name or e-mail address in the organization. A user name may look like an id.
+ */
 export const userNamed = async (context: Context, name: string, slug: string): Promise<UserRow> => {
   const { id } = await organizationOf(context, slug)
   const user = await context.store.read(
     async q => (await findUser(q, undefined, name)) ?? findUserForLogin(q, id, name),
   )
-  if (!user)
-    throw new Error(`no such user in the organization "${slug}" (name one of another with --organization)`)
+  if (!user) throw new Error(`no such user in the organization "${slug}": choose another with --organization`)
   return user
 }
 
@@ -55,7 +56,7 @@ const readLine = async (): Promise<string> => {
   return text
 }
 
-/** One line of standard input; at a terminal it is asked for and not shown. */
+/** Reads one line of standard input; a terminal prompts for it without echo. */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process
   if (!stdin.isTTY) return readLine()

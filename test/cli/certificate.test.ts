@@ -71,7 +71,7 @@ test('SIGHUP takes up another certificate; a request that is under way is answer
   put(await make('second'))
   server.signal('SIGHUP')
   await until(() => logged(server).length === 1)
-  expect(logged(server)).toMatchObject([{ level: 30, runs_out: expect.stringMatching(/^\d{4}-/) }])
+  expect(logged(server)).toMatchObject([{ level: 30, expires_at: expect.stringMatching(/^\d{4}-/) }])
   for (let i = 0; i < 10; i++) expect(await shown(server)).toBe('second')
   open.write(body.slice(9))
   expect(await answer).toStartWith('HTTP/1.1 200')
@@ -79,8 +79,8 @@ test('SIGHUP takes up another certificate; a request that is under way is answer
 
   const third = await make('third')
   for (const [broken, reason] of [
-    [{ ...third, cert: 'nothing' }, `tls_cert: ${GATEHOUSE_TLS_CERT} holds no certificate in PEM.`],
-    [{ ...third, key: third.key.slice(0, 60) }, `tls_key: ${GATEHOUSE_TLS_KEY} holds no private key`],
+    [{ ...third, cert: 'nothing' }, `tls_cert: ${GATEHOUSE_TLS_CERT} contains no certificate in PEM.`],
+    [{ ...third, key: third.key.slice(0, 60) }, `tls_key: ${GATEHOUSE_TLS_KEY} contains no unencrypted private key`],
     [{ ...third, key: (await make('other')).key }, 'is not the key of the certificate'],
   ] as const) {
     const before = logged(server).length

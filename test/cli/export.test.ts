@@ -68,7 +68,7 @@ test('an export takes the place of an earlier one whole, and for its owner alone
     writeFileSync(small, 'earlier')
     expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(1 << 20))).toThrow('ENOSPC')
     const { code, stderr } = await gatehouse(['export', small], env)
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`${small} cannot be written: ENOSPC`)])
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${small}: cannot be written: ENOSPC`)])
     expect(readdirSync(disk).sort()).toEqual(['ballast', 'earlier.yaml'])
     expect(readFileSync(small, 'utf8')).toBe('earlier')
   } finally {

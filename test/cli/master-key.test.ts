@@ -24,7 +24,7 @@ test('a disk without room gets no part of a key, and a whole one when it has roo
     const ballast = join(data_dir, 'ballast')
     expect(() => writeFileSync(ballast, Buffer.alloc(1 << 20))).toThrow('ENOSPC')
     const file = join(data_dir, 'master.key')
-    expect(() => openMasterKey(configIn(data_dir), true)).toThrow(`${file}: cannot be made (ENOSPC).`)
+    expect(() => openMasterKey(configIn(data_dir), true)).toThrow(`${file}: cannot be created (ENOSPC).`)
     expect(readdirSync(data_dir)).toEqual(['ballast'])
     rmSync(ballast)
     openMasterKey(configIn(data_dir), true)

@@ -178,7 +178,7 @@ describe('a start that is refused says why in one line', () => {
     [
       'an address of another machine',
       { GATEHOUSE_HOST: '192.0.2.1' },
-      'GATEHOUSE_HOST: 192.0.2.1 is no address of this machine.',
+      'GATEHOUSE_HOST: 192.0.2.1 is not an address of this machine.',
     ],
     ['a missing file', { GATEHOUSE_CONFIG: '/nowhere.yaml' }, '/nowhere.yaml'],
     [

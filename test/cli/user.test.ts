@@ -85,7 +85,7 @@ test('without a name a link is for the first administrator alone', async () => {
   expect(await gatehouse(['user', 'link'], own)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'gatehouse: there is an administrator: name the user whom the link is for\n',
+    stderr: 'gatehouse: there is an administrator already: name the user that the link is for\n',
   })
   expect((await fetch(`${fresh.url}/account/set-up${link.stdout.match(/\?\S+/)?.[0]}`)).status).toBe(410)
 }, 30_000)

@@ -249,7 +249,7 @@ describe('dev 3: gatehouse exec', () => {
     )
     expect(stdout.trim()).toBe('two two-secret org_0192d3a4-5b6c-7d8e-9f00-112233445566')
     expect((await run('--client', 'three', '--', 'true')).stderr).toContain(
-      'no client three; there are one, two',
+      'there is no client three. Clients: one, two',
     )
     expect((await run('--', 'sh', '-c', 'kill -9 $$')).code).toBe(137)
     expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
@@ -362,7 +362,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     expect((await gatehouse(['apply', path], env)).stdout).toBe(
       '+ organization acme\n+ user acme/alice\n2 created, 0 changed, 0 deleted.\n',
     )
-    expect((await gatehouse(['plan', path], env)).stdout).toBe('Everything is as the file says.\n')
+    expect((await gatehouse(['plan', path], env)).stdout).toBe('No changes: everything is as in the file.\n')
     const { serveExecutable } = await import('#test/support/executable.ts')
     await using server = await serveExecutable({}, env.GATEHOUSE_DATA_DIR)
     const changed = await file('changed.yaml', {
@@ -378,7 +378,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     const exported = join(folder, 'export.yaml')
     await gatehouse(['export', exported, '--secrets'], env)
     expect(statSync(exported).mode & 0o777).toBe(0o600)
-    expect((await gatehouse(['plan', exported], env)).stdout).toBe('Everything is as the file says.\n')
+    expect((await gatehouse(['plan', exported], env)).stdout).toBe('No changes: everything is as in the file.\n')
   })
 
   test('serve applies the file of its settings at each start, and does not start with a wrong one', async () => {

@@ -81,7 +81,7 @@ test('gatehouse guide lists the subjects, a line each, and prints a page', async
 test('an unknown subject ends with 2 and the list, and is not repeated', async () => {
   const { code, stdout, stderr } = await gatehouse(['guide', 'nonsense'])
   expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toStartWith('gatehouse: guide: there is no page of this name.')
+  expect(stderr).toStartWith('gatehouse: guide: there is no such page.')
   for (const { subject } of pages) expect(stderr).toContain(`\n${subject} `)
   expect(stderr).not.toContain('nonsense')
 })

@@ -170,12 +170,12 @@ test('H-52 plan, apply and export end with 2, name file and line, and change not
   const nowhere = join(folder, 'nowhere', 'out.yaml')
   for (const [args, reason] of [
     [['apply', large], `${large}: Larger than 16384 KiB.`],
-    [['plan', folder], `${folder}: can't be read (EISDIR)`],
-    [['apply', join(folder, 'none.yaml')], `can't be read (ENOENT)`],
+    [['plan', folder], `${folder}: cannot be read (EISDIR)`],
+    [['apply', join(folder, 'none.yaml')], `cannot be read (ENOENT)`],
     [['--config', settings, 'export'], `${settings}:`],
     [['--config', settings, 'plan', large], `${settings}:`],
-    [['export', nowhere], `${nowhere} cannot be written: `],
-    [['export', folder], `${folder} cannot be written: `],
+    [['export', nowhere], `${nowhere}: cannot be written: `],
+    [['export', folder], `${folder}: cannot be written: `],
   ] as const) {
     const { code, stderr } = await gatehouse([...args], env)
     expect([args, code, stderr]).toEqual([args, 2, expect.stringContaining(reason)])

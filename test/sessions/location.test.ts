@@ -158,7 +158,7 @@ test('H-26 the check of the settings refuses such a file, and names it', async (
     `geoip_file: ${path} has neither city nor country where MaxMind's files have them.`,
   )
   await expect(check(join(folder, 'missing.mmdb'))).rejects.toThrow(
-    /^geoip_file: .*missing.mmdb can't be read \(ENOENT\)\.$/,
+    /^geoip_file: .*missing.mmdb cannot be read \(ENOENT\)\.$/,
   )
   await check(file('checked.mmdb', mmdb(SAMPLED, city)))
 })
