@@ -28,7 +28,7 @@ testOnPostgres(
     await stop(first)
     const moved = await run({}, 'migrate-to', url)
     expect(moved).toMatchObject({ code: 0, stderr: '' })
-    expect(moved.stdout).toContain('rows copied, verified')
+    expect(moved.stdout).toContain('rows copied and verified')
     expect(moved.stdout).not.toContain(url)
 
     const second = await serveExecutable(on, data_dir)

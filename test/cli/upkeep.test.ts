@@ -342,7 +342,7 @@ describe('doctor and config check', () => {
 
   test.each([
     ['0.5', 'ok', 'at most 0.500 s'],
-    ['1.25', 'warn', 'at most 1.250 s in the last minute: all requests waited'],
+    ['1.25', 'warn', 'at most 1.250 s in the last minute, and all requests waited'],
   ])('an event loop that was held for %s s: %s', async (held, state, said) => {
     const asked: (string | null)[] = []
     using metrics = Bun.serve({
