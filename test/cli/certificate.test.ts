@@ -80,7 +80,10 @@ test('SIGHUP takes up another certificate; a request that is under way is answer
   const third = await make('third')
   for (const [broken, reason] of [
     [{ ...third, cert: 'nothing' }, `tls_cert: ${GATEHOUSE_TLS_CERT} contains no certificate in PEM.`],
-    [{ ...third, key: third.key.slice(0, 60) }, `tls_key: ${GATEHOUSE_TLS_KEY} contains no unencrypted private key`],
+    [
+      { ...third, key: third.key.slice(0, 60) },
+      `tls_key: ${GATEHOUSE_TLS_KEY} contains no unencrypted private key`,
+    ],
     [{ ...third, key: (await make('other')).key }, 'is not the key of the certificate'],
   ] as const) {
     const before = logged(server).length

@@ -403,6 +403,6 @@ describe('doctor and config check', () => {
       GATEHOUSE_TLS_CERT: '/no.pem',
       GATEHOUSE_TLS_KEY: '/no.key',
     })
-    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("/no.pem cannot be read") })
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('/no.pem cannot be read') })
   })
 })

@@ -378,7 +378,9 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     const exported = join(folder, 'export.yaml')
     await gatehouse(['export', exported, '--secrets'], env)
     expect(statSync(exported).mode & 0o777).toBe(0o600)
-    expect((await gatehouse(['plan', exported], env)).stdout).toBe('No changes: everything is as in the file.\n')
+    expect((await gatehouse(['plan', exported], env)).stdout).toBe(
+      'No changes: everything is as in the file.\n',
+    )
   })
 
   test('serve applies the file of its settings at each start, and does not start with a wrong one', async () => {
