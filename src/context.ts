@@ -49,6 +49,8 @@ export type Outbound = (
     headers?: HeadersInit
     body?: string | URLSearchParams
     signal?: AbortSignal
+    /** Of the answer's body, at most; default 1 MiB. */
+    bytes?: number
   },
 ) => Promise<Response>
 

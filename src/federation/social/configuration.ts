@@ -8,7 +8,12 @@ import { isAllowed, OutboundError } from '#src/http/outbound.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signWith } from '#src/tokens/signature.ts'
 
-/** Adapts the server's outbound fetch to openid-client. */
+/** Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it. */
+const LARGEST_KEPT = 64 * 1024
+/** Providers whose metadata and keys are kept. */
+const MOST_KEPT = 200
+
+/** Adapts the server's outbound fetch to openid-client, which asks for metadata and keys without credentials. */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>
   (url, { method, headers, body, signal }) =>
@@ -16,6 +21,7 @@ export const through =
       organization,
       method,
       headers,
+      ...(method === 'GET' && !new Headers(headers).has('authorization') && { bytes: LARGEST_KEPT }),
       ...(body != null && { body: body instanceof URLSearchParams ? body : String(body) }),
       ...(signal && { signal }),
     })
@@ -105,7 +111,10 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
   const configuration = discover(context, provider)
   const asked = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
+  known.delete(provider.id)
   known.set(provider.id, asked)
+  const [oldest] = known.keys()
+  if (known.size > MOST_KEPT && oldest !== undefined) known.delete(oldest)
   configuration.catch(() => {
     asked.expires_at = context.clock.now() + FAILED_FOR
   })
