@@ -1,11 +1,18 @@
 import { isIPv6 } from 'node:net'
 
-/** The network that one party can be held to own: an IPv4 address in whatever spelling, the first 64 bits of an IPv6 one. */
-export const networkOf = (ip_address: string): string => {
+/**
+ * The network that one party can be held to own: an IPv4 address in whatever spelling, the first `bits` of an IPv6 one. Access
+ * providers assign a /64 to a home at least, and a /48 to a site at most (RFC 6177 section 2).
+ */
+export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
   if (!isIPv6(ip_address)) return ip_address
   const groups = expand(new URL(`http://[${ip_address}]`).hostname.slice(1, -1))
   const isMapped = groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff
-  if (!isMapped) return `${groups.slice(0, 4).map(hex).join(':')}::/64`
+  if (!isMapped)
+    return `${groups
+      .slice(0, bits / 16)
+      .map(hex)
+      .join(':')}::/${bits}`
   const [high = 0, low = 0] = groups.slice(6)
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }

@@ -74,7 +74,8 @@ export const budgetsOf = async (
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    const own = await find(`${subject}:${networkOf(client_info.ip_address)}`, OWN)
+    // Of a whole /48: its 65,536 networks would use up what all others share.
+    const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, OWN)
     const spare = await find(`${subject}:spare`, SPARE)
     // A success counts nothing here: strangers in its network would see that there was one.
     const shared = { ...common, failed: [common, own], passed: [] }

@@ -252,6 +252,16 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     expect(passed).toBe(100)
   })
 
+  test('H-23 the networks of one IPv6 site get five of them, and leave the rest to others', async () => {
+    const { username } = await newUser()
+    await close(username)
+    let passed = 0
+    for (let i = 0; i < 30; i++)
+      if ((await attempt(username, 'wrong', `2001:db8:23:${i}::1`)).status === 401) passed++
+    expect(passed).toBe(5)
+    expect((await attempt(username, PASSWORD, '2001:db8:24::1')).status).toBe(302)
+  })
+
   test('H-23 a wait is told in whole minutes, whatever is left of it', async () => {
     const { username } = await newUser()
     const ip = newAddress()

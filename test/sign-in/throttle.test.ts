@@ -28,6 +28,13 @@ describe('O-35 addresses that one party can be held to own', () => {
   })
 })
 
+test('H-23 a site has the first 48 bits of an IPv6 address', () => {
+  const sites = ['2001:db8:1:2::1', '2001:db8:1:ffff::1', '2001:db8:2::1', '192.0.2.1'].map(ip =>
+    networkOf(ip, 48),
+  )
+  expect(sites).toEqual(['2001:db8:1::/48', '2001:db8:1::/48', '2001:db8:2::/48', '192.0.2.1'])
+})
+
 test('O-35 failures in a row: none waits before the fifth, then 1 s doubles to 60 s', () => {
   const waits: number[] = []
   let row: Parameters<typeof afterFailure>[0]
