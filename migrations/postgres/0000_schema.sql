@@ -401,6 +401,7 @@ CREATE INDEX "upstream_requests_expires" ON "upstream_requests" ("expires_at");
 CREATE INDEX "factors_user" ON "factors" ("user_id");
 CREATE UNIQUE INDEX "factors_credential" ON "factors" ("credential_id");
 CREATE INDEX "used_assertions_expires" ON "used_assertions" ("expires_at");
+CREATE INDEX "devices_hash" ON "devices" ("device_hash");
 CREATE INDEX "devices_seen" ON "devices" ("last_seen_at");
 CREATE INDEX "mails_next" ON "mails" ("next_attempt_at");
 CREATE INDEX "mails_user" ON "mails" ("user_id");

@@ -354,6 +354,7 @@ CREATE TABLE `devices` (
   PRIMARY KEY(`user_id`, `device_hash`),
   FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE cascade
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX `devices_hash` ON `devices` (`device_hash`);
 CREATE INDEX `devices_seen` ON `devices` (`last_seen_at`);
 
 CREATE TABLE `mails` (

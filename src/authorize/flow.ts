@@ -3,7 +3,6 @@ import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
 import { browserHash, cookieNames, loginHash, setCookie } from '#src/http/cookies.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
@@ -14,6 +13,7 @@ import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
 
 const PENDING_FOR = 30 * MINUTE
@@ -111,7 +111,7 @@ export const storeFlow = async (
   flow: Flow,
   handle = newHandle(flow),
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
-  charge(context, { ip_address: call.ip_address, organization_id: flow.organization.id, kind: 'commit' })
+  await chargeBrowser(context, call, { organization_id: flow.organization.id, kind: 'commit' })
   const known = browserHash(context.config, call.request)
   const fresh = newSecret()
   const now = context.clock.now()

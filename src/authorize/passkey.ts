@@ -2,10 +2,10 @@ import type { Context } from '#src/context.ts'
 import { type Factor, findPasskey, usePasskey } from '#src/directory/users/factors/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { isKnownDevice } from '#src/sign-in/devices.ts'
+import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import {
   challengeOf,
@@ -29,7 +29,7 @@ export const postPasskey =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'login')
-    const wait = await waitOf(context, call, form.get('credential'))
+    const wait = await waitOf(context, call, flow.organization.id)
     if (wait > 0) {
       const { status, headers, seconds } = waitFor('throttled', wait)
       const data = { error: { code: 'throttled', seconds } } as const
@@ -62,15 +62,12 @@ class CopiedPasskey extends Error {
 }
 
 /**
- * Milliseconds to wait for this network; 0 for a browser in which the passkey's user has signed in before.
+ * Milliseconds to wait for this network; 0 for a browser in which a user of the organization has signed in before.
  */
-const waitOf = (context: Context, call: Call, json: string | undefined): Promise<number> =>
+const waitOf = (context: Context, call: Call, organization_id: OrganizationId): Promise<number> =>
   context.store.read(async q => {
     const wait = await checkThrottle(context, q, [passwordsFrom(call.ip_address)])
-    if (wait === 0 || !call.device_hash) return wait
-    const assertion = parseAssertion(json)
-    const passkey = assertion && (await findPasskey(q, assertion.id))
-    return (await isKnownDevice(q, passkey?.user_id ?? '', call)) ? 0 : wait
+    return wait > 0 && (await isKnownIn(q, organization_id, call)) ? 0 : wait
   })
 
 /**
@@ -84,7 +81,7 @@ const refuse = async (
 ): Promise<Response> => {
   const { call } = browser
   const organization_id = flow.organization.id
-  charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
+  await chargeBrowser(context, call, { organization_id, kind: 'commit' })
   await context.store.write(async tx => {
     await failLogin(context, tx, [passwordsFrom(call.ip_address)], {
       organization_id,

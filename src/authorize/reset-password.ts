@@ -1,10 +1,10 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { enqueueMail, LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { chargeBrowser, isKnownIn } from '#src/sign-in/devices.ts'
 import { accountName, MAX_IDENTIFIER } from '#src/sign-in/password.ts'
 import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.ts'
 import {
@@ -82,10 +82,10 @@ export const postResetPassword =
       { key: account, limit: PER_ACCOUNT },
       { key: `${account}:${network}`, limit: PER_NETWORK },
     ]
-    charge(context, { ip_address: call.ip_address, organization_id, kind: 'mail' })
+    await chargeBrowser(context, call, { organization_id, kind: 'mail' })
     const wait = await context.store.write(async tx => {
       const blocked = await checkThrottle(context, tx, [address])
-      if (blocked > 0) return blocked
+      if (blocked > 0 && !(await isKnownIn(tx, organization_id, call))) return blocked
       await countFailure(context, tx, [address])
       if ((await checkThrottle(context, tx, mails)) > 0) return 0
       await countFailure(context, tx, mails)

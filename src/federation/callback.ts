@@ -25,7 +25,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { accountOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { normalizeProfile, type UpstreamProfile } from './profile.ts'
 import { provisionUser } from './provisioning.ts'
-import { CallbackError, chargeCallback, checkCallbackLimit, refuseCallback } from './refusal.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
 import { endUpstreamRequest, isPendingUpstream, storePendingLink } from './upstream-request.ts'
 
 /** Facts of the upstream request that a callback answers. */
@@ -52,9 +52,6 @@ export const handleCallback = async (
   provider: IdentityProvider,
   { state, prove }: CallbackResult,
 ): Promise<Response> => {
-  chargeCallback(context, call, provider)
-  const isAnswer = state !== undefined && (await isPendingUpstream(context, { state, provider }))
-  if (!isAnswer) await checkCallbackLimit(context, call)
   const browser = browserSessionOf(context, call)
   const { flow, cookies, linking, asked } = await flowOfRequest(context, browser, provider, state)
   return withRefusals(context, browser, { provider, flow, linking }, async () => {
@@ -108,6 +105,7 @@ const flowOfRequest = async (
   asked?: CallbackRequest
 }> => {
   if (state === undefined) {
+    await checkCallbackLimit(context, browser.call, provider)
     const { stored, cookies } = await storeFlow(
       context,
       browser,
@@ -116,7 +114,10 @@ const flowOfRequest = async (
     return { flow: stored, cookies }
   }
   const browser_hash = browserHash(context.config, browser.call.request)
-  const upstream = browser_hash && (await endUpstreamRequest(context, { state, browser_hash, provider }))
+  const key = browser_hash && { state, browser_hash, provider }
+  const isAnswer = key !== undefined && (await isPendingUpstream(context, key))
+  if (!isAnswer) await checkCallbackLimit(context, browser.call, provider)
+  const upstream = isAnswer && (await endUpstreamRequest(context, key))
   if (!upstream)
     throw await refuseCallback(context, browser.call, provider, new CallbackError('unknown_state'))
   const flow = await findFlow(context, browser, upstream.handle)

@@ -1,12 +1,12 @@
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { chargeBrowser, chargeDevice } from '#src/sign-in/devices.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
 
@@ -53,22 +53,22 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
   limit: { kind: 'window', count: 30, window: MINUTE, wait: MINUTE },
 })
 
-/** Charges a callback before it is parsed or forwarded. */
-export const chargeCallback = (
-  context: Context,
-  { ip_address }: Call,
-  { organization_id, type }: IdentityProvider,
-): void => charge(context, { ip_address, organization_id, kind: type === 'saml' ? 'xml' : 'outbound' })
-
 /**
- * Limits callbacks that answer no pending upstream request. Any web page can make its visitors send them, so they must not
- * refuse an answer: its state is a secret.
+ * Charges a callback before it is parsed or forwarded, to a known device where its network is refused. A callback that answers
+ * a pending upstream request is not charged: it works once, and the start of its login was charged.
  *
- * @throws AppError 429 `rate_limited` after too many refused callbacks from the same network
+ * @throws AppError 429 `rate_limited`, also after too many refused callbacks from the same network
  */
-export const checkCallbackLimit = async (context: Context, { ip_address }: Call): Promise<void> => {
-  const wait = await context.store.read(q => checkThrottle(context, q, [callbacksFrom(ip_address)]))
-  if (wait > 0) throw retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
+export const checkCallbackLimit = async (
+  context: Context,
+  call: Call,
+  { organization_id, type }: IdentityProvider,
+): Promise<void> => {
+  const work = { organization_id, kind: type === 'saml' ? 'xml' : 'outbound' } as const
+  const wait = await context.store.read(q => checkThrottle(context, q, [callbacksFrom(call.ip_address)]))
+  if (wait === 0) return chargeBrowser(context, call, work)
+  const refusal = retryLater('rate_limited', 'Too many refused sign-ins from this address.', wait)
+  await chargeDevice(context, call, work, refusal)
 }
 
 /** Records the reason and returns the error page, which is the same for every reason. */
@@ -84,7 +84,7 @@ export const refuseCallback = async (
   const causes = causesOf(error.cause).map(describe)
   context.log.warn({ event: 'callback_refused', request_id, provider: provider.alias, reason, causes })
   const { organization_id } = provider
-  charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
+  await chargeBrowser(context, call, { organization_id, kind: 'commit' })
   await context.store.write(async tx => {
     await failLogin(context, tx, [callbacksFrom(call.ip_address)], {
       organization_id,

@@ -17,13 +17,13 @@ import { findProvider } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { causesOf } from './refusal.ts'
 import { storeDeparture, upstreamState } from './upstream-request.ts'
 
@@ -92,9 +92,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
 ): Promise<Response> => {
   // A provider vouches only for users of its own organization (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
-  const { ip_address } = browser.call
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
-  charge(context, { ip_address, organization_id: provider.organization_id, kind })
+  await chargeBrowser(context, browser.call, { organization_id: provider.organization_id, kind })
   const { request } = flow
   const reauthenticate = await mustReauthenticate(context, browser, flow)
   const handle = 'handle' in flow ? flow.handle : newHandle(flow)

@@ -111,14 +111,14 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when an upstream request with this state is pending. Works without the browser's cookie, for
- * cross-site POSTs.
+ * True when an upstream request with this state is pending: of this browser, or of any one for a cross-site POST, which comes
+ * without the browser's cookie.
  */
 export const isPendingUpstream = async (
   context: Context,
-  { state, provider }: Omit<CallbackState, 'browser_hash'>,
-) => {
-  const key = { state_hash: hashSecret(state), step: 'sent', provider_id: provider.id } as const
+  { state, provider, ...browser }: Omit<CallbackState, 'browser_hash'> & Partial<CallbackState>,
+): Promise<boolean> => {
+  const key = { state_hash: hashSecret(state), step: 'sent', provider_id: provider.id, ...browser } as const
   const found = await context.store.read(q => findUpstreamRequest(q, { ...key, now: context.clock.now() }))
   return found !== undefined
 }

@@ -59,7 +59,7 @@ export const openCharges = (): Ports['charges'] => ({
   mailboxes: new TokenBuckets(REMEMBERED),
 })
 
-interface Charge {
+export interface Charge {
   ip_address: string
   /** The organization that the work is for; undefined where the request names none, such as for an unknown client. */
   organization_id: OrganizationId | undefined

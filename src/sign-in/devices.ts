@@ -1,13 +1,16 @@
 import type { Context } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { type Charge, charge } from '#src/http/charge.ts'
 import { cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
+import { AppError } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { countDevices, findDevice, touchDevice } from './store.ts'
+import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 
 /** As long as browsers keep a cookie at most. */
 const KEPT = 400 * DAY
@@ -41,3 +44,47 @@ export const isKnownDevice = async (
   user_id: string,
   { device_hash }: Pick<ClientInfo, 'device_hash'>,
 ): Promise<boolean> => device_hash !== undefined && findDevice(q, { user_id, device_hash })
+
+/** Reports whether some user of the organization has signed in with the browser. */
+export const isKnownIn = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  { device_hash }: Pick<ClientInfo, 'device_hash'>,
+): Promise<boolean> => device_hash !== undefined && isDeviceOf(q, { device_hash, organization_id })
+
+type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
+
+/**
+ * Charges work to the client's network, or to the browser where the network is refused and the browser is known: whatever
+ * others in its network or in all do, they refuse it nothing.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ */
+export const chargeBrowser = async (
+  context: Pick<Context, 'clock' | 'ports' | 'store'>,
+  client_info: ClientInfo,
+  work: Work,
+): Promise<void> => {
+  try {
+    charge(context, { ...work, ip_address: client_info.ip_address })
+  } catch (refusal) {
+    await chargeDevice(context, client_info, work, refusal)
+  }
+}
+
+/**
+ * Charges work to a browser in which a user of the organization has signed in, after its network was refused.
+ *
+ * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own bucket
+ */
+export const chargeDevice = async (
+  context: Pick<Context, 'clock' | 'ports' | 'store'>,
+  client_info: ClientInfo,
+  work: Work,
+  refusal: unknown,
+): Promise<void> => {
+  if (!(refusal instanceof AppError && refusal.code === 'rate_limited')) throw refusal
+  if (!(await context.store.read(q => isKnownIn(q, work.organization_id, client_info)))) throw refusal
+  const { ip_address, device_hash: device } = client_info
+  charge(context, { ...work, ip_address, device })
+}

@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
-import type { UserId } from '#src/lib/ids.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { signInLinkKinds } from '#src/sessions/login-store.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -87,6 +87,26 @@ export const findDevice = async (
   q: Queries,
   device: { user_id: string; device_hash: SecretHash },
 ): Promise<boolean> => (await deviceOf(q, device)).length > 0
+
+const deviceOfOrganization = prepared((q, { devices, users }) =>
+  q
+    .select({ user_id: devices.user_id })
+    .from(devices)
+    .innerJoin(users, eq(users.id, devices.user_id))
+    .where(
+      and(
+        eq(devices.device_hash, sql.placeholder('device_hash')),
+        eq(users.organization_id, sql.placeholder('organization_id')),
+      ),
+    )
+    .limit(1),
+)
+
+/** Reports whether a user of the organization has signed in with the browser. */
+export const isDeviceOf = async (
+  q: Queries,
+  key: { device_hash: SecretHash; organization_id: OrganizationId },
+): Promise<boolean> => (await deviceOfOrganization(q, key)).length > 0
 
 /** So many browsers of one user are kept, those seen last: whoever logs in without cookies is a new one each time. */
 const MAX_DEVICES = 50

@@ -538,7 +538,11 @@ export const tables = (kit: Kit) => {
       device_hash: text('device_hash').$type<SecretHash>().notNull(),
       last_seen_at: ms('last_seen_at').notNull(),
     },
-    t => [primaryKey({ columns: [t.user_id, t.device_hash] }), index('devices_seen').on(t.last_seen_at)],
+    t => [
+      primaryKey({ columns: [t.user_id, t.device_hash] }),
+      index('devices_hash').on(t.device_hash),
+      index('devices_seen').on(t.last_seen_at),
+    ],
   )
 
   /**

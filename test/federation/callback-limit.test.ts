@@ -1,9 +1,54 @@
 import { expect, test } from 'bun:test'
+import { charge } from '#src/http/charge.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
-import { startApp } from '#test/support/app.ts'
-import { openBrowser } from '#test/support/browser.ts'
-import { addSaml, certifiedProvider, comeBack, post, setOut } from './saml/world.ts'
-import { addProvider, atUpstream, goThrough, startFederated } from './upstream.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
+import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { addClient, authorizeUrl } from '#test/support/people.ts'
+import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './saml/world.ts'
+import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
+
+/** What strangers do in this network: so many refused callbacks that the next is 429, and all that it may have processed. */
+const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {
+  for (let i = 0; i < 30; i++) expect(await refused()).toBe(400)
+  expect(await refused()).toBe(429)
+  const spend = () => charge(app.context, { ip_address: ip, organization_id: DEFAULT_ORGANIZATION, kind })
+  expect(() => {
+    for (;;) spend()
+  }).toThrow()
+}
+
+test('H-23 a callback that answers an upstream request of its browser passes what blocks its network, once', async () => {
+  const { app, upstream } = await startFederated()
+  const ip = '198.51.100.30'
+  await addClient(app, 'web')
+  await addProvider(app, 'asking', { allow_registration: true })
+  const [browser, stranger] = [openBrowser(app, { ip }), openBrowser(app, { ip })]
+  const leave = (from: typeof browser): Promise<Page> =>
+    from.get(authorizeUrl('web').replace('/oauth/authorize', '/oauth/social/asking'))
+  const away = await leave(browser)
+  expect(away.location).toStartWith(ISSUER)
+  await leave(stranger)
+  const bad = '/oauth/social/asking/callback?state=x&code=y'
+  await block(app, ip, 'outbound', async () => (await stranger.get(bad)).status)
+  const callback = pathOf(await atUpstream(upstream, away.location ?? ''))
+  expect((await stranger.get(callback)).status).toBe(429)
+  expect(answerOf(await browser.follow(await browser.get(callback))).code).toBeString()
+  expect((await openBrowser(app, { ip }).get(callback)).status).toBe(429)
+})
+
+test('H-23 so does a SAML response, which comes without the cookies of its browser', async () => {
+  const app = await startApp()
+  const idp = await certifiedProvider()
+  const ip = '192.0.2.10'
+  await addSaml(app, idp, 'corp', { allow_registration: true })
+  const trip = await setOut(app, 'corp')
+  await block(app, ip, 'xml', async () => {
+    const answer = await post(app, 'corp', { SAMLResponse: 'x', RelayState: 'y' }, ip)
+    return answer.status
+  })
+  expect((await arrive(app, idp, trip)).url).toBe('/account')
+})
 
 test('FED-17 forged callbacks from a network close no login that is under way there, by GET or form_post', async () => {
   const { app, upstream } = await startFederated()

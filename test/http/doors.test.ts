@@ -1,12 +1,13 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { type ChargeKind, charge } from '#src/http/charge.ts'
+import { cookieNames } from '#src/http/cookies.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { addSaml, certifiedProvider, post as postAcs } from '#test/federation/saml/world.ts'
 import { addProvider, ISSUER } from '#test/federation/upstream.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
 
 type Tenant = 'a' | 'b'
 
@@ -23,19 +24,33 @@ for (const [slug, { id: organization_id }] of Object.entries(organizations)) {
   await addClient(app, `web-${slug}`, { organization_id })
   await addProvider(app, `social-${slug}`, { organization_id, client_id: slug })
   await addSaml(app, idp, `saml-${slug}`, { organization_id, sign_requests: false })
+  await addUser(app, `user-${slug}`, { organization_id })
+}
+
+/** The cookie by which a browser is known, if it has one. */
+const DEVICE = cookieNames(app.context.config).device
+/** Of a browser in which a user of the tenant has signed in. */
+const deviceOf = async (tenant: Tenant): Promise<string> => {
+  const browser = openBrowser(app)
+  await logInTo(browser, `web-${tenant}`, `user-${tenant}`)
+  return browser.cookies.get(DEVICE) ?? ''
 }
 
 /** The login page of a browser at that address, opened once. */
 const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
-const loginPage = (ip: string, tenant: Tenant) => {
+const loginPage = (ip: string, tenant: Tenant, device?: string) => {
   const open = async () => {
     const browser = openBrowser(app, { ip })
+    if (device) browser.cookies.set(DEVICE, device)
     return { browser, page: await browser.get(authorizeUrl(`web-${tenant}`)) }
   }
-  const known = pages.get(`${ip} ${tenant}`) ?? open()
-  pages.set(`${ip} ${tenant}`, known)
+  const key = `${ip} ${tenant} ${device}`
+  const known = pages.get(key) ?? open()
+  pages.set(key, known)
   return known
 }
+const get = (path: string, ip: string, device?: string) =>
+  app.call(path, { ip, ...(device && { headers: { cookie: `${DEVICE}=${device}` } }) })
 const form = (path: string, fields: Record<string, string>, ip: string) =>
   app.call(path, { method: 'POST', body: new URLSearchParams(fields), ip })
 let names = 0
@@ -46,7 +61,9 @@ interface Door {
   served: number
   /** The kinds of work that it is charged for. */
   kinds: (keyof typeof RESERVED)[]
-  ask(ip: string, tenant: Tenant): Promise<{ status: number }>
+  /** Browsers ask here with their cookies. */
+  isForBrowsers?: true
+  ask(ip: string, tenant: Tenant, device?: string): Promise<{ status: number }>
 }
 
 /** Every door that works for clients which have proven nothing. */
@@ -54,7 +71,8 @@ const doors: Record<string, Door> = {
   'GET /oauth/authorize': {
     served: 1_000,
     kinds: ['commit'],
-    ask: (ip, tenant) => app.call(authorizeUrl(`web-${tenant}`), { ip }),
+    isForBrowsers: true,
+    ask: (ip, tenant, device) => get(authorizeUrl(`web-${tenant}`), ip, device),
   },
   'POST /oauth/authorize': {
     served: 1_000,
@@ -67,17 +85,20 @@ const doors: Record<string, Door> = {
   'GET /account': {
     served: 1_000,
     kinds: ['commit'],
-    ask: (ip, tenant) => app.call(`/account?organization=tenant-${tenant}`, { ip }),
+    isForBrowsers: true,
+    ask: (ip, tenant, device) => get(`/account?organization=tenant-${tenant}`, ip, device),
   },
   'GET /oauth/social/{alias}': {
     served: 1_000,
     kinds: ['outbound', 'commit'],
-    ask: (ip, tenant) => app.call(`/oauth/social/social-${tenant}`, { ip }),
+    isForBrowsers: true,
+    ask: (ip, tenant, device) => get(`/oauth/social/social-${tenant}`, ip, device),
   },
   'GET /saml/{alias}/login': {
     served: 1_000,
     kinds: ['signature', 'commit'],
-    ask: (ip, tenant) => app.call(`/saml/saml-${tenant}/login`, { ip }),
+    isForBrowsers: true,
+    ask: (ip, tenant, device) => get(`/saml/saml-${tenant}/login`, ip, device),
   },
   'POST /oauth/login': {
     served: 50,
@@ -90,16 +111,18 @@ const doors: Record<string, Door> = {
   'POST /oauth/passkey': {
     served: 50,
     kinds: ['commit'],
-    ask: async (ip, tenant) => {
-      const { browser, page } = await loginPage(ip, tenant)
+    isForBrowsers: true,
+    ask: async (ip, tenant, device) => {
+      const { browser, page } = await loginPage(ip, tenant, device)
       return browser.submit(page, { credential: `{"id":"${++names}"}` }, '/oauth/passkey')
     },
   },
   'POST /oauth/reset-password': {
     served: 20,
     kinds: ['mail'],
-    ask: async (ip, tenant) => {
-      const { browser, page } = await loginPage(ip, tenant)
+    isForBrowsers: true,
+    ask: async (ip, tenant, device) => {
+      const { browser, page } = await loginPage(ip, tenant, device)
       const [path = ''] = /\/oauth\/reset-password\?request=[\w-]+/.exec(page.html) ?? []
       return browser.submit(await browser.get(path), { username: `nobody${++names}` })
     },
@@ -107,7 +130,8 @@ const doors: Record<string, Door> = {
   'GET /oauth/social/{alias}/callback': {
     served: 30,
     kinds: ['outbound', 'commit'],
-    ask: (ip, tenant) => app.call(`/oauth/social/social-${tenant}/callback?state=x&code=y`, { ip }),
+    isForBrowsers: true,
+    ask: (ip, tenant, device) => get(`/oauth/social/social-${tenant}/callback?state=x&code=y`, ip, device),
   },
   'POST /saml/{alias}/acs': {
     served: 30,
@@ -143,6 +167,13 @@ const exhaust = (kind: ChargeKind, tenant: Tenant) => {
     }
 }
 
+/** All that a network may have done. */
+const spend = (kind: ChargeKind, ip_address: string, tenant: Tenant) => {
+  expect(() => {
+    for (;;) charge(app.context, { ip_address, organization_id: organizations[tenant].id, kind })
+  }).toThrow()
+}
+
 const RESERVED: Record<Exclude<ChargeKind, 'parking'>, number> = {
   hash: 10,
   signature: 20,
@@ -165,6 +196,21 @@ for (const [name, door] of Object.entries(doors)) {
     expect(await servedOf(door, `203.0.113.${network}`, 'a', 15)).toBe(15)
     expect(await servedOf(door, `192.0.2.${network}`, 'b', 15)).toBe(15)
   }, 30_000)
+
+  if (door.isForBrowsers)
+    test(`H-23 ${name}: what its network did refuses a device nothing where a user of the organization has signed in`, async () => {
+      const [known, foreign] = [await deviceOf('a'), await deviceOf('b')]
+      const ip = `198.51.100.${network}`
+      // A form is posted from a login page that was opened before.
+      for (const device of [known, foreign, 'made-up']) await door.ask(ip, 'a', device)
+      if (door.served < 1_000) await servedOf(door, ip, 'a', door.served)
+      for (const kind of door.kinds) spend(kind, ip, 'a')
+      const statuses: number[] = []
+      for (const device of [undefined, foreign, 'made-up'])
+        statuses.push((await door.ask(ip, 'a', device)).status)
+      expect(statuses).toEqual([429, 429, 429])
+      expect((await door.ask(ip, 'a', known)).status).not.toBe(429)
+    })
 
   for (const kind of door.kinds)
     test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant everything`, async () => {

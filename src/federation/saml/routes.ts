@@ -4,7 +4,7 @@ import type { IdentityProvider, SamlProvider } from '#src/directory/identity-pro
 import { findOrganization, findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
-import { CallbackError, chargeCallback, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
 import { getProvider, startLogin } from '#src/federation/start-login.ts'
 import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
@@ -82,8 +82,6 @@ const openForm = async (context: Context, provider: SamlProvider, body: string) 
  * verified before it is stored.
  */
 const postAcs = async (context: Context, call: Call, provider: SamlProvider): Promise<Response> => {
-  chargeCallback(context, call, provider)
-  context.xml.check(provider.organization_id, call.ip_address)
   const refuse = (error: unknown) =>
     refuseCallback(
       context,
@@ -92,13 +90,14 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
       error instanceof CallbackError ? error : new CallbackError('saml_unreadable', { cause: error }),
     )
   const body = await readForm(call.request, SAML_BODY).catch(async error => {
-    await checkCallbackLimit(context, call)
+    await checkCallbackLimit(context, call, provider)
     await refuse(error)
     throw error
   })
   const { encoded, state, isAnswer } = await openForm(context, provider, body)
+  context.xml.check(provider.organization_id, call.ip_address)
   if (isAnswer) return storePost(context, call, provider, body, state)
-  await checkCallbackLimit(context, call)
+  await checkCallbackLimit(context, call, provider)
   if (!provider.settings.allow_idp_initiated) throw await refuse(new CallbackError('unknown_state'))
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { IdentityProvider, SocialProvider } from '#src/directory/identity-providers/types.ts'
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
-import { CallbackError, chargeCallback, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
 import { getProvider, startLogin } from '#src/federation/start-login.ts'
 import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { readForm } from '#src/http/body.ts'
@@ -53,11 +53,11 @@ const handleRedirect = (
 
 /** Handles `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
-  chargeCallback(context, call, provider)
   const body = await readForm(call.request)
   const state = stateOf(new URLSearchParams(body))
-  if (await isPendingUpstream(context, { state, provider }))
-    return storePost(context, call, provider, body, state)
-  await checkCallbackLimit(context, call)
-  throw await refuseCallback(context, call, provider, new CallbackError('unknown_state'))
+  if (!(await isPendingUpstream(context, { state, provider }))) {
+    await checkCallbackLimit(context, call, provider)
+    throw await refuseCallback(context, call, provider, new CallbackError('unknown_state'))
+  }
+  return storePost(context, call, provider, body, state)
 }
