@@ -1,11 +1,10 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { addProvider, goThrough, startFederated } from '#test/federation/upstream.ts'
 import { ADMIN_SECRET, type Json } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
-import { figure } from './faults.ts'
-import { LONGEST_HOLD, timed } from './hold.ts'
+import { type Answer, fill, worst } from './worst.ts'
 
 /** The sizes that the doors let through. */
 const FORM = 64 * 1024
@@ -17,19 +16,6 @@ await addUser(app, 'alice')
 await addClient(app, 'shop')
 const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
 
-type Answer = Pick<Response, 'status'>
-
-/** Sends the input: it is refused cleanly, or has no effect, and the event loop was never held for a second. */
-const worst = (name: string, statuses: number[], send: () => Promise<Answer>): void =>
-  test(`R-22 worst input: ${name}`, async () => {
-    const { result, spent } = await timed(send)
-    figure('R-22', `${name}: ${spent.toFixed(0)} ms`)
-    expect(statuses).toContain(result.status)
-    expect(spent).toBeLessThan(LONGEST_HOLD)
-  }, 60_000)
-
-/** So many bytes of UTF-8 at most. */
-const fill = (text: string, bytes: number): string => text.repeat(Math.floor(bytes / Buffer.byteLength(text)))
 /** As many different items as fit. */
 const many = (bytes: number, item: (n: number) => string): string[] => {
   const items: string[] = []
