@@ -223,3 +223,9 @@ test('H-04 the libraries of XML are reached by the worker that can be killed, an
   }
   expect([...reaching].filter(file => !file.startsWith('protocol/saml/'))).toEqual([WORKER])
 })
+
+test('fast-xml-parser builds XML and reads none', () => {
+  const users = [...source].filter(([, text]) => text.includes("from 'fast-xml-parser'"))
+  expect(users.map(([file]) => file)).toEqual(['protocol/saml/build-xml.ts'])
+  expect(users[0]?.[1]).toContain("import { XMLBuilder } from 'fast-xml-parser'")
+})

@@ -264,7 +264,7 @@ describe('cookies', () => {
 
   test('RUN-06 follow the scheme of the public address, not of the socket', async () => {
     const { lines, output } = await names('https://id.example.com')
-    expect(lines).toHaveLength(2)
+    expect(lines).toHaveLength(3)
     for (const line of lines) {
       expect(line).toMatch(/^__Host-gatehouse_\w+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure/)
       expect(line).not.toMatch(/domain/i)

@@ -1,4 +1,4 @@
-import { escapeXml } from './escape.ts'
+import { buildXml } from './build-xml.ts'
 import { namespaces, POST_BINDING, RSA_SHA256 } from './names.ts'
 import { formatTime } from './time.ts'
 
@@ -18,12 +18,21 @@ export interface AuthnRequest {
 
 /** No NameID format is asked for: a provider that cannot give it would refuse, and its administrator knows better. */
 const renderAuthnRequest = (request: AuthnRequest): string =>
-  `<samlp:AuthnRequest xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"` +
-  ` ID="${escapeXml(request.id)}" Version="2.0" IssueInstant="${formatTime(request.issued_at)}"` +
-  ` Destination="${escapeXml(request.destination)}" AssertionConsumerServiceURL="${escapeXml(request.acs_url)}"` +
-  ` ProtocolBinding="${POST_BINDING}"${request.force ? ' ForceAuthn="true"' : ''}>` +
-  `<saml:Issuer>${escapeXml(request.issuer)}</saml:Issuer>` +
-  `<samlp:NameIDPolicy AllowCreate="true"/></samlp:AuthnRequest>`
+  buildXml({
+    'samlp:AuthnRequest': {
+      '@xmlns:samlp': namespaces.samlp,
+      '@xmlns:saml': namespaces.saml,
+      '@ID': request.id,
+      '@Version': '2.0',
+      '@IssueInstant': formatTime(request.issued_at),
+      '@Destination': request.destination,
+      '@AssertionConsumerServiceURL': request.acs_url,
+      '@ProtocolBinding': POST_BINDING,
+      ...(request.force && { '@ForceAuthn': 'true' }),
+      'saml:Issuer': request.issuer,
+      'samlp:NameIDPolicy': { '@AllowCreate': 'true' },
+    },
+  })
 
 // Bun's own: node:zlib would cost every start ten milliseconds.
 const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.from(text))).toString('base64')
