@@ -94,10 +94,14 @@ export const charge = (
 
 /** Of the mail that administrators cause: to one mailbox, and of one organization in all. */
 const TO_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
+/** Mails to one mailbox that an organization may cause before the others' mails to it count. */
+const RESERVED = 2
 const OF_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
- * Charges a mail that an administrator causes to its mailbox, whatever the organization, and to the organization.
+ * Charges a mail that an administrator causes to the organization, to its share of the mailbox and, past a reserve, to the
+ * mailbox itself: the administrators of one organization cannot keep those of another from changing a password, which sends a
+ * mail too.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -106,11 +110,16 @@ export const chargeAdminMail = (
   { email, organization_id }: { email: string; organization_id: OrganizationId },
 ): void => {
   const { mailboxes, organizations } = ports.charges
+  const now = clock.now()
+  const mailbox = mailboxOf(email)
+  const own = `${organization_id}:${mailbox}`
   const due: Due[] = [
-    [mailboxes, mailboxOf(email), TO_MAILBOX],
+    [mailboxes, own, TO_MAILBOX],
     [organizations, `admin-mail:${organization_id}`, OF_ORGANIZATION],
   ]
-  pay(due, 1, clock.now(), 'Administrators had too many mails sent to this mailbox, or in this organization.')
+  if (mailboxes.left(own, TO_MAILBOX, now) - 1 < TO_MAILBOX.burst - RESERVED)
+    due.push([mailboxes, mailbox, TO_MAILBOX])
+  pay(due, 1, now, 'Administrators had too many mails sent to this mailbox, or in this organization.')
 }
 
 type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]

@@ -56,6 +56,31 @@ test('H-25 administrators have six mails an hour sent to one mailbox, by whateve
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated', 'user.updated'])
 })
 
+test('H-25 mail of one organization to a mailbox does not keep another from changing a password of its user', async () => {
+  app.clock.advance(HOUR)
+  const email = 'both@example.com'
+  const user = await addUser(app, 'both', { email })
+  const hostile: Json[] = []
+  for (const slug of ['hostile', 'hostile-too']) {
+    const { id } = await addOrganization(app, slug)
+    hostile.push(await addUser(app, 'decoy', { email, organization_id: id }))
+  }
+  await sent()
+  await app.events()
+  const ask = ({ id }: Json, path: string, body?: Json) => app.admin('POST', `/users/${id}/${path}`, body)
+  const statuses: number[] = []
+  for (let i = 0; i < 14; i++) statuses.push((await ask(hostile[i % 2], 'send-verification')).status)
+  // Two each, and six of both together.
+  expect(statuses.filter(status => status === 204).length).toBe(10)
+  expect(statuses.slice(10)).toEqual([429, 429, 429, 429])
+  await app.events()
+  const fresh = { password: 'Another-horse-8', temporary: false }
+  for (let i = 0; i < 2; i++) expect((await ask(user, 'reset-password', fresh)).status).toBe(204)
+  expect(await ask(user, 'reset-password', fresh)).toMatchObject(refusal)
+  expect((await sent()).map(({ to }) => to)).toEqual(Array(12).fill(email))
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.password_reset', 'user.password_reset'])
+}, 60_000)
+
 test('H-25 administrators of one organization have 500 mails an hour sent; another organization is not held up', async () => {
   app.clock.advance(HOUR)
   const acme = await addOrganization(app, 'acme')
