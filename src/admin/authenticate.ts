@@ -10,7 +10,11 @@ import { authenticateBearer, type LiveToken, noLongerGood } from '#src/oauth/bea
 import { findHolder } from '#src/sessions/store.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** Who calls the admin API, with the rights of this moment. 401 without a good token, 400 for two. */
+/**
+ * Authenticates a caller of the admin API, with its current permissions.
+ *
+ * @throws AppError 401 without a valid token, 400 when a token is sent in two ways
+ */
 export const authenticate = async (context: Context, request: Request): Promise<Caller> => {
   const token = await authenticateBearer(context, request)
   const { client_id, holder, scopes } = token
@@ -31,17 +35,19 @@ export const authenticate = async (context: Context, request: Request): Promise<
   return caller
 }
 
-/** The rights that `own` and the token's scopes have in common. */
+/**
+ * Splits the permissions of the caller into those that the token's scopes grant and those that they withhold.
+ */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)
   return { permissions: own.intersection(named), withheld: own.difference(named) }
 }
 
-/** None once the client is deleted, or when a client of this name was made after the token. */
+/** Empty when the client was deleted, or when another client of this id was created after the token. */
 const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
   expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
 
-/** From the rows, not from memory: two lookups by key, sent together. */
+/** Reads the permissions from the database instead of the cache: two lookups by key, sent together. */
 const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
   const { client_id, organization_id, user } = token
   if (user) {

@@ -28,12 +28,12 @@ const meanings: Record<number, string> = {
   200: 'Done.',
   201: 'Created.',
   204: 'Done; no body.',
-  400: 'The body is no JSON, or the cursor is bad.',
+  400: 'The body is not JSON, or the cursor is invalid.',
   401: 'The bearer token is missing or not valid.',
   403: 'The caller lacks the permission.',
   404: 'It does not exist, or belongs to an organization that the caller may not see.',
   409: 'It conflicts with what is stored.',
-  408: 'The body was not whole within 10 seconds.',
+  408: 'The body was not complete within 10 seconds.',
   413: 'The body is larger than 1 MiB.',
   415: 'The body is not application/json.',
   422: 'A field or parameter is not valid.',
@@ -105,7 +105,10 @@ const operation = (route: AdminRoute): Json => {
 
 const errorContent = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
 
-/** OpenAPI 3.1 from the very route objects that serve the admin API. https://spec.openapis.org/oas/v3.1.1 */
+/**
+ * Builds the OpenAPI 3.1 document from the route objects that serve the admin API:
+ * https://spec.openapis.org/oas/v3.1.1
+ */
 export const openApiDocument = (routes: AdminRoute[], url: string, version: string): Json => {
   const paths: Record<string, Json> = {}
   for (const route of routes) {

@@ -14,7 +14,7 @@ import { sessionRoutes } from '#src/sessions/routes.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
 
-/** The table of contents of the admin API: every route there is, in the order of the specification. */
+/** All routes of the admin API, in the order of the specification. */
 export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userRoutes(context),
   ...factorRoutes(context),

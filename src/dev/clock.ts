@@ -1,18 +1,18 @@
 import type { Clock } from '#src/context.ts'
 
-/** The server's time in development: runs beside the machine's, or stands still. */
+/** The server's clock in development: follows the machine's clock, with an offset, or is frozen. */
 export interface DevClock extends Clock {
-  /** Stands still from now on. */
+  /** Stops the clock at the current time. */
   freeze(): void
-  /** Milliseconds since the epoch. A clock that runs goes on from there. */
+  /** Sets the time in milliseconds since the epoch. A running clock continues from there. */
   set(ms: number): void
   advance(ms: number): void
-  /** Runs again, with the machine's time. */
+  /** Returns to the machine's time, running. */
   reset(): void
   isFrozen(): boolean
 }
 
-/** Runs with the machine until it is set or frozen. */
+/** Creates a clock that follows the machine's until it is set or frozen. */
 export const devClock = (): DevClock => {
   let offset = 0
   let frozen: number | undefined

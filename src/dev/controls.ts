@@ -36,18 +36,18 @@ export interface DevState {
   clock: DevClock
   faults: ReturnType<typeof openFaults>
   recorder: Recorder
-  /** What would have gone out by mail. */
+  /** Mail that would have been sent. */
   mail: CapturedMail
   /** The data right after the seed. */
   snapshot: () => Promise<Snapshot>
-  /** For whom tokens are minted unless the call says otherwise. */
+  /** Client of minted tokens, unless the call names another. */
   client_id: string
 }
 
 const Named = z.strictObject({ user: line(256, 1), organization: line(64, 1).default('default') })
 
 const Reset = z.strictObject({
-  /** Slug; without it the whole server, with clock, faults and records. */
+  /** Slug; default: the whole server, including clock, faults and records. */
   organization: line(64, 1).optional(),
 })
 
@@ -57,12 +57,12 @@ const time = z.union(
 )
 
 const SetClock = z.strictObject({
-  /** Stands still. */
+  /** Stops the clock. */
   freeze: z.literal(true).optional(),
   set: time.optional(),
-  /** Milliseconds; back as well. */
+  /** Milliseconds; may be negative. */
   advance: z.int('A whole number of milliseconds.').optional(),
-  /** Runs again with the machine's time. */
+  /** Returns to the machine's time. */
   reset: z.literal(true).optional(),
 })
 export type SetClock = z.input<typeof SetClock>
@@ -102,7 +102,7 @@ const scopeOf = async (state: DevState, call: Call): Promise<OrganizationId | un
   return slug === null ? undefined : organizationOf(state, slug)
 }
 
-/** By user name or e-mail address. */
+/** Finds a user by user name or e-mail address. */
 const userOf = async (state: DevState, { user: name, organization }: z.output<typeof Named>) => {
   const home = await organizationOf(state, organization)
   const user = await state.context.store.read(q => findUserForLogin(q, home, name))
@@ -112,7 +112,7 @@ const userOf = async (state: DevState, { user: name, organization }: z.output<ty
 
 type Control = (state: DevState, call: Call) => Promise<Response> | Response
 
-/** Part of a seed, worked off at once; a file's words for what is wrong. */
+/** Applies a part of a seed at once; mistakes are reported as for a file. */
 const seed = async ({ context }: DevState, input: unknown): Promise<Response> => {
   try {
     return json({ changes: await applySeed(context, readSeed(input), { any_password: true }) })
@@ -124,7 +124,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
-/** Method and path of each control, below /dev/. */
+/** Controls by method and path. */
 export const controls: Record<string, Control> = {
   'POST /dev/mint': async (state, call) => {
     const wanted = parse(Mint, await readJson(call.request))
@@ -157,7 +157,7 @@ export const controls: Record<string, Control> = {
     return empty(204)
   },
 
-  /** A second factor for a user, and the codes that the user's apps show now. */
+  /** Enrols a TOTP factor for a user, and returns the current codes of the user's factors. */
   'POST /dev/mfa': async (state, call) => {
     const user = await userOf(state, parse(Named, await readJson(call.request)))
     const { context } = state
@@ -245,7 +245,10 @@ export const controls: Record<string, Control> = {
   'GET /dev/tokens': ({ recorder }, call) =>
     json({ data: recorder.tokens({ client_id: queryOf(call).get('client_id') ?? undefined }) }),
 
-  /** JSON, or a stream of server-sent events that begins with what is there: by what is accepted. */
+  /**
+   * Returns JSON or, by the Accept header, a stream of server-sent events that begins with the existing
+   * events.
+   */
   'GET /dev/events': async (state, call) => {
     const query = queryOf(call)
     const type = parse(oneOf(eventTypes).optional(), query.get('type') ?? undefined)

@@ -1,6 +1,6 @@
 import type { SeedInput } from '#src/seed/schema.ts'
 
-/** Of alice and admin, and of the confidential client: everybody knows them, so they exist in development alone. */
+/** Password of alice and admin. It is public, so it exists in development only. */
 export const DEV_PASSWORD = 'Gatehouse-dev-1'
 const DEV_SECRET = 'dev-secret'
 export const DEV_ADMIN_SECRET = 'dev-admin-secret'
@@ -17,7 +17,7 @@ const origins = [
 
 const browser = {
   redirect_uris: [
-    // Without a port: any port is right.
+    // A loopback redirect URI without a port matches any port (RFC 8252 section 7.3).
     'http://127.0.0.1/callback',
     'http://127.0.0.1/',
     ...origins.flatMap(origin => [`${origin}/callback`, `${origin}/`]),
@@ -27,7 +27,7 @@ const browser = {
   consent_required: false,
 }
 
-/** What `gatehouse dev` starts with: enough to log in, to call an API and to be an administrator. */
+/** Seed of `gatehouse dev`: users to log in, clients to call an API, and an administrator. */
 export const defaultSeed: SeedInput = {
   users: [
     {

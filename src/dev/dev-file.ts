@@ -1,23 +1,26 @@
-/** In the data directory of a development server: marks it as one, and tells other commands how to reach the server. */
+/**
+ * File in the data directory of a development server. It marks the directory, and tells other commands how to
+ * reach the server.
+ */
 export const DEV_FILE = 'dev.json'
 
 export interface DevFile {
   /** The issuer. */
   url: string
-  /** Where this machine reaches the server. */
+  /** Address of the server for this machine. */
   local_url: string
   port: number
-  /** null: it runs no more. */
+  /** null once the server has stopped. */
   pid: number | null
-  /** Opens the controls. */
+  /** Bearer token of the controls. */
   control_token: string
-  /** The client for whom tokens are made unless another is named. */
+  /** Client of minted tokens, unless a call names another. */
   client_id: string
   client_secret: string | null
-  /** Slug of its organization. */
+  /** Slug of the client's organization. */
   organization: string
   organization_id: string
   data_dir: string
-  /** The certificate to trust, with --tls. */
+  /** Certificate to trust, with --tls. */
   ca_file: string | null
 }

@@ -22,33 +22,34 @@ type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<R
 
 export interface DevelopmentOptions {
   clock: DevClock
-  /** Opens the controls; whoever has it rules the server. */
+  /** Bearer token of the controls; its holder has full access to the server. */
   token: string
-  /** For whom tokens are minted. */
+  /** Client of minted tokens. */
   client_id: string
   mail: CapturedMail
-  /** Whether the controls answer to other machines. */
+  /** True when the controls answer other machines. */
   remote: boolean
-  /** Hosts that the server answers to, beside its own and those of loopback. */
+  /** Hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
 }
 
 /**
- * The server of production with the controls of development before it: what is below /dev/ is answered here, everything
- * else goes on to `next`, unless a fault was asked for, and is written down.
+ * Wraps the production server with the development controls: answers paths below /dev/ and the guide, and
+ * passes other requests to `next`, with faults applied and requests recorded.
  */
 export const development = (
   context: Context,
   next: Fetch,
   { clock, mail, token, client_id, remote, dev_hosts = [] }: DevelopmentOptions,
 ): Fetch => {
-  // 8 ms that nobody waits for: taken a moment after the start, or before the first request that could change anything.
-  let taken: Promise<Snapshot> | undefined
+  // Taking the snapshot takes 8 ms. It is taken shortly after the start, or before the first request that
+  // could change data.
+  let taking: Promise<Snapshot> | undefined
   const snapshot = () => {
-    taken ??= context.store.read(takeSnapshot)
-    return taken
+    taking ??= context.store.read(takeSnapshot)
+    return taking
   }
-  // A server that is gone by then needs none.
+  // Fails when the server has stopped by then, which is harmless.
   setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,
@@ -66,7 +67,7 @@ export const development = (
   const guard = controlGuard(token, remote)
   const gate = gateOf(context.config, dev_hosts)
 
-  const below = async (call: Call, url: URL): Promise<Response> => {
+  const handleDev = async (call: Call, url: URL): Promise<Response> => {
     gate.requireOwnOrigin(call.request, url)
     if (url.pathname === PICK) return picked({ request: call.request, params: {} })
     if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
@@ -80,9 +81,9 @@ export const development = (
       const url = gate.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (isGuide(url.pathname)) return gate.harden(await guidePage(context, url.pathname))
-      if (url.pathname.startsWith('/dev/')) return gate.harden(await below(call, url))
+      if (url.pathname.startsWith('/dev/')) return gate.harden(await handleDev(call, url))
       warnOfHost(request)
-      return await observed(state, request, server, next)
+      return await recorded(state, request, server, next)
     } catch (error) {
       const refusal = asAppError(error)
       if (refusal.status >= 500)
@@ -124,7 +125,7 @@ const control = (state: DevState, call: Call, guard: Guard): Response | Promise<
 const FORM = 'application/x-www-form-urlencoded'
 const LARGEST_FORM = 64 * 1024
 
-/** What a request says of itself, without taking its body from whoever answers it. */
+/** Returns the parameters of query and form. Reads a clone, so that the handler can still read the body. */
 const parametersOf = async (request: Request): Promise<URLSearchParams> => {
   const parameters = new URL(request.url).searchParams
   const isForm =
@@ -144,7 +145,7 @@ const clientOf = (request: Request, parameters: URLSearchParams): string | undef
   )
 }
 
-const observed = async (
+const recorded = async (
   { faults, recorder }: DevState,
   request: Request,
   server: Server<unknown>,
@@ -153,7 +154,7 @@ const observed = async (
   const parameters = await parametersOf(request)
   const client_id = clientOf(request, parameters)
   const { pathname: path } = new URL(request.url)
-  const fault = await faults.meet({ request, path, client_id }, () => server.timeout(request, 0))
+  const fault = await faults.apply({ request, path, client_id }, () => server.timeout(request, 0))
   const answer = fault ?? (await next(request, server))
   recorder.received({
     method: request.method,
@@ -169,8 +170,8 @@ const observed = async (
 }
 
 /**
- * The issuer is what the settings say, whatever a request calls the server: a verifier that uses another name refuses
- * every token.
+ * Warns once for each host that differs from the issuer: a verifier that is configured with it refuses every
+ * token.
  */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))
@@ -180,7 +181,7 @@ const hostWarning = ({ config, log }: Context) => {
     known.add(host)
     log.warn(
       { event: 'host', host, issuer: config.url },
-      `somebody calls this server ${host}, but its tokens say ${config.url}: start it with --url, or with --internal-url for the endpoints that servers call`,
+      `a request used the host ${host}, but the issuer is ${config.url}: start the server with --url, or with --internal-url for server-to-server calls`,
     )
   }
 }

@@ -1,12 +1,12 @@
 import type { Context } from '#src/context.ts'
 import { eventsAfter } from './store.ts'
 
-/** How soon an event is seen, ms. */
-const LOOK = 20
+/** Milliseconds between two reads of the audit log. */
+const POLL_INTERVAL = 20
 
 /**
- * Audit events as they are written: `id` is the number of writing, `event` the type, `data` the event as the admin API shows it.
- * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ * Streams audit events as server-sent events: `id` is the sequence number, `event` the type, `data` the event
+ * as in the admin API. https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 export const eventStream = (
   { store }: Pick<Context, 'store'>,
@@ -23,10 +23,10 @@ export const eventStream = (
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(text.encode(': audit events\n\n'))
-      let looking = false
-      const look = async () => {
-        if (looking) return
-        looking = true
+      let isPolling = false
+      const poll = async () => {
+        if (isPolling) return
+        isPolling = true
         try {
           for (const { seq, event } of await store.read(q => eventsAfter(q, seen, filter))) {
             controller.enqueue(
@@ -37,12 +37,12 @@ export const eventStream = (
         } catch {
           stop()
         }
-        looking = false
+        isPolling = false
       }
-      timer = setInterval(look, LOOK)
+      timer = setInterval(poll, POLL_INTERVAL)
       timer.unref?.()
       signal.addEventListener('abort', stop)
-      void look()
+      void poll()
     },
     cancel: stop,
   })

@@ -4,7 +4,7 @@ import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
 
 type Claims = Record<string, unknown>
 
-/** What a token endpoint is about to say: tests spoil it. */
+/** The answer of the token endpoint before it is sent; tests change it. */
 export interface Draft {
   header: Record<string, unknown>
   claims: Claims
@@ -14,10 +14,10 @@ export interface Draft {
 }
 
 interface Options {
-  /** With a path or without; the provider answers below it. */
+  /** Issuer, with or without a path; the endpoints are below it. */
   issuer: string
   twist?: (draft: Draft) => void
-  /** What the key set says, given what it would say. */
+  /** Changes the published key set. */
   publish?: (keys: Claims[]) => Claims[]
 }
 
@@ -46,7 +46,7 @@ export const html = (body: string): Response =>
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
-        // No form-action: Chromium applies it to each redirect that follows a POST, the client's own included.
+        // No form-action: Chromium also applies it to the redirects after a POST, the client's own included.
         'content-security-policy': `default-src 'none'; style-src ${source(STYLE)}; script-src ${source(SUBMIT)}; base-uri 'none'; frame-ancestors 'none'`,
       },
     },
@@ -68,16 +68,16 @@ const signInPage = (action: string, request: URLSearchParams): Response => {
 <p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
 }
 
-/** A form that posts itself; without JavaScript its button does. */
+/** A page with a form that submits itself; without JavaScript it shows a button. */
 export const postingPage = (action: string, fields: Iterable<[string, string]>): Response =>
   html(`<form method="post" action="${escapeHtml(action)}">${hidden(fields)}<button>Continue</button></form>
 <script>${SUBMIT}</script>`)
 
-/** A URL of any other scheme could run script in the origin of the server. */
+/** True for http and https. A URL of another scheme could run a script in the server's origin. */
 export const isWebUrl = (url: string | null | undefined): url is string =>
   /^https?:$/.test(URL.parse(url ?? '')?.protocol ?? '')
 
-/** Back to the client: in the query, or as a form that posts itself. */
+/** Redirects to the client with the result in the query, or posts it as a form. */
 const answer = (request: URLSearchParams, redirect_uri: string, result: Record<string, string>): Response => {
   const fields = new URLSearchParams({ ...result, state: request.get('state') ?? '' })
   if (request.get('response_mode') !== 'form_post') {
@@ -131,13 +131,13 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
 }
 
 /**
- * An OpenID provider for development and tests: whoever uses its page is who they say. Any client and secret will do; keys and
- * grants live in memory. Its time is the real one, like that of any provider elsewhere.
+ * OpenID provider for development and tests. Its login page accepts any identity, and any client and secret;
+ * keys and grants are kept in memory. It uses the machine's clock, as a remote provider does.
  */
 export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'fake', alg: 'ES256', use: 'sig' }
-  const below = new URL(issuer).pathname.replace(/\/$/, '')
+  const base_path = new URL(issuer).pathname.replace(/\/$/, '')
   const codes = new Map<string, Grant>()
   const tokens = new Map<string, Claims>()
 
@@ -201,16 +201,16 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
     issuer,
     fetch: async (request: Request): Promise<Response> => {
       const { pathname } = new URL(request.url)
-      const endpoint = endpoints[pathname.slice(below.length)]
+      const endpoint = endpoints[pathname.slice(base_path.length)]
       return endpoint ? endpoint(request) : new Response('Not found', { status: 404 })
     },
   }
 }
 
-/** Where a development server has it: the issuer of an identity provider to try things with. */
+/** Path of the fake provider on a development server, and of its issuer. */
 export const FAKE_OPENID = '/dev/openid'
 
-/** The fake provider of the server at `url`, made when it is first asked. */
+/** Returns the fake provider of the server at `url`; creates it at the first request. */
 export const fakeOpenIdOf = (url: string): ((request: Request) => Promise<Response>) => {
   let fake: ReturnType<typeof fakeOpenId> | undefined
   return async request => {

@@ -9,10 +9,10 @@ import { formatTime } from '#src/protocol/saml/time.ts'
 import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
 /**
- * Everything that a response says: tests spoil it. Undefined leaves an attribute out; times are text, so that odd ones can
- * be said.
+ * All parts of a SAML response, which tests change. Undefined leaves an attribute out; times are strings, so
+ * that tests can use invalid ones.
  */
-export interface Said {
+export interface ResponseParts {
   response_id: string
   response_version: string
   response_issuer: string | undefined
@@ -32,13 +32,13 @@ export interface Said {
   confirmed_until: string | undefined
   valid_from: string | undefined
   valid_until: string | undefined
-  /** One list of audiences for each restriction. */
+  /** A list of audiences for each restriction. */
   audiences: string[][]
   authn_instant: string
   session_until: string | undefined
   attributes: Record<string, string[]>
   assertion: 'plain' | 'none'
-  /** Namespaces declared on the root element beside the usual ones. */
+  /** Additional namespace declarations of the root element. */
   declarations: string
 }
 
@@ -50,8 +50,8 @@ export interface Party {
   now: number
 }
 
-/** What a provider says at an ordinary login. */
-export const ordinary = (party: Party): Said => ({
+/** Returns the response of an ordinary login. */
+export const defaultParts = (party: Party): ResponseParts => ({
   response_id: `_response-${randomBytes(8).toString('hex')}`,
   response_version: '2.0',
   response_issuer: party.issuer,
@@ -82,7 +82,7 @@ export const ordinary = (party: Party): Said => ({
 const attr = (name: string, value: string | undefined): string =>
   value === undefined ? '' : ` ${name}="${escapeXml(value)}"`
 
-export const renderAssertion = (said: Said): string =>
+export const renderAssertion = (said: ResponseParts): string =>
   `<saml:Assertion xmlns:saml="${namespaces.saml}" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"` +
   ` ID="${said.assertion_id}" Version="2.0" IssueInstant="${said.issue_instant}">` +
   `<saml:Issuer>${escapeXml(said.issuer)}</saml:Issuer>` +
@@ -112,7 +112,7 @@ export const renderAssertion = (said: Said): string =>
     .join('') +
   `</saml:AttributeStatement></saml:Assertion>`
 
-export const renderResponse = (said: Said, assertion: string): string =>
+export const renderResponse = (said: ResponseParts, assertion: string): string =>
   `<samlp:Response xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"${said.declarations} ID="${said.response_id}"` +
   ` Version="${said.response_version}" IssueInstant="${said.issue_instant}"${attr('Destination', said.destination)}` +
   `${attr('InResponseTo', said.response_in_response_to)}>` +
@@ -129,7 +129,7 @@ const algorithm = {
   modulusLength: 2048,
 }
 
-/** Good at whatever time the server's clock is set to. The library is loaded for this alone. */
+/** Valid for any time that the server's clock may be set to. The library is imported only here. */
 const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
@@ -151,7 +151,7 @@ const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   }
 }
 
-/** https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3 */
+/** IdP metadata: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3 */
 const renderMetadata = (entity_id: string, sso_url: string, certificate: string): string =>
   `<md:EntityDescriptor xmlns:md="${namespaces.md}" xmlns:ds="${namespaces.ds}" entityID="${escapeXml(entity_id)}">` +
   `<md:IDPSSODescriptor protocolSupportEnumeration="${namespaces.samlp}">` +
@@ -159,7 +159,7 @@ const renderMetadata = (entity_id: string, sso_url: string, certificate: string)
   `<md:SingleSignOnService Binding="${REDIRECT_BINDING}" Location="${escapeXml(sso_url)}"/>` +
   `</md:IDPSSODescriptor></md:EntityDescriptor>`
 
-const whenRefused = (error: unknown): undefined => {
+const ignoreSamlError = (error: unknown): undefined => {
   if (!(error instanceof SamlError)) throw error
 }
 
@@ -179,8 +179,8 @@ const DENIED =
   '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder">' +
   '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:AuthnFailed"/></samlp:StatusCode>'
 
-/** Who the form says that somebody is, with an attribute for each field that was filled in. */
-const personOf = (form: URLSearchParams): Pick<Said, 'name_id' | 'attributes'> => ({
+/** Returns the identity that the form states, with an attribute for each non-empty field. */
+const personOf = (form: URLSearchParams): Pick<ResponseParts, 'name_id' | 'attributes'> => ({
   name_id: form.get('name_id') ?? '',
   attributes: Object.fromEntries(
     ['givenName', 'sn', 'mail'].flatMap(name => {
@@ -190,12 +190,13 @@ const personOf = (form: URLSearchParams): Pick<Said, 'name_id' | 'attributes'> =
   ),
 })
 
-/** Where a development server has it; its metadata lies below, at /metadata. */
+/** Path of the fake provider on a development server; its metadata is at /metadata below it. */
 export const FAKE_SAML = '/dev/saml'
 
 /**
- * A SAML identity provider for development: whoever uses its page is who they say. Any service provider will do; its key lives
- * in memory and is made when it is first needed. Its time is the server's: a clock that was moved would believe no other.
+ * SAML identity provider for development. Its login page accepts any identity and any service provider; its
+ * key is kept in memory and created at the first use. It uses the server's clock, so that a changed clock
+ * still accepts its responses.
  */
 export const fakeSamlOf = ({
   config,
@@ -204,17 +205,20 @@ export const fakeSamlOf = ({
 }: Pick<Context, 'config' | 'clock' | 'xml'>): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`
   const sso_url = `${config.url}${FAKE_SAML}/sso`
-  let made: ReturnType<typeof makeKey> | undefined
+  let key_pair: ReturnType<typeof makeKey> | undefined
   const ownKey = () => {
-    made ??= makeKey()
-    return made
+    key_pair ??= makeKey()
+    return key_pair
   }
 
   const respond = async (requested: Requested, form: URLSearchParams): Promise<string> => {
     const { key, certificate } = await ownKey()
     const sign = (xml_text: string, id: string) =>
       xml.run('', 'signature', { xml: xml_text, id, key, certificate })
-    const said: Said = { ...ordinary({ ...requested, issuer, now: clock.now() }), ...personOf(form) }
+    const said: ResponseParts = {
+      ...defaultParts({ ...requested, issuer, now: clock.now() }),
+      ...personOf(form),
+    }
     if (form.get('decision') === 'deny')
       return sign(renderResponse({ ...said, status: DENIED }, ''), said.response_id)
     return renderResponse(said, await sign(renderAssertion(said), said.assertion_id))
@@ -223,7 +227,9 @@ export const fakeSamlOf = ({
   const signOn = async (request: Request): Promise<Response> => {
     const isForm = request.method === 'POST'
     const given = isForm ? new URLSearchParams(await request.text()) : new URL(request.url).searchParams
-    const requested = await xml.run('', 'authn_request', given.get('SAMLRequest') ?? '').catch(whenRefused)
+    const requested = await xml
+      .run('', 'authn_request', given.get('SAMLRequest') ?? '')
+      .catch(ignoreSamlError)
     if (!requested || !isWebUrl(requested.acs_url))
       return new Response('No request by the redirect binding', { status: 400 })
     if (!isForm) return signInPage(sso_url, only(given, 'SAMLRequest', 'RelayState'))

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { integer, line } from '#src/directory/fields.ts'
 import { json } from '#src/http/answer.ts'
 
-/** Short names of the endpoints that clients and browsers call; any path does as well, one that ends in * too. */
+/**
+ * Short names of the endpoints of clients and browsers. Any path works too, and a path that ends in * matches
+ * a prefix.
+ */
 export const endpoints = {
   authorize: '/oauth/authorize',
   token: '/oauth/token',
@@ -26,21 +29,21 @@ export const Fault = z
         name => isEndpoint(name) || name.startsWith('/'),
         `A path such as /oauth/token or /api/*, or one of: ${Object.keys(endpoints).join(', ')}.`,
       ),
-    /** Only for this client, as the request names it. */
+    /** Only requests of this client, as the request names it. */
     client_id: line(128, 1).optional(),
-    /** So many requests, then no more; without it until the faults are cleared. */
+    /** Number of affected requests; default: until the faults are cleared. */
     times: integer(1, 1_000_000).optional(),
-    /** Milliseconds before anything else happens. */
+    /** Milliseconds before the answer. */
     delay: integer(0, 600_000).optional(),
     status: integer(400, 599).optional(),
-    /** An OAuth error; status 400 unless one is given. */
+    /** OAuth error code; status 400 by default. */
     error: line(64, 1).optional(),
     error_description: line(256).optional(),
-    /** No answer at all. */
+    /** Sends no answer. */
     hang: always,
-    /** The connection is cut. */
+    /** Closes the connection. */
     reset: always,
-    /** JSON that breaks off. */
+    /** Sends incomplete JSON. */
     malformed: always,
   })
   .refine(
@@ -53,7 +56,7 @@ export const Fault = z
   )
 export type Fault = z.output<typeof Fault>
 
-interface Asked {
+interface FaultyRequest {
   request: Request
   path: string
   client_id: string | undefined
@@ -62,7 +65,7 @@ interface Asked {
 export const openFaults = () => {
   let faults: Fault[] = []
 
-  const matches = (fault: Fault, { path, client_id }: Asked): boolean => {
+  const matches = (fault: Fault, { path, client_id }: FaultyRequest): boolean => {
     const wanted = isEndpoint(fault.endpoint) ? endpoints[fault.endpoint] : fault.endpoint
     const there = wanted.endsWith('*') ? path.startsWith(wanted.slice(0, -1)) : path === wanted
     return there && (fault.client_id === undefined || fault.client_id === client_id)
@@ -76,8 +79,8 @@ export const openFaults = () => {
     clear: (): void => {
       faults = []
     },
-    /** What happens to the request in the place of its answer; undefined: nothing more. */
-    meet: async (asked: Asked, keepOpen: () => void): Promise<Response | undefined> => {
+    /** Returns the faulty answer of a request; undefined when the request is to be handled. */
+    apply: async (asked: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
       const fault = faults.find(one => matches(one, asked))
       if (!fault) return undefined
       if (fault.times !== undefined) {
@@ -92,7 +95,7 @@ export const openFaults = () => {
 }
 
 const answerOf = (fault: Fault, request: Request): Response | Promise<Response> | undefined => {
-  const { status, error, error_description = 'A fault that was asked for.' } = fault
+  const { status, error, error_description = 'A fault of the test controls.' } = fault
   if (fault.reset) return cut()
   if (fault.hang)
     return new Promise(resolve => request.signal.addEventListener('abort', () => resolve(cut())))
@@ -106,7 +109,10 @@ const answerOf = (fault: Fault, request: Request): Response | Promise<Response> 
   )
 }
 
-/** A body that fails before its first byte: the runtime then drops the connection without an answer. */
+/**
+ * Returns a body that fails before its first byte, which makes the runtime close the connection without an
+ * answer.
+ */
 const cut = (): Response =>
   new Response(
     new ReadableStream({

@@ -10,26 +10,30 @@ const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
-/** An answer runs and loads nothing, unless its page sets a policy of its own. */
+/** Policy of answers that set none: they run and load nothing. */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
 
 /**
- * The checks before every request in development mode, whose secrets are known to everybody: a web page elsewhere must not
- * reach the server by a name that it controls (DNS rebinding), nor send requests to what lies below /dev/.
+ * Checks before each request in development mode, whose secrets are public: a web page of another origin must
+ * not reach the server through a name that it controls (DNS rebinding), nor send requests below /dev/.
  */
 export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
-  // A server that listens on all addresses cannot tell which ones lead to it. DNS cannot rebind an address.
+  // A server on all addresses does not know its own addresses. An IP address cannot be rebound by DNS.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
     LOOPBACK.test(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)
 
   return {
-    /** The URL of the request. Throws 421 unless its host is the server's own, loopback or one of `dev_hosts`. */
+    /**
+     * Returns the URL of the request.
+     *
+     * @throws AppError 421 unless the host is the server's own, loopback or one of `dev_hosts`
+     */
     admit: (request: Request): URL => {
       const url = URL.parse(request.url)
       if (url && answersTo(url)) return url
@@ -38,14 +42,14 @@ export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
         'The server does not answer to the host of this request. `gatehouse dev --dev-host NAME` adds a host.',
       )
     },
-    /** Throws 403 for a request from a page of another origin. */
+    /** @throws AppError 403 for a request from a page of another origin */
     requireOwnOrigin: ({ method, headers }: Request, url: URL): void => {
       const origin = headers.get('origin')
       const isForeign = origin !== null && origin !== url.origin && origin !== config.url
       const isCrossSite = !SAFE.includes(method) && headers.get('sec-fetch-site') === 'cross-site'
       if (isForeign || isCrossSite) throw forbidden('Pages of other origins may not send this request.')
     },
-    /** Adds the headers of every answer that development mode gives itself. */
+    /** Adds the security headers to an answer of development mode. */
     harden: (answer: Response): Response => {
       for (const [name, value] of Object.entries(POLICY))
         if (!answer.headers.has(name)) answer.headers.set(name, value)

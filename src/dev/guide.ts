@@ -7,7 +7,10 @@ const GUIDE = '/guide'
 
 export const isGuide = (pathname: string): boolean => pathname === GUIDE || pathname.startsWith(`${GUIDE}/`)
 
-/** A page of the guide; an unknown one is answered 404 with the table of contents. The guide is loaded when first asked for. */
+/**
+ * Returns a page of the guide; 404 with the table of contents for an unknown one. Imports the guide at the
+ * first request.
+ */
 export const guidePage = async (context: Context, pathname: string): Promise<Response> => {
   const [{ pageOf }, { guideDocument }] = await Promise.all([
     import('#src/guide/pages.ts'),

@@ -18,7 +18,10 @@ import { makeKeyPair, signWith } from '#src/tokens/signature.ts'
 
 type Claims = Record<string, unknown>
 
-/** Named here as well, so that their maker, and jose with it, is loaded by the first bad token and not at the start. */
+/**
+ * Listed here as well, so that their implementation and jose are imported by the first bad token and not at
+ * the start.
+ */
 export const badTokenNames = [
   'expired',
   'not-yet-valid',
@@ -34,20 +37,23 @@ export const badTokenNames = [
 ] as const satisfies BadToken[]
 
 export const Mint = z.strictObject({
-  /** User name, e-mail address or id. One that is not known is made up; without any the token is the client's own. */
+  /**
+   * User name, e-mail address or id. An unknown user is made up; without a user the token is the client's
+   * own.
+   */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
-  /** What the token is for (`aud`); default: the confidential client. */
+  /** Client of the token (`aud`); default: the confidential client. */
   client_id: line(128, 1).optional(),
   scope: lines(2_000).optional(),
-  /** In the place of the user's. */
+  /** Replaces the roles of the user. */
   roles: set(line(128), 100).optional(),
-  /** Over all others; null leaves a claim out. */
+  /** Overrides all other claims; null removes a claim. */
   claims: z.record(z.string(), z.json()).default({}),
   /** Seconds. */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),
   kind: oneOf(['access_token', 'id_token']).default('access_token'),
-  /** A token that has to be refused, by what is wrong with it. */
+  /** Makes a token that has to be refused for this reason. */
   bad: oneOf(badTokenNames).optional(),
 })
 export type Mint = z.output<typeof Mint>
@@ -63,7 +69,7 @@ export interface Minted {
 const partOf = (token: string, part: 0 | 1): Claims =>
   JSON.parse(Buffer.from(token.split('.')[part] ?? '', 'base64url').toString())
 
-/** Any token at all, signed like a real one. That of a seeded user and client is a real one: it has a session. */
+/** Mints any token, signed like a real one. An access token of an existing user and client has a session. */
 export const mint = async (
   context: Context,
   wanted: Mint,
@@ -106,7 +112,7 @@ export const mint = async (
             return change(wanted.user === undefined ? own : { ...own, ...identity(user, wanted.user) })
           },
         })
-  const made = wanted.bad ? await bend(context, wanted.bad, token) : token
+  const made = wanted.bad ? await makeBad(context, wanted.bad, token) : token
   return { token: made, claims: partOf(made, 1), expires_in }
 }
 
@@ -126,7 +132,7 @@ const formOf = ({ config }: Context, client: Client | undefined, kind: Mint['kin
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 
-/** A name always stands for the same made-up person. */
+/** Returns the claims of a user. A made-up user always gets the same claims for the same name. */
 const identity = (user: UserRow | undefined, name: string): Claims => {
   const digest = hash('sha256', name)
   const sub = user
@@ -151,8 +157,8 @@ const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...cla
   ...claims,
 })
 
-/** Takes the name for what is wrong: all else about the token stays right. */
-const bend = async (context: Context, kind: BadToken, good: string): Promise<string> => {
+/** Makes the token invalid in the named way; everything else about it stays valid. */
+const makeBad = async (context: Context, kind: BadToken, good: string): Promise<string> => {
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header
   const { alg, privateKey, publicKey } = await openPair(context, String(header.kid))

@@ -19,13 +19,14 @@ import { firstUsers } from './store.ts'
 export const PICK = '/dev/pick'
 const SHOWN = 50
 
-/** Where a person is logged in without a password. */
+/** Returns the URL that logs a user in without a password. */
 const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
   `${PICK}?${new URLSearchParams({ request: handle, csrf_token, user: user_id })}`
 
 /**
- * In the place of the login form: every user is one click away, under a stable `data-testid`. With `auto_login` a `login_hint`
- * logs in at once. `?form` in the page's address, as the link below the users has it, is the form of production.
+ * Replaces the login form with a list of users, each with a stable `data-testid`. With `auto_login` a
+ * `login_hint` logs in at once. `?form` in the page's URL, as in the link below the list, shows the
+ * production form.
  */
 export const loginPicker =
   (context: Context, { auto_login }: { auto_login: boolean }) =>
@@ -95,7 +96,7 @@ const page = (step: LoginStep, brand: Brand, users: Users): Response => {
   })
 }
 
-/** The browser that was shown the picker, and no other, goes on as the user whom it picked. */
+/** Logs in the picked user, only in the browser that was shown the picker. */
 export const pick =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

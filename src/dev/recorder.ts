@@ -1,13 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 
-/** A request as tests ask about it afterwards. */
+/** A recorded request. */
 export interface ReceivedRequest {
   at: string
   method: string
   path: string
   client_id: string | null
-  /** Of the query and of a form. */
+  /** Parameters of query and form. */
   parameters: Record<string, string>
   status: number
 }
@@ -19,11 +19,11 @@ export interface IssuedRecord {
   grant_type: string
   kind: 'access_token' | 'id_token' | 'refresh_token'
   token: string
-  /** Of a JWT. */
+  /** Claims of a JWT. */
   claims?: Record<string, unknown>
 }
 
-/** The latest of each are kept. */
+/** Number of requests and of tokens that are kept, the latest ones. */
 const MOST = 1_000
 
 const decode = (token: string): Record<string, unknown> | undefined => {
@@ -34,7 +34,7 @@ const decode = (token: string): Record<string, unknown> | undefined => {
   }
 }
 
-/** What came in and what went out, in memory. */
+/** Records requests and issued tokens in memory. */
 export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
   let requests: ReceivedRequest[] = []
   let tokens: IssuedRecord[] = []
@@ -56,7 +56,7 @@ export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
       requests = [...requests, { at: now(), ...request }].slice(-MOST)
     },
     issued,
-    /** The tokens of a token endpoint's answer. */
+    /** Records the tokens of a token response. */
     answered: (client_id: string | null, grant_type: string, body: Record<string, unknown>): void => {
       for (const kind of ['access_token', 'id_token', 'refresh_token'] as const) {
         const token = body[kind]

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { DAY } from '#src/lib/duration.ts'
 
-/** A certificate for this run, for the issuer's host and this machine. */
+/** Generates a certificate for the issuer's host and for loopback, valid for 30 days. */
 export const selfSigned = async (host: string): Promise<{ cert: string; key: string }> => {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')

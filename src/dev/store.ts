@@ -7,16 +7,16 @@ import type { Tables } from '#src/storage/tables.ts'
 
 type Row = Record<string, unknown>
 type Name = keyof Tables
-/** Drizzle's types know each table, not any of them: here all are treated alike. */
+/** Drizzle types each table by itself; this code treats all alike. */
 type AnyTable = Tables['users']
 
-/** What a reset leaves alone: keys survive, counters are kept by triggers. */
+/** Tables that a reset leaves unchanged: keys stay, and triggers maintain the counters. */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
-/** Kept by triggers: as they are before the rows that they count come back. */
+/** Columns that triggers maintain: inserted as 0, before the rows that they count. */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = ['organizations', 'users', 'roles', 'clients', 'identity_providers', 'settings']
 
-/** Every row, by table, in an order in which parents come first. */
+/** All rows by table, parents first. */
 export type Snapshot = ReadonlyMap<Name, readonly Row[]>
 
 const names = ({ tables }: Queries): Name[] => (Object.keys(tables) as Name[]).filter(name => !KEPT.has(name))
@@ -35,14 +35,14 @@ const insert = async (tx: Transaction, name: Name, rows: readonly Row[]): Promis
   await tx.insert(table).values(rows.map(row => ({ ...row, ...uncounted })) as AnyTable['$inferInsert'][])
 }
 
-/** All as it was. */
+/** Restores all data of the snapshot. */
 export const restoreAll = async (tx: Transaction, snapshot: Snapshot): Promise<void> => {
   for (const name of names(tx).reverse()) await tx.delete(tableOf(tx, name))
   for (const name of names(tx)) await insert(tx, name, snapshot.get(name) ?? [])
   for (const topic of TOPICS) tx.changed(topic)
 }
 
-/** What belongs to one organization as it was; one that was not there then is gone. */
+/** Restores the data of one organization; deletes an organization that the snapshot does not have. */
 export const restoreOrganization = async (
   tx: Transaction,
   snapshot: Snapshot,
@@ -52,7 +52,7 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // What has no column for it hangs on a row that has, and goes with it.
+  // A table without the column refers to a row of one that has it, and is deleted with that row.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)
@@ -72,7 +72,7 @@ export const restoreOrganization = async (
   for (const topic of TOPICS) tx.changed(topic)
 }
 
-/** Audit events after a number of writing, oldest first. */
+/** Lists audit events after a sequence number, oldest first, at most 1,000. */
 export const eventsAfter = async (
   q: Queries,
   after: number,
@@ -97,7 +97,7 @@ export const eventsAfter = async (
   }))
 }
 
-/** The first users, of one organization or of all, by creation. */
+/** Lists the first users by creation, of some organizations or of all. */
 export const firstUsers = (q: Queries, organization_ids: OrganizationId[] | undefined, limit: number) => {
   const { users: t } = q.tables
   return q

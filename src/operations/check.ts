@@ -12,7 +12,7 @@ import { sealedFactors, sealedProviders } from './sealed-store.ts'
 
 type Base = Pick<Context, 'store' | 'master'>
 
-/** Whether the private key opens and is the one of the published public key. */
+/** True when the private key opens and matches the published public key. */
 const isWhole = ({ master }: Base, { id, private_key, public_jwk }: KeyRow): boolean => {
   try {
     const pkcs8 = master.open(private_key, id)
@@ -23,7 +23,7 @@ const isWhole = ({ master }: Base, { id, private_key, public_jwk }: KeyRow): boo
   }
 }
 
-/** What is wrong with the signing keys, a line each, and how many there are. */
+/** Checks the signing keys: returns a line for each finding, and the number of keys. */
 export const checkKeys = async (base: Base): Promise<{ findings: string[]; count: number }> => {
   let keys: KeyRow[]
   try {
@@ -39,10 +39,10 @@ export const checkKeys = async (base: Base): Promise<{ findings: string[]; count
 }
 
 const BATCH = 1_000
-/** More findings than these would say nothing new. */
+/** Findings that are reported; further ones would add nothing. */
 const MOST = 20
 
-/** Whether `open` does not throw. */
+/** True when `open` does not throw. */
 const opens = (open: () => unknown): boolean => {
   try {
     open()
@@ -52,23 +52,23 @@ const opens = (open: () => unknown): boolean => {
   }
 }
 
-/** Everything that `page` gives, in the order of ids. */
-const walk = async <Row extends { id: string }>(
+/** Calls `look` for every row of `page`, in the order of ids. */
+const forEachRow = async <Row extends { id: string }>(
   { store }: Base,
   page: (q: Queries, after: string, limit: number) => Promise<Row[]>,
-  look: (row: Row) => void,
+  visit: (row: Row) => void,
 ): Promise<void> => {
   for (let after = ''; ; ) {
     const rows = await store.read(q => page(q, after, BATCH))
-    for (const row of rows) look(row)
+    for (const row of rows) visit(row)
     after = rows.at(-1)?.id ?? ''
     if (rows.length < BATCH) return
   }
 }
 
 /**
- * Which secrets at providers and of authenticator apps, and whether the key for SAML, cannot be opened; and how many there
- * are.
+ * Checks that the secrets of identity providers, of authenticator apps and of the SAML key open: returns a
+ * line for each finding, and the number of secrets.
  */
 export const checkSealed = async (base: Base): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
@@ -77,10 +77,10 @@ export const checkSealed = async (base: Base): Promise<{ findings: string[]; cou
     count++
     if (!opens(open) && findings.length < MOST) findings.push(`${name} cannot be opened`)
   }
-  await walk(base, sealedProviders, ({ id, secret: client_secret }) =>
+  await forEachRow(base, sealedProviders, ({ id, secret: client_secret }) =>
     look(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
   )
-  await walk(base, sealedFactors, ({ id, user_id, secret }) =>
+  await forEachRow(base, sealedFactors, ({ id, user_id, secret }) =>
     look(`secrets: of the authenticator app ${id} of ${user_id}`, () =>
       openTotpSecret(base, { user_id, secret: secret ?? new Uint8Array() }),
     ),
@@ -95,7 +95,10 @@ export const checkSealed = async (base: Base): Promise<{ findings: string[]; cou
   return { findings, count }
 }
 
-/** Which events are not what was recorded, a line each, and how many there are. An event that is gone leaves no trace here. */
+/**
+ * Checks the MAC of each event: returns a line for each changed event, and the number of events. A deleted
+ * event cannot be detected.
+ */
 export const checkEvents = async ({
   store,
   master,
@@ -105,7 +108,7 @@ export const checkEvents = async ({
     const rows = await store.read(q => storedAfter(q, after, BATCH))
     for (const row of rows) {
       const { seq, mac } = row
-      const said: EventText = [
+      const fields: EventText = [
         row.id,
         row.type,
         row.actor_id,
@@ -119,7 +122,7 @@ export const checkEvents = async ({
         row.metadata,
         row.subject_id,
       ]
-      if (mac !== macOf(master, said) && findings.length < MOST)
+      if (mac !== macOf(master, fields) && findings.length < MOST)
         findings.push(`events: number ${seq} is not what was recorded`)
       after = seq
     }

@@ -1,8 +1,8 @@
 const SLOT = 10_000
-/** Six whole ones and the current one. */
+/** Six complete slots and the current one. */
 const SLOTS = 7
 
-/** The largest value of the last 60 to 70 seconds. Times are ms of a monotonic clock. */
+/** Keeps the largest value of the last 60 to 70 seconds. Times are milliseconds of a monotonic clock. */
 export const largestOfMinute = () => {
   const slots: { number: number; value: number }[] = []
   return {
@@ -19,13 +19,19 @@ export const largestOfMinute = () => {
   }
 }
 
-/** ms between two ticks. A hold is told too short by less than that; ten ticks a second cost 0.1 % of a core. */
+/**
+ * Milliseconds between two ticks. A hold is underestimated by less than this; ten ticks a second cost 0.1 %
+ * of a core.
+ */
 const INTERVAL = 100
 
-/** The longest hold of the last minute of each server in this process, ms. */
+/**
+ * Functions that return the longest hold of the last minute in milliseconds, one for each server in this
+ * process.
+ */
 const watches = new Set<() => number>()
 
-/** Measures by how much a timer is late, until the function that it returns is called. */
+/** Measures the delay of a timer. Returns a function that stops the measurement. */
 export const watchEventLoop = (): (() => void) => {
   const holds = largestOfMinute()
   let due = performance.now() + INTERVAL
@@ -37,7 +43,7 @@ export const watchEventLoop = (): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // Who asks right after a hold may come before the late tick.
+  // Notes the current delay first: a reader right after a hold may come before the late tick.
   const longest = () => holds.read(note())
   watches.add(longest)
   return () => {
@@ -46,8 +52,11 @@ export const watchEventLoop = (): (() => void) => {
   }
 }
 
-/** Longest hold of the event loop in the last minute, ms; 0 while no server is watched. */
+/**
+ * Returns the longest hold of the event loop in the last minute in milliseconds; 0 while no server is
+ * measured.
+ */
 export const longestHold = (): number => Math.max(0, ...[...watches].map(longest => longest()))
 
-/** The gauge of it, in seconds. */
+/** Name of the gauge, in seconds. */
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'

@@ -19,10 +19,10 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 
 type Base = Omit<Context, 'ports'>
 
-/** The scopes of the first admin client. */
+/** Scopes of the first admin client. */
 const allScopes = [...permissions, 'admin']
 
-/** Setting of the server: the scopes that there were at the last start. Its absence makes a start the first. */
+/** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
 const KNOWN_SCOPES = 'known_scopes'
 
 const knownScopes = async (q: Queries): Promise<string[] | undefined> => {
@@ -40,21 +40,25 @@ const rememberScopes = async (tx: Transaction, now: number): Promise<void> => {
 }
 
 export interface FirstStart {
-  /** Where the generated secret of the first admin client was written, when it was now. */
+  /** File with the generated secret of the first admin client, when this start wrote it. */
   admin_client_file?: string
-  /** A set-up link is called for. */
+  /** True when no administrator exists, so that a set-up link is needed. */
   needs_admin: boolean
 }
 
 /**
- * What an instance has from its first start on: the default organization, its built-in roles, the first admin client,
- * and the first admin user when the settings name one. At later starts it applies the client's secret from the settings
- * and tops its scopes up. A start that was cut short goes on where it ended; of several copies one starts at a time.
+ * Creates the parts that every instance has: the default organization, its built-in roles, the first admin
+ * client, and the first admin user if the settings name one. Later starts apply the client's secret from the
+ * settings and add new scopes. An interrupted start continues where it stopped; of several servers one runs
+ * this at a time.
+ *
+ * @throws ConfigError for invalid names in the settings, StorageError when another server is in the first
+ * start
  */
 export const seedInstance = async (base: Base): Promise<FirstStart> => {
   checkNames(base)
   const first = await base.store.exclusively('first start', () => seed(base), 'wait')
-  if (!first) throw new StorageError('Another copy of the server is being set up: try again.', 75)
+  if (!first) throw new StorageError('Another server is setting up this instance: try again.', 75)
   return first
 }
 
@@ -78,7 +82,7 @@ const seed = async (base: Base): Promise<FirstStart> => {
   return { ...(admin_client_file && { admin_client_file }), needs_admin: await needsAdmin(base) }
 }
 
-/** Whether nobody holds the role `admin` of the default organization. */
+/** True when no user has the role `admin` of the default organization. */
 export const needsAdmin = async ({ store }: Pick<Base, 'store'>): Promise<boolean> =>
   (await store.read(countAdmins)) === 0
 
@@ -112,8 +116,8 @@ const clientOf = ({ config, clock }: Base, secret: string): Client => ({
 })
 
 /**
- * The client is made when there is a secret for it; one that an administrator deleted comes back with the settings' secret
- * alone.
+ * Creates the client when a secret for it exists. A client that an administrator deleted is created again
+ * only if the settings have its secret.
  */
 const seedClient = async (
   base: Base,
@@ -128,7 +132,7 @@ const seedClient = async (
   }
   if (stored.organization_id !== DEFAULT_ORGANIZATION || stored.type !== 'confidential')
     throw new ConfigError(
-      'admin_client_id: this client exists and is no confidential one of the default organization.',
+      'admin_client_id: the client of this id is not a confidential client of the default organization; choose another id.',
     )
   const secret_hash = secret ? hashSecret(secret) : stored.secret_hash
   const missing = allScopes.filter(scope => !known.includes(scope) && !stored.scopes.includes(scope))
@@ -150,7 +154,7 @@ const seedClient = async (
     })
 }
 
-/** Whole or not at all, and before the client is stored: a secret that nobody can read would be lost. */
+/** Writes the file atomically, and before the client is stored: otherwise the secret could be lost. */
 const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
   const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret, url: config.url }
@@ -166,7 +170,10 @@ const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
 
 const clientFile = ({ data_dir }: Config): string => join(data_dir, 'admin-client.json')
 
-/** The public address that the first start wrote beside the admin client's secret, for commands that are told none. */
+/**
+ * Returns the public URL that the first start stored with the admin client's secret, for commands without a
+ * URL setting.
+ */
 export const urlOfFirstStart = (config: Config): string | undefined => {
   try {
     const { url } = JSON.parse(readFileSync(clientFile(config), 'utf8'))
@@ -189,7 +196,7 @@ const adminUser = ({ config }: Base) =>
         roles: ['admin'],
       })
 
-/** The settings are read without knowing what names may look like: here they meet the rules of the admin API. */
+/** Checks the names in the settings by the rules of the admin API. */
 const checkNames = (base: Base): void => {
   const client = CreateClient.shape.client_id.safeParse(base.config.admin_client_id)
   if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
@@ -201,10 +208,10 @@ const seedUser = async (base: Base): Promise<void> => {
   const user = adminUser(base)?.data
   if (!user) return
   try {
-    // Nothing in here signs or asks who calls.
+    // Creating a user needs no ports: nothing is signed, and there is no caller.
     await createUser({ ...base, ports: {} as Ports }, user, hostActor)
   } catch (error) {
-    // A start that was cut short has made the user already.
+    // An interrupted start has created the user already.
     if (!(error instanceof AppError) || error.status >= 500) throw error
     if (error.code !== 'conflict')
       throw new ConfigError(`admin_password: ${error.details?.map(detail => detail.message).join(' ')}`)

@@ -16,13 +16,16 @@ const rotate = async (context: Context): Promise<void> => {
 
 type Jobs = Record<string, (context: Context) => Promise<unknown>>
 
-/** A backup has a turn of its own: it may take minutes, and each copy that keeps backups makes one. */
-const turns: Record<string, Jobs> = {
+/**
+ * Backups run apart from the other jobs: they may take minutes, and each server that keeps backups makes its
+ * own.
+ */
+const schedules: Record<string, Jobs> = {
   housekeeping: { sweep, purge, rotate, events: sweepEvents },
   backup: { backup: scheduledBackup },
 }
 
-/** Has the jobs done one after the other, once a minute: of all copies of the server by one at a time, which is whose turn it is. */
+/** Runs the jobs in sequence once a minute, in one of all servers at a time. */
 const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
   let running = false
   const round = async (): Promise<void> => {
@@ -40,9 +43,14 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
   return setInterval(round, MINUTE).unref()
 }
 
-/** What nobody asks for but time: expired rows, remains of what was deleted, keys that are due, backups; the post; and the watch on the event loop. */
+/**
+ * Starts the periodic work: expired rows, remains of deleted rows, due keys, backups, mail, and the
+ * event-loop measurement.
+ *
+ * @returns a function that stops it
+ */
 export const startHousekeeping = (context: Context): (() => void) => {
-  const timers = Object.entries(turns).map(([turn, jobs]) => everyMinute(context, turn, jobs))
+  const timers = Object.entries(schedules).map(([turn, jobs]) => everyMinute(context, turn, jobs))
   const stops = [startMailDelivery(context), watchEventLoop()]
   return () => {
     for (const stop of stops) stop()

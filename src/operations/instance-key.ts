@@ -6,7 +6,10 @@ import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Store, Transaction } from '#src/storage/store.ts'
 
-/** Setting of the server: the key under which everything is sealed and derived, itself sealed under the master key. */
+/**
+ * Server setting: the instance key, sealed under the master key. All other data is sealed under keys derived
+ * from it.
+ */
 const NAME = 'instance_key'
 
 const findSealed = async (q: Queries): Promise<string | undefined> => {
@@ -14,7 +17,7 @@ const findSealed = async (q: Queries): Promise<string | undefined> => {
   return rows.find(row => row.name === NAME)?.value as string | undefined
 }
 
-/** Whether nothing has been sealed yet: a master key may be made. */
+/** True when the instance has no key yet, so that a master key may be created. */
 export const isNewInstance = async (store: Store): Promise<boolean> =>
   (await store.read(findSealed)) === undefined
 
@@ -40,12 +43,15 @@ const open = (master: MasterKey, sealed: string): Buffer | undefined => {
 
 const wrongKey = (): StorageError =>
   new StorageError(
-    'The master key is not the one that this database was made with. Give the right one (GATEHOUSE_MASTER_KEY or master.key in the data directory).',
+    'The master key does not belong to this database. Set the right one (GATEHOUSE_MASTER_KEY, or master.key in the data directory).',
   )
 
 /**
- * The key of this instance, made at its first start. Only it is sealed under the master key, so that another master key
- * costs one row: running servers and all that is sealed go on. `masters`: the ones to try. Throws StorageError when none fits.
+ * Returns the key of this instance; creates it at the first start. Only this key is sealed under the master
+ * key, so a new master key changes one row and running servers continue.
+ *
+ * @param masters master keys to try
+ * @throws StorageError when none of them opens it
  */
 export const openInstanceKey = async (
   database: Store,
@@ -66,8 +72,9 @@ export const openInstanceKey = async (
 }
 
 /**
- * Seals the instance key under another master key, which every later start needs. Throws StorageError when `from` is not
- * the present one.
+ * Seals the instance key under another master key, which every later start needs.
+ *
+ * @throws StorageError when `from` is not the current master key
  */
 export const changeMasterKey = async (
   base: Pick<Context, 'store' | 'clock' | 'master'>,

@@ -40,20 +40,20 @@ const familyOf = (path: string): string =>
 
 const classes = ['', '1xx', '2xx', '3xx', '4xx', '5xx']
 
-/** Counts an answer. */
+/** Counts an answer; `ms` is its time in milliseconds. */
 export const observe = (path: string, status: number, ms: number): void => {
   durations(familyOf(path), ms)
   answers(classes[Math.floor(status / 100)] ?? '')
 }
 
-/** An address or name of this machine, as it stands in settings, URLs and `Host`. */
+/** True for a loopback address or name, as settings, URLs and `Host` spell it. */
 const isLoopback = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)(?::\d+)?$/i.test(host)
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * Whether the caller is on this machine, and not a proxy on it that asks for somebody else. Not every proxy says so: a
- * server that others reach, by what its settings say, takes nobody's word for it.
+ * True when the caller is on this machine and is not a proxy. Not every proxy sends a forwarding header, so a
+ * server that others can reach by its settings trusts no caller.
  */
 const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
   trusted_proxies.length === 0 &&
@@ -62,7 +62,10 @@ const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Req
   ) &&
   !forwarding.some(name => request.headers.has(name))
 
-/** With `metrics_token` whoever presents it; without one this machine alone, and only while nobody else is served. */
+/**
+ * With `metrics_token` a caller needs the token; otherwise only this machine may read, while the server is
+ * local.
+ */
 const mayRead = ({ config }: Context, request: Request): boolean => {
   const { metrics_token } = config
   if (metrics_token === undefined) return isLocal(config, request)
@@ -70,7 +73,10 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
   return timingSafeEqual(Buffer.from(given), Buffer.from(hashSecret(`Bearer ${metrics_token}`)))
 }
 
-/** undefined for who may not know that there is something: answered as any path that leads nowhere. */
+/**
+ * Returns the metrics; undefined for a caller that may not read them, who gets the same 404 as for an unknown
+ * path.
+ */
 export const metricsPage = (context: Context, request: Request): Response | undefined =>
   mayRead(context, request)
     ? new Response(renderMetrics(), {

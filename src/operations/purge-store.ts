@@ -7,19 +7,22 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 
 const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
 
-/** What was deleted and has rows left, oldest first. */
+/** Lists deletions with rows left to remove, oldest first. */
 export const listPurges = (q: Queries) => selectPurges(q, {})
 
 export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
   await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }
 
-/** A user takes many times what another row does: its text leaves the search index, and it stands in eleven others. */
+/**
+ * Users per batch. A user takes many times the work of another row: it is in the search index and in eleven
+ * other tables.
+ */
 const USERS = 10
 
 /**
- * Removes rows of a deleted organization, one batch, and says how many. Users go first, with all that refers to them: what is
- * left then has an index by organization, or runs out by itself within minutes.
+ * Removes one batch of rows of a deleted organization. Users go first with all rows that refer to them; the
+ * remaining rows have an index by organization, or expire within minutes. Returns the number of rows.
  */
 export const removeOrganizationRows = async (tx: Transaction, id: OrganizationId): Promise<number> => {
   const { events, sessions, users } = tx.tables

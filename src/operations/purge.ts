@@ -9,7 +9,7 @@ import { BATCH } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
 
-/** One batch each: how many rows went; none, and nothing is left. */
+/** Each removes one batch and returns the number of rows; 0 when none is left. */
 const removals = {
   user: (tx: Transaction, id: string) => removeRemains(tx, [id as UserId]),
   organization: (tx: Transaction, id: string) => removeOrganizationRows(tx, id as OrganizationId),
@@ -19,8 +19,9 @@ const removals = {
 }
 
 /**
- * Removes what deleted users, organizations, roles, groups, clients and identity providers left behind. Each batch is a
- * write of its own, a few milliseconds long, between which all others go on. Says how many rows went.
+ * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
+ * behind. Each batch is its own write of a few milliseconds, so that other writes run in between. Returns the
+ * number of rows.
  */
 export const purge = async (context: Context): Promise<number> => {
   let total = 0

@@ -6,21 +6,23 @@ import { parseDuration } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { readSettings } from './settings.ts'
 
-/** What runs this program: the executable itself, or Bun and the source. */
+/** Command that runs this program: the executable, or Bun with the source. */
 const program = import.meta.dir.startsWith('/$bunfs')
   ? [process.execPath]
   : [process.execPath, join(import.meta.dir, '../main.ts')]
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
-/** What a backup that was killed has left, and what SQLite lays beside it. */
+/** True for a file that an interrupted backup left, or that SQLite keeps beside it. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 
-/** `gatehouse-20260131T080000Z.db`: names sort by time. */
+/** `gatehouse-20260131T080000Z.db`, so that names sort by time. */
 const nameAt = (now: number): string => `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
 
 /**
- * Makes the backup that is due, if one is, and removes those that are too many. A process of its own copies: nobody waits
- * for the disk. Throws when that fails, so that the log has it at every round.
+ * Makes a due backup and removes the oldest beyond `backup_keep`. A child process copies the database, so
+ * that no request waits for the disk.
+ *
+ * @throws Error when the backup fails, which the log repeats with each round
  */
 export const scheduledBackup = async ({ config, store, clock, log }: Context): Promise<void> => {
   const { backup_interval, backup_keep } = await store.read(readSettings)
@@ -41,8 +43,8 @@ export const scheduledBackup = async ({ config, store, clock, log }: Context): P
     stdout: 'ignore',
     stderr: 'pipe',
   })
-  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()])
-  if (code !== 0) throw new Error(`the scheduled backup failed: ${said.trim()}`)
+  const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  if (code !== 0) throw new Error(`the scheduled backup failed: ${errors.trim()}`)
   log.info({ event: 'backup', file })
   for (const name of made().slice(0, -backup_keep)) rmSync(join(folder, name))
 }

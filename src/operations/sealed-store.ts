@@ -2,10 +2,10 @@ import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
 import type { FactorId, IdentityProviderId, UserId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** A secret under the key of the instance, and whose it is. */
+/** A secret that is sealed under the instance key, and the id of its row. */
 type Sealed<Id> = { id: Id; secret: Buffer | null }
 
-/** The secrets at identity providers, by id. */
+/** Lists the client secrets of identity providers, by id. */
 export const sealedProviders = async (
   q: Queries,
   after: string,
@@ -20,7 +20,7 @@ export const sealedProviders = async (
     .limit(limit)
 }
 
-/** The secrets of authenticator apps, by id. */
+/** Lists the secrets of authenticator apps, by id. */
 export const sealedFactors = async (
   q: Queries,
   after: string,

@@ -14,14 +14,14 @@ const duration = (min: number, max: number, allowed: string) =>
   }, allowed)
 
 /**
- * What an administrator may change while the server runs. What could hide or destroy evidence is left to environment and
- * file.
+ * Settings that an administrator may change at run time. Settings that could hide or destroy evidence are
+ * left to the environment and the settings file.
  */
 const ServerSettings = z.strictObject({
   key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.'),
-  /** null: no backups but those that somebody makes. They lie in `backups` in the data directory. */
+  /** null: no scheduled backups. They are kept in `backups` in the data directory. */
   backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.').nullable(),
-  /** So many of them are kept. */
+  /** Number of backups to keep. */
   backup_keep: integer(1, 365),
 })
 type ServerSettings = z.output<typeof ServerSettings>
@@ -84,7 +84,7 @@ export const settingsRoutes = (context: Context): AdminRoute[] => [
     path: '/settings',
     permission: 'settings:update',
     instance_only: true,
-    summary: 'Change settings of the server; what is left out stays',
+    summary: 'Change settings of the server; omitted ones stay unchanged',
     body: ServerSettings.partial(),
     status: 200,
     answer: ServerSettings,

@@ -5,18 +5,25 @@ import { removeEndedSessions } from '#src/sessions/store.ts'
 import { BATCH, removeSome } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** A used code is known for so long after it ran out: presented again, it revokes what it made. */
+/**
+ * Milliseconds for which a used code is kept after it expired: its reuse revokes the session that it created.
+ */
 const CODE_KEPT = HOUR
-/** The last access token of a session has run out by then: a day at most, and clocks that disagree. */
+/**
+ * Milliseconds. The last access token of a session has expired by then: at most a day, and some clock skew.
+ */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
-/** A browser keeps its cookie no longer (sign-in/devices.ts). */
+/** The lifetime of the device cookie in a browser (sign-in/devices.ts). */
 const DEVICE_KEPT = 400 * DAY
 
-/** The post gives up what is too late and says so; what it left here, because there is no mail server any more, goes later. */
+/**
+ * Milliseconds. Mail delivery removes expired mail itself and logs it; this removes the rest when mail was
+ * turned off.
+ */
 const MAIL_KEPT = DAY
 
-/** Each removes one batch of what ran out, and says how many rows: a full batch, and there may be more. */
+/** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
 type Expiring =

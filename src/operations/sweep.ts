@@ -5,8 +5,8 @@ import type { Transaction } from '#src/storage/store.ts'
 import { removals } from './sweep-store.ts'
 
 /**
- * Ends the sessions that ran out, each with one `session.expired`, and removes rows whose time is over. Each batch is a
- * write of its own, a few milliseconds long, between which all others go on. Says how many rows it dealt with.
+ * Ends expired sessions, each with a `session.expired` event, and removes expired rows. Each batch is its own
+ * write of a few milliseconds, so that other writes run in between. Returns the number of rows.
  */
 export const sweep = async (context: Context): Promise<number> => {
   const now = context.clock.now()

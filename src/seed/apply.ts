@@ -17,61 +17,62 @@ export interface Change {
   action: 'create' | 'update' | 'delete'
   section: Section
   name: string
-  /** Of an update: what becomes another. */
+  /** The changed fields of an update. */
   fields?: string[]
 }
 
 export interface SeedOptions {
-  /** Deletes what the server has and the file has not, in the sections that the file has. */
+  /** Deletes entries of the server that the file does not name, in the sections that the file has. */
   prune?: boolean
-  /** Says what would change, and changes nothing. */
+  /** Returns the changes without making them. */
   dry_run?: boolean
-  /** Development: passwords need not fit the policy of their organization. */
+  /** Development: accepts passwords that the policy of the organization refuses. */
   any_password?: boolean
 }
 
 type Base = Omit<Context, 'ports'>
 
 /**
- * Changes in one transaction on PostgreSQL: a long one keeps the others from committing, or they keep it. SQLite has one
- * writer anyway, which is quick.
+ * Changes in one transaction on PostgreSQL, because a long transaction conflicts with other writers. SQLite
+ * has a single writer, so all changes are one short transaction there.
  */
 const BATCH = 25
 
 /**
- * Makes the instance what the file says, through the services of the admin API. Throws a SeedError with every mistake of the
- * file: nothing has happened then. On SQLite all is one transaction. On PostgreSQL it is rehearsed first, and what changes
- * something then goes in transactions of 25: when others have changed the instance meanwhile so that one is refused, those
- * before it stay, which the error says. A plan is the rehearsal alone.
+ * Makes the instance match the file, through the services of the admin API. On SQLite all changes are one
+ * transaction. On PostgreSQL they are rehearsed first, then made in transactions of 25; when a concurrent
+ * change makes one of them fail, the earlier ones stay and the error says so. A plan is the rehearsal alone.
+ *
+ * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
  */
 export const applySeed = async (base: Base, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
-  // Copies that start with one file: the second finds it done.
+  // Several servers may start with one file: the second finds it applied.
   const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
-  if (!changes) throw new StorageError('Another copy of the server applies a seed: try again.', 75)
+  if (!changes) throw new StorageError('Another server is applying a seed: try again.', 75)
   return changes
 }
 
 const applyPrepared = async (base: Base, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
   const { store } = base
   const whole = (tx: Transaction) =>
-    workOff(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
+    runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
   if (options.dry_run) return changesOf(await store.rehearse(whole))
   if (store.engine === 'sqlite') return changesOf(await store.write(whole))
   const rehearsed = await store.rehearse(whole)
   const changes: Change[] = []
   for (let at = 0; at < rehearsed.length; at += BATCH) {
     const steps = rehearsed.slice(at, at + BATCH).map(({ step }) => step)
-    const done = await store.write(tx => workOff(base, tx, prepared, () => steps, changes.length))
+    const done = await store.write(tx => runSteps(base, tx, prepared, () => steps, changes.length))
     changes.push(...changesOf(done))
   }
   return changes
 }
 
-/** One thing of the file, or one that it has not and that is pruned. */
+/** An entry of the file, or an entry of the server that is pruned. */
 interface Step {
   path: string
-  /** What it has changed, if anything. */
+  /** Returns the change; undefined when the entry is up to date. */
   run(work: Work): Promise<Change | undefined>
 }
 
@@ -90,7 +91,9 @@ interface Prepared {
 
 const NO_ORGANIZATION: OrganizationId = 'org_'
 
-/** What takes time and may not hold the transaction: hashes of new users' passwords, documents of providers. */
+/**
+ * Prepares slow work outside the transaction: password hashes of new users, metadata of identity providers.
+ */
 const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
   const mistakes: Mistake[] = []
@@ -106,7 +109,7 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // The file may make the organization: entries of `outbound_allow` for a tenant name its slug.
+    // The file may create the organization; entries of `outbound_allow` for a tenant use its slug.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -115,7 +118,8 @@ const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
   }
   const identity_providers: Entry<'identity_providers'>[] = []
-  // One after the other: a seed with many providers would fill an organization's share of the XML reader's queue.
+  // In sequence: a seed with many providers would otherwise fill an organization's share of the XML reader's
+  // queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }
@@ -125,15 +129,15 @@ const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
   return (await kinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
-/** The same context inside an open transaction: what the services write belongs to it. */
-const inside = (base: Base, tx: Transaction): Context => ({
+/** Returns the context inside an open transaction, so that the writes of services belong to it. */
+const withTransaction = (base: Base, tx: Transaction): Context => ({
   ...base,
   ports: {} as Ports,
   store: { ...base.store, read: body => body(tx), write: body => body(tx), onChange: () => {} },
 })
 
-/** `applied`: how many changes were committed before. */
-const workOff = async (
+/** Runs the steps and collects all mistakes; `applied` is the number of changes committed before. */
+const runSteps = async (
   base: Base,
   tx: Transaction,
   { seed, hashes, mistakes }: Prepared,
@@ -142,7 +146,7 @@ const workOff = async (
 ): Promise<Done[]> => {
   const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(nameOf.users(value))))
   const work: Work = {
-    context: inside(base, tx),
+    context: withTransaction(base, tx),
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
@@ -161,12 +165,12 @@ const workOff = async (
   return done
 }
 
-/** What is pruned goes before anything is made: its names are free then. */
+/** Prunes before anything is created, which frees the names. */
 async function* stepsOf(work: Work, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   if (options.prune) yield* prune(work, seed)
   for (const section of sections)
     for (const entry of seed.entries[section])
-      yield { path: entry.path, run: inner => settle(inner, section, entry, options) }
+      yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
 }
 
 const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
@@ -175,8 +179,8 @@ const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
     message,
   })) ?? [{ path, message }]
 
-/** One entry of the file: created, changed, or left as it is. */
-const settle = async <S extends Section>(
+/** Creates or changes an entry; undefined when it is up to date. */
+const applyEntry = async <S extends Section>(
   work: Work,
   section: S,
   { value, given }: Entry<S>,
@@ -231,7 +235,7 @@ const checkPassword = async (
   if (organization && password) refuse(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** What is never pruned: an instance is none without it. */
+/** True for entries that an instance needs and that are never pruned. */
 const isKept = (base: Base, section: Section, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
@@ -256,7 +260,7 @@ async function* prune({ context, tx }: Work, { entries, present }: ReadSeed): As
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // What is left of a section once those before it are done: an organization takes its users along.
+    // Listed after the earlier sections are pruned: deleting an organization also deletes its users.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const name = nameIn({ ...row, organization })

@@ -19,9 +19,9 @@ type Base = Omit<Context, 'ports'>
 type Row = Record<string, unknown>
 
 /**
- * The instance as a file that `apply` takes. With `secrets` also what lets a copy take over: hashes of passwords and of
- * clients' secrets, and our secrets at providers, which are readable. The first admin client is left out: every instance
- * has its own.
+ * Exports the instance as a file that `apply` reads. With `secrets` it also has the hashes of passwords and
+ * client secrets, and the client secrets at identity providers in plain text. The first admin client is left
+ * out, because every instance has its own.
  */
 export const exportSeed = async (
   base: Base,
@@ -30,13 +30,13 @@ export const exportSeed = async (
   const rows = await base.store.read(q => readAll(base, q, secrets))
   return Object.fromEntries(
     sections.flatMap(section => {
-      const entries = rows[section].map(row => brief(section, row))
+      const entries = rows[section].map(row => withoutDefaults(section, row))
       return entries.length > 0 ? [[section, entries]] : []
     }),
   )
 }
 
-/** As YAML; the file is a plain one, to be kept in version control, unless it holds secrets. */
+/** Renders YAML. Without secrets the file is suitable for version control. */
 export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
 
 const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record<Section, Row[]>> => {
@@ -90,15 +90,15 @@ const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record
   }
 }
 
-/** The fields that a file has, but for those that say what is so anyway. */
-const brief = (section: Section, row: Row): Row => {
+/** Returns the fields that differ from their defaults. */
+const withoutDefaults = (section: Section, row: Row): Row => {
   const shape = shapeOf(section, row)
   return Object.fromEntries(
     Object.entries(shape).flatMap(([name, field]) => {
       const usual = field.safeParse(undefined)
       const value = row[name]
-      const says = value !== undefined && !(usual.success && Bun.deepEquals(usual.data, value))
-      return says ? [[name, value]] : []
+      const differs = value !== undefined && !(usual.success && Bun.deepEquals(usual.data, value))
+      return differs ? [[name, value]] : []
     }),
   )
 }

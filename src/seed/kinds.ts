@@ -50,25 +50,25 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Section, SeedOf } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
 
-/** What is being worked off: a context whose store is one open transaction, and what was prepared before it began. */
+/** A run of a seed: a context whose store is one open transaction, and the work prepared before it. */
 export interface Work {
   context: Context
   tx: Transaction
-  /** PHC string of a new user's password, by `organization/username`. */
+  /** PHC string of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
-  /** Whether the file has a user of this name: what is wrong with it is said there. */
+  /** True when the file has a user of this name, whose mistakes are then reported there. */
   isNamed(organization: string, username: string): boolean
 }
 
 type Fields = Record<string, unknown>
 
-/** How a kind of thing is found, made and changed, by the same services as the admin API's. */
+/** Finds, creates and changes one kind of entry, by the services of the admin API. */
 export interface Kind<S extends Section, Row> {
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
-  /** As a plan compares it before and after. */
+  /** The fields that a plan compares before and after. */
   show(work: Work, row: Row): Promise<Fields> | Fields
   create(work: Work, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
-  /** `given`: the fields that the file names. */
+  /** @param given the fields that the file names */
   update(work: Work, row: Row, given: Fields, value: SeedOf<S>): Promise<unknown>
   remove(context: Context, row: Row): Promise<void>
 }
@@ -160,10 +160,7 @@ const clients: Kind<'clients', Client> = {
     const { organization: _, client_secret: __, client_secret_hash: ___, ...client } = value
     const secret_hash = secretHashOf(value)
     if (value.type === 'confidential' && !secret_hash)
-      required(
-        'client_secret',
-        'A confidential client that is new needs client_secret or client_secret_hash.',
-      )
+      required('client_secret', 'A new confidential client needs client_secret or client_secret_hash.')
     const created = { ...client, name: client.name ?? value.client_id, organization_id }
     return createClient(context, { ...(created as CreateClient), ...(secret_hash && { secret_hash }) }, by)
   },
@@ -188,7 +185,10 @@ const identity_providers: Kind<'identity_providers', ProviderWithRoles> = {
   create: ({ context }, value, organization_id) => {
     const { organization: _, id, ...provider } = value
     if (value.type === 'oauth2' && !value.client_secret)
-      required('client_secret', 'An OAuth 2.0 provider that is new needs the secret of our client there.')
+      required(
+        'client_secret',
+        'A new OAuth 2.0 provider needs client_secret, the secret of this server at the provider.',
+      )
     const secret = value.type === 'saml' ? {} : { client_secret: value.client_secret ?? '' }
     const created = { ...provider, ...secret, organization_id } as CreateIdentityProvider
     return createProvider(context, { ...created, ...(id && { id }) }, by)

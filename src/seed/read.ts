@@ -3,24 +3,24 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
 import { type Section, Seed, type SeedOf, secretFields, sections, seedJsonSchema } from './schema.ts'
 
-/** One thing that is wrong with a file: where in it, and what is allowed there. */
+/** A mistake in a file: its place, and the allowed values. */
 export interface Mistake {
   path: string
   message: string
-  /** From 1; default: the line of the path. */
+  /** Line number from 1; default: the line of the path. */
   line?: number | undefined
 }
 
-/** Names a file in mistakes. */
+/** The file to which mistakes refer. */
 export interface Source {
   file: string
-  /** From 1. */
+  /** Returns the line number of a path, from 1. */
   lineOf?(path: readonly PropertyKey[]): number | undefined
 }
 
 /**
- * The file is refused, but for `applied` changes that were made before others came between. The command line shows
- * `message`: every mistake on a line of its own.
+ * A refused file. `applied` changes were made before a concurrent change interfered. The command line shows
+ * `message`, which has each mistake on its own line.
  */
 export class SeedError extends Error {
   readonly exit_code = 2
@@ -41,7 +41,7 @@ export class SeedError extends Error {
 
 export interface Entry<S extends Section = Section> {
   value: SeedOf<S>
-  /** The fields that the file names: an update touches no other. */
+  /** The fields that the file names; an update changes no others. */
   given: ReadonlySet<string>
   path: string
 }
@@ -49,7 +49,7 @@ export interface Entry<S extends Section = Section> {
 export interface ReadSeed {
   source: Source
   entries: { [S in Section]: Entry<S>[] }
-  /** The sections that the file has: pruning looks at no other. */
+  /** The sections that the file has; pruning is limited to them. */
   present: ReadonlySet<Section>
 }
 
@@ -59,7 +59,13 @@ type Json = Record<string, unknown>
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** YAML, of which JSON is a part. `file` names it in mistakes; `env` has the variables that `{ env: NAME }` means. */
+/**
+ * Parses a seed in YAML or JSON.
+ *
+ * @param file the name used in mistakes
+ * @param env the variables for `{ env: NAME }`
+ * @throws SeedError with every mistake
+ */
 export const parseSeed = (text: string, file: string, env: Environment = {}): ReadSeed => {
   try {
     const { value, lineOf } = parseYaml(text)
@@ -96,11 +102,14 @@ export const readSeed = (
   return { source, entries, present: new Set(sections.filter(section => result.data[section])) }
 }
 
-/** Whether a value is `{ env: NAME }`. */
+/** True for `{ env: NAME }`. */
 const isReference = (value: unknown): value is { env: string } =>
   isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
 
-/** Fills in `{ env: NAME }` where the schema has a secret, and nowhere else. A variable that is not set stays and is refused. */
+/**
+ * Fills in `{ env: NAME }` for the secrets of the schema only. A variable that is not set stays and is
+ * refused later.
+ */
 const withSecrets = (input: unknown, env: Environment): unknown => {
   if (!isObject(input)) return input
   const filled = Object.entries(secretFields).map(([section, field]) => {
@@ -117,7 +126,7 @@ const withSecrets = (input: unknown, env: Environment): unknown => {
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((key, i) => (typeof key === 'number' ? `[${key}]` : `${i > 0 ? '.' : ''}${String(key)}`)).join('')
 
-/** The keys of a path that `pathOf` has written. */
+/** Returns the keys of a path that `pathOf` wrote. */
 const keysOf = (path: string): PropertyKey[] =>
   path
     .split(/[.[\]]+/)
@@ -130,13 +139,13 @@ const valueAt = (path: readonly PropertyKey[], raw: unknown): unknown =>
 const mistakesOf = (issue: z.core.$ZodIssue, raw: unknown): Mistake[] => {
   if (issue.code !== 'unrecognized_keys') {
     const isMisplaced = isReference(valueAt(issue.path, raw)) && !/environment variable/.test(issue.message)
-    const hint = isMisplaced ? ' { env: NAME } stands for a secret alone.' : ''
+    const hint = isMisplaced ? ' { env: NAME } is allowed for secrets only.' : ''
     return [{ path: pathOf(issue.path), message: issue.message + hint }]
   }
   const known = namesAt(issue.path, raw).join(', ')
   return issue.keys.map(key => ({
     path: pathOf([...issue.path, key]),
-    message: `There is no such field. Known are: ${known}.`,
+    message: `There is no such field. Fields: ${known}.`,
   }))
 }
 
@@ -147,7 +156,10 @@ interface JsonSchema {
   oneOf?: JsonSchema[]
 }
 
-/** The names that the published schema has at a path; of a union, those of the member whose `type` the file names. */
+/**
+ * Lists the fields that the published schema allows at a path; in a union, those of the member whose `type`
+ * the file names.
+ */
 const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   let schema = seedJsonSchema() as JsonSchema
   let value = raw
@@ -162,7 +174,7 @@ const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   return Object.keys(schema.properties ?? {})
 }
 
-/** What tells the entries of a section apart. */
+/** Names that identify the entries of a section. */
 export const nameOf = {
   organizations: ({ slug }) => slug,
   roles: ({ organization, name }) => `${organization}/${name}`,

@@ -19,7 +19,7 @@ const chosenId = <T extends string>(prefix: Prefix) =>
         typeof text === 'string' && text.startsWith(`${prefix}_`) && isUuid(text.slice(prefix.length + 1)),
       `${prefix}_ and a UUID, such as ${prefix}_0192d3a4-5b6c-7d8e-9f00-112233445566.`,
     )
-    .meta({ type: 'string', description: 'Chosen id; without it a new one is made.' })
+    .meta({ type: 'string', description: 'Id to use; default: a new one.' })
     .optional()
 
 const organization = z
@@ -27,7 +27,7 @@ const organization = z
   .default('default')
   .meta({ description: 'Slug of the organization; in this file or on the server.' })
 
-/** A text, or the name of the environment variable that holds it: files may then be shown to anybody. */
+/** A string, or the name of an environment variable that holds it, so that the file can be public. */
 const secret = (about: string) =>
   z
     .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
@@ -75,12 +75,12 @@ const User = z
     ...user,
     first_name: first_name.default(''),
     last_name: last_name.default(''),
-    password: secret('For new users only: it never replaces what somebody has chosen since.').optional(),
+    password: secret('For new users only: it never replaces the password of an existing user.').optional(),
     password_hash: z
       .string()
       .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
       .optional()
-      .meta({ description: 'In the place of password; for new users only.' }),
+      .meta({ description: 'Instead of password; for new users only.' }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
     path: ['password_hash'],
@@ -94,13 +94,15 @@ const Client = z
     ...client,
     name: client.name.optional(),
     type: z.enum(types, 'One of: confidential, public.'),
-    client_secret: secret('Of a confidential client. Another one replaces what the client has.').optional(),
+    client_secret: secret(
+      'For a confidential client. A different secret replaces the stored one.',
+    ).optional(),
     client_secret_hash: z
       .custom<SecretHash>(
         text => typeof text === 'string' && /^[\w-]{43}$/.test(text),
         'The SHA-256 of the secret in base64url (43 characters).',
       )
-      .meta({ type: 'string', description: 'In the place of client_secret.' })
+      .meta({ type: 'string', description: 'Instead of client_secret.' })
       .optional(),
   })
   .superRefine(({ type, client_secret, client_secret_hash: hash }, issues) => {
@@ -132,8 +134,8 @@ const IdentityProvider = z.discriminatedUnion(
 const listOf = <T extends z.ZodType>(entry: T) => z.array(entry, 'A list.').optional()
 
 /**
- * What an instance should have, for development, CI and production alike. At creation a field that is left out has the default of
- * the admin API; what exists already keeps what the file does not name.
+ * The entries that an instance should have, for development, CI and production. A new entry gets the defaults
+ * of the admin API for omitted fields; an existing entry keeps them.
  */
 export const Seed = z.strictObject(
   {
@@ -159,7 +161,7 @@ export const sections = [
   'identity_providers',
 ] as const
 export type Section = (typeof sections)[number]
-/** The field of each section that is a secret: only there a variable of the environment is filled in. */
+/** The secret field of each section, the only one that `{ env: NAME }` may replace. */
 export const secretFields = {
   users: 'password',
   clients: 'client_secret',
@@ -167,7 +169,7 @@ export const secretFields = {
 } as const satisfies Partial<Record<Section, string>>
 export type SeedOf<S extends Section> = NonNullable<Seed[S]>[number]
 
-/** For editors: `gatehouse openapi --seed-schema`. */
+/** JSON Schema for editors; printed by `gatehouse openapi --seed-schema`. */
 export const seedJsonSchema = () => ({
   title: `Gatehouse ${VERSION}: what an instance should have`,
   ...z.toJSONSchema(Seed, { io: 'input', unrepresentable: 'any' }),

@@ -51,7 +51,7 @@ export const findGroupNamed = async (
   return row && findGroup(q, row.id)
 }
 
-/** By name. */
+/** Lists the members of a group, by name. */
 export const membersOf = (q: Queries, group_id: GroupId) => {
   const { group_members: m, users: u } = q.tables
   return q
@@ -67,7 +67,7 @@ export const allOrganizations = (q: Queries): Promise<Organization[]> => {
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** Without the built-in ones. */
+/** Lists all roles except the built-in ones. */
 export const allRoles = (q: Queries): Promise<Role[]> => {
   const { roles: t } = q.tables
   return q.select().from(t).where(eq(t.built_in, false)).orderBy(t.created_at, t.id)
@@ -83,7 +83,7 @@ export const allGroups = (q: Queries): Promise<Group[]> => {
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** The names of the roles of groups. */
+/** Lists the role names of groups. */
 export const rolesOfGroups = (q: Queries, ids: GroupId[]) => {
   const { group_roles: g, roles: r } = q.tables
   return q

@@ -22,7 +22,7 @@ const target = `${root}/dist/testing`
 
 await $`rm -rf ${target}`
 await $`${root}/node_modules/.bin/tsc -p ${import.meta.dir}/tsconfig.json`
-// The compiler rewrites `./x.ts` to `./x.js` in programs but not in declarations.
+// The compiler rewrites `./x.ts` to `./x.js` in code but not in declarations.
 for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true })) {
   const text = await Bun.file(file).text()
   await Bun.write(file, text.replace(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'"))

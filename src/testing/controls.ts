@@ -1,6 +1,6 @@
 import type { AuditEvent, Controls, KeyState } from './types.ts'
 
-// No import of the server's: this file is published, and runs in Node and Deno as it does in Bun.
+// Imports nothing of the server: this file is published, and runs in Node, Deno and Bun.
 
 export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
@@ -15,7 +15,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
   const ask = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
     (await (await send(method, path, body)).json()) as T
   const run = async (method: string, path: string, body?: unknown): Promise<void> => {
-    // Read to its end, or the connection is not used again.
+    // The connection is reused only after the body was read.
     await (await send(method, path, body)).text()
   }
   const query = (filter: object = {}): string => {
@@ -41,7 +41,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
         (await ask<{ secret: string }>('POST', 'mfa', { user, ...options })).secret,
       code: async (user, options) => {
         const [code] = (await ask<{ codes: string[] }>('GET', `mfa${query({ user, ...options })}`)).codes
-        if (code === undefined) throw new Error(`${user} has no app that shows codes`)
+        if (code === undefined) throw new Error(`${user} has no authenticator app; enrol one with mfa.enrol`)
         return code
       },
     },
@@ -75,7 +75,7 @@ export const controlsOf = ({ url, control_token }: { url: string; control_token:
   }
 }
 
-/** A refusal in one line: what is wrong with which field. */
+/** Returns a refusal in one line, with each refused field. */
 const describe = (text: string): string => {
   try {
     const { error_description, details = [] } = JSON.parse(text)

@@ -6,8 +6,8 @@ import type { Gatehouse, GatehouseOptions } from './types.ts'
 export type * from './types.ts'
 
 /**
- * A Gatehouse server in this process (Bun): the real one, on a throw-away store and a free port, seeded. Node and Deno use
- * `@gatehouse/testing/process`, which starts the executable and has the same calls.
+ * Starts a Gatehouse server in this process (Bun): the production code on a temporary store and a free port,
+ * seeded. For Node and Deno, `@gatehouse/testing/process` starts the executable and has the same interface.
  */
 export const startGatehouse = async ({
   seed,

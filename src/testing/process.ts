@@ -5,7 +5,7 @@ import type { Gatehouse, GatehouseOptions } from './types.ts'
 export type * from './types.ts'
 
 export interface ProcessOptions extends GatehouseOptions {
-  /** Default: `gatehouse` on the path. */
+  /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string
 }
 
@@ -18,7 +18,10 @@ interface ReadyLine {
   ca_file: string | null
 }
 
-/** A Gatehouse server in a process of its own, on a throw-away store and a free port, seeded: for Node, Deno and Bun. */
+/**
+ * Starts a Gatehouse server in its own process, on a temporary store and a free port, seeded: for Node, Deno
+ * and Bun.
+ */
 export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gatehouse> => {
   const { executable = 'gatehouse', seed } = options
   const child = spawn(executable, ['dev', ...argumentsOf(options)], { stdio: ['pipe', 'pipe', 'pipe'] })
@@ -51,7 +54,7 @@ const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: Gat
   ...(auto_login ? ['--auto-login'] : []),
 ]
 
-/** The first line that the server prints, or what it says in its place. */
+/** Resolves with the ready line of the server; rejects with its output when it ends before. */
 const readyLine = (child: ChildProcess): Promise<ReadyLine> =>
   new Promise((resolve, reject) => {
     let output = ''

@@ -28,37 +28,40 @@ import type { SeedInput } from '#src/seed/schema.ts'
 import { openStore } from '#src/storage/open.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { pinKey } from '#src/tokens/manual-keys.ts'
-import { removeLeftovers, THROW_AWAY } from './leftovers.ts'
+import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts'
 
 export interface StartOptions {
   /**
-   * What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential
+   * Data at the start and after each reset. Default: the users alice and admin, a public and a confidential
    * client.
    */
   seed?: SeedInput | ReadSeed | undefined
-  /** Default: any free one. */
+  /** Default: a free port. */
   port?: number | undefined
-  /** Address to listen on. Default 127.0.0.1. */
+  /** Address to listen on; default 127.0.0.1. */
   host?: string | undefined
-  /** Issuer. Default `http://localhost:<port>`. */
+  /** Issuer; default `http://localhost:<port>`. */
   url?: string | undefined
-  /** Where other servers reach this one, when that is not the issuer (containers). */
+  /** Address for server-to-server calls, if not the issuer (containers). */
   internal_url?: string | undefined
-  /** An issuer that is not this machine: known passwords and an open door then wait for whoever can reach it. */
+  /**
+   * Allows an issuer on another host. Everybody who can reach it can then log in, because the passwords are
+   * public.
+   */
   public_issuer?: boolean | undefined
-  /** Hosts that the server answers to, beside its own and those of loopback. */
+  /** Hosts that the server answers to, besides its own and loopback. */
   dev_hosts?: readonly string[] | undefined
-  /** Whether the controls answer to other machines. */
+  /** True when the controls answer other machines. */
   remote_controls?: boolean | undefined
-  /** https with a certificate made for this run. */
+  /** Serves https with a certificate generated for this run. */
   tls?: boolean | undefined
-  /** A `login_hint` logs in at once. */
+  /** Logs in as `login_hint` without a login page. */
   auto_login?: boolean | undefined
-  /** A private JWK that signs from the start. */
+  /** Private JWK that signs from the start. */
   key?: JsonWebKey | undefined
-  /** Kept afterwards. Default: a throw-away one. */
+  /** Data directory, which is kept. Default: a temporary one. */
   data_dir?: string | undefined
-  /** Settings of the server, over those of its environment. */
+  /** Settings that override those of the environment. */
   config?: Partial<Config> | undefined
   log?: Logger | undefined
 }
@@ -71,13 +74,17 @@ export interface Started extends DevFile {
 
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
-/** Only what makes a password slow to guess is left out: everybody knows the passwords of development. */
+/** Only the cost of password hashes is reduced: the passwords of development are public. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
-/** The server of production on a throw-away store, seeded, with the controls of development before it. */
+/**
+ * Starts the production server on a temporary store, seeded, with the development controls.
+ *
+ * @throws ConfigError when an option or the data directory cannot be used; SeedError for a wrong seed
+ */
 export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { tls = false, auto_login = false } = options
-  const seed = readOnce(options.seed ?? defaultSeed)
+  const seed = seedOf(options.seed ?? defaultSeed)
   const config = configOf(options)
   const data_dir = config.data_dir
   if (!options.data_dir) removeLeftovers()
@@ -85,7 +92,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const log = options.log ?? pino({ level: 'silent' })
   const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
 
-  // The issuer of port 0 is known only once the socket is: requests that come before wait for the app.
+  // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
   const listener = listen(config, {
     hostname: config.host,
@@ -155,18 +162,20 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   }
 }
 
-const readOnce = (seed: SeedInput | ReadSeed): ReadSeed => ('entries' in seed ? seed : readSeed(seed))
+const seedOf = (seed: SeedInput | ReadSeed): ReadSeed => ('entries' in seed ? seed : readSeed(seed))
 
 const loopback = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host)
 
-/** The first confidential client, else the first one: for whom tokens are minted, and whom `exec` names. */
+/**
+ * Returns the first confidential client, else the first client: the client of minted tokens and of `exec`.
+ */
 const mainClient = ({ entries: { clients } }: ReadSeed) => {
   const all = clients.map(({ value }) => value)
   return all.find(({ type }) => type === 'confidential') ?? all[0]
 }
 
 const configOf = (options: StartOptions): Config => {
-  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), THROW_AWAY))
+  const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
   checkDataDir(data_dir)
   const base = options.config ?? {}
   const port = options.port ?? 0
@@ -186,16 +195,16 @@ const configOf = (options: StartOptions): Config => {
   }
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
-      `${config.url} is not this machine: development mode has known passwords and lets anybody log in as anybody. Give --public-issuer as well if only you can reach it (containers).`,
+      `${config.url} is not this machine: development mode has public passwords and lets anyone log in as any user. Add --public-issuer if only you can reach it (containers).`,
     )
   return config
 }
 
-/** A directory of production is never taken: its users would get neighbours with known passwords. */
+/** Refuses a data directory of production, which would get users with public passwords. */
 const checkDataDir = (data_dir: string): void => {
   if (existsSync(join(data_dir, 'gatehouse.db')) && !existsSync(join(data_dir, DEV_FILE)))
     throw new ConfigError(
-      `${data_dir} holds an instance that is none of development: choose another directory.`,
+      `${data_dir} contains an instance that is not a development server's: choose another directory.`,
     )
 }
 
@@ -214,7 +223,7 @@ const listen = (config: Config, serve: Parameters<typeof Bun.serve>[0]) => {
     throw new ConfigError(
       code === 'EADDRINUSE'
         ? `${config.host}:${config.port} is in use by another program: choose another --port, or 0 for any.`
-        : `can't listen on ${config.host}:${config.port}: ${message}`,
+        : `cannot listen on ${config.host}:${config.port}: ${message}`,
     )
   }
 }

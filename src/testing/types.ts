@@ -1,13 +1,13 @@
 /**
- * What the testing package promises, in words of its own: it imports nothing, so that it can be published, and
- * test/testing/types.test.ts holds it against what the server takes and gives. Over 250 lines on purpose: the whole
+ * Public interface of the testing package. It imports nothing, so that it can be published;
+ * test/testing/types.test.ts checks it against the server's own types. Over 250 lines on purpose: the whole
  * interface is one page.
  */
 
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
 interface OfOrganization {
-  /** Slug. Default `default`. */
+  /** Slug; default `default`. */
   organization?: string
 }
 
@@ -23,7 +23,7 @@ export interface SeedUser extends OfOrganization {
   /** Default: user. */
   roles?: string[]
   attributes?: Record<string, unknown>
-  /** For new users. */
+  /** For new users only. */
   password?: string | { env: string }
   /** A PHC string of argon2, or a bcrypt hash. */
   password_hash?: string
@@ -52,7 +52,10 @@ export interface SeedClient extends OfOrganization {
   refresh_token_reuse_window?: number
 }
 
-/** What a server starts with. `gatehouse openapi --seed-schema` prints the whole of it, identity providers included. */
+/**
+ * Data of a server. `gatehouse openapi --seed-schema` prints the complete schema, identity providers
+ * included.
+ */
 export interface Seed {
   organizations?: {
     id?: `org_${string}`
@@ -93,20 +96,23 @@ export type BadTokenName =
   | 'tampered'
 
 export interface MintOptions extends OfOrganization {
-  /** User name, e-mail address or id. One that is not known is made up; without any the token is the client's own. */
+  /**
+   * User name, e-mail address or id. An unknown user is made up; without a user the token is the client's
+   * own.
+   */
   user?: string
-  /** What the token is for (`aud`). Default: the confidential client. */
+  /** Client of the token (`aud`); default: the confidential client. */
   client_id?: string
-  /** Separated by blanks. Default: all that the client may have. */
+  /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string
-  /** In the place of the user's. */
+  /** Replaces the roles of the user. */
   roles?: string[]
-  /** Over all others; null leaves a claim out. */
+  /** Overrides all other claims; null removes a claim. */
   claims?: Record<string, unknown>
   /** Seconds. */
   expires_in?: number
   kind?: 'access_token' | 'id_token'
-  /** A token that has to be refused, by what is wrong with it. */
+  /** Makes a token that has to be refused for this reason. */
   bad?: BadTokenName
 }
 
@@ -117,9 +123,9 @@ export interface Minted {
   expires_in: number
 }
 
-/** Exactly one of `status` or `error`, `hang`, `reset`, `malformed`; or a `delay` alone. */
+/** Exactly one of `status` or `error`, `hang`, `reset`, `malformed`; or only a `delay`. */
 export interface Fault {
-  /** A path, one that ends in * too, or a short name. */
+  /** A path, a path prefix that ends in *, or a short name. */
   endpoint:
     | 'authorize'
     | 'token'
@@ -131,26 +137,26 @@ export interface Fault {
     | 'jwks'
     | `/${string}`
   client_id?: string
-  /** So many requests, then no more. */
+  /** Number of affected requests; default: until the faults are cleared. */
   times?: number
-  /** Milliseconds before anything else happens. */
+  /** Milliseconds before the answer. */
   delay?: number
   status?: number
-  /** An OAuth error. */
+  /** OAuth error code; status 400 by default. */
   error?: string
   error_description?: string
-  /** No answer at all. */
+  /** Sends no answer. */
   hang?: true
-  /** The connection is cut. */
+  /** Closes the connection. */
   reset?: true
-  /** JSON that breaks off. */
+  /** Sends incomplete JSON. */
   malformed?: true
 }
 
 export interface KeyState {
   kid: string
   alg: SigningAlg
-  /** `next` is published and signs later; `retired` is published and signs no more. */
+  /** `next` is published and signs later; `retired` is published and no longer signs. */
   state: 'next' | 'signing' | 'retired'
   signs_from: string
   published_until: string | null
@@ -177,7 +183,7 @@ export interface ReceivedRequest {
   method: string
   path: string
   client_id: string | null
-  /** Of the query and of a form. */
+  /** Parameters of query and form. */
   parameters: Record<string, string>
   status: number
 }
@@ -189,7 +195,7 @@ export interface IssuedToken {
   grant_type: string
   kind: 'access_token' | 'id_token' | 'refresh_token'
   token: string
-  /** Of a JWT. */
+  /** Claims of a JWT. */
   claims?: Record<string, unknown>
 }
 
@@ -209,29 +215,29 @@ export interface AuditEvent {
 
 interface EventFilter extends OfOrganization {
   type?: string
-  /** The `seq` of the last one that is known. */
+  /** The `seq` after which events are listed. */
   after?: number
 }
 
-/** The test controls of a development server. Every call throws when the server refuses, with what it says. */
+/** The test controls of a development server. Each call throws an Error with the server's refusal. */
 export interface Controls {
-  /** A token for a seeded or made-up user, or without one for the client itself; any claims. */
+  /** Mints a token with any claims, for an existing or made-up user, or for the client itself. */
   mint(options?: MintOptions): Promise<Minted>
   users: {
     list(options?: OfOrganization): Promise<User[]>
-    /** Creates or, by user name or id, changes. */
+    /** Creates users, or changes them by user name or id. */
     put(...users: SeedUser[]): Promise<void>
     remove(user: string, options?: OfOrganization): Promise<void>
   }
   mfa: {
-    /** Gives the user an app that shows codes; the secret in base32. */
+    /** Enrols an authenticator app for the user; returns its secret in base32. */
     enrol(user: string, options?: OfOrganization): Promise<string>
-    /** What the user's app shows now. */
+    /** Returns the current code of the user's authenticator app. */
     code(user: string, options?: OfOrganization): Promise<string>
   }
-  /** Makes and changes anything that a seed can say. */
+  /** Applies a seed. */
   seed(seed: Seed): Promise<void>
-  /** Back to the seed: the whole server, or one organization (slug) while others go on. Keys survive. */
+  /** Resets the whole server or one organization (slug) to the seed. Signing keys stay. */
   reset(options?: OfOrganization): Promise<void>
   clock: {
     now(): Promise<Date>
@@ -243,25 +249,25 @@ export interface Controls {
   }
   keys: {
     list(): Promise<KeyState[]>
-    /** The next key is in the key set and signs a quarter of an hour later, or when it is activated. */
+    /** Publishes the next key, which signs 15 minutes later or when it is activated. */
     publish(alg: SigningAlg): Promise<KeyState[]>
     activate(kid: string): Promise<KeyState[]>
     retire(kid: string): Promise<KeyState[]>
     revoke(kid: string): Promise<KeyState[]>
-    /** A private JWK signs from now on. */
+    /** Signs with this private JWK from now on. */
     pin(jwk: JsonWebKey): Promise<KeyState[]>
   }
   faults: {
     add(fault: Fault): Promise<void>
     clear(): Promise<void>
   }
-  /** What came in: newest last. */
+  /** Lists recorded requests, newest last. */
   requests(filter?: { client_id?: string; path?: string }): Promise<ReceivedRequest[]>
-  /** What was issued: newest last. */
+  /** Lists issued tokens, newest last. */
   tokens(filter?: { client_id?: string }): Promise<IssuedToken[]>
   events: {
     list(filter?: EventFilter): Promise<(AuditEvent & { seq: number })[]>
-    /** Each event once it is written, from those that are there on. */
+    /** Yields each event once it is written, after the existing ones. */
     stream(filter?: EventFilter): AsyncGenerator<AuditEvent>
   }
 }
@@ -270,10 +276,10 @@ export interface Controls {
 export interface Gatehouse extends Controls {
   /** The issuer. */
   url: string
-  /** The client for whom tokens are minted unless another is named. */
+  /** Client of minted tokens, unless a call names another. */
   client_id: string
   client_secret: string | null
-  /** The certificate to trust, with TLS. */
+  /** Certificate to trust, with TLS. */
   ca_file: string | null
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -281,18 +287,18 @@ export interface Gatehouse extends Controls {
 
 export interface GatehouseOptions {
   /**
-   * What the server has at first and after each reset. Default: the users alice and admin, a public and a confidential
+   * Data at the start and after each reset. Default: the users alice and admin, a public and a confidential
    * client.
    */
   seed?: Seed
-  /** Default: any free one. */
+  /** Default: a free port. */
   port?: number
-  /** Issuer. Default `http://localhost:<port>`. */
+  /** Issuer; default `http://localhost:<port>`. */
   url?: string
-  /** Where other servers reach this one, when that is not the issuer (containers). */
+  /** Address for server-to-server calls, if not the issuer (containers). */
   internal_url?: string
-  /** https with a certificate made for this run. */
+  /** Serves https with a certificate generated for this run. */
   tls?: boolean
-  /** A `login_hint` logs in at once. */
+  /** Logs in as `login_hint` without a login page. */
   auto_login?: boolean
 }

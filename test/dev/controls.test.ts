@@ -342,7 +342,7 @@ describe('dev 6: users and seeds over HTTP', () => {
 
   test('dev 14: a second factor and its codes', async () => {
     await using server = await startGatehouse()
-    await expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+    await expect(server.mfa.code('alice')).rejects.toThrow(/no authenticator app/)
     await server.clock.freeze()
     const secret = await server.mfa.enrol('alice')
     const code = await server.mfa.code('alice')
@@ -350,7 +350,7 @@ describe('dev 6: users and seeds over HTTP', () => {
     const epoch = Math.floor((await server.clock.now()).getTime() / 1000)
     expect(code).toBe(generateSync({ secret, epoch }))
     await server.reset()
-    await expect(server.mfa.code('alice')).rejects.toThrow(/no app that shows codes/)
+    await expect(server.mfa.code('alice')).rejects.toThrow(/no authenticator app/)
   })
 
   test('a refusal names each mistake', async () => {

@@ -249,10 +249,10 @@ describe('a file with mistakes is refused whole', () => {
         identity_providers: [{ alias: 'xx', name: 'X', type: 'saml', client_id: 'x' }],
       },
       [
-        ['organizations[0].settings.colour', /Known are: theme, session_ttl, mfa_required/],
-        ['users[0].nickname', /Known are: id, organization, username/],
-        ['identity_providers[0].client_id', /Known are: .*sso_url/],
-        ['user', /Known are: .*organizations, roles, users/],
+        ['organizations[0].settings.colour', /Fields: theme, session_ttl, mfa_required/],
+        ['users[0].nickname', /Fields: id, organization, username/],
+        ['identity_providers[0].client_id', /Fields: .*sso_url/],
+        ['user', /Fields: .*organizations, roles, users/],
       ],
     ],
     [

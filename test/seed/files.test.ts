@@ -130,7 +130,7 @@ describe('H-52 variables of the environment stand for secrets alone', () => {
     const { mistakes, message } = refused as SeedError
     expect(mistakes).toHaveLength(1)
     expect(mistakes[0]?.path).toBe(path)
-    expect(mistakes[0]?.message).toEndWith('{ env: NAME } stands for a secret alone.')
+    expect(mistakes[0]?.message).toEndWith('{ env: NAME } is allowed for secrets only.')
     expect(message).not.toContain(env.VISIBLE)
   })
 
