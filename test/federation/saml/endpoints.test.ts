@@ -164,7 +164,7 @@ describe('GET /saml/{alias}/login', () => {
       new URL((await arrive(at, idp, trips[0] as Trip)).location ?? '').searchParams.get('code'),
     ).toBeString()
     expect((await arrive(at, idp, last)).url).toBe('/account')
-  }, 20_000)
+  }, 60_000)
 
   test('goes unsigned where the provider wants it so', async () => {
     const location = (await app.call('/saml/other/login')).headers.get('location') ?? ''
