@@ -12,12 +12,12 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 
-/** As long as browsers keep a cookie at most. */
+/** Lifetime of the device cookie: the maximum that browsers allow. */
 const KEPT = 400 * DAY
 
 /**
- * Tells a user of a login from a browser in which they had not logged in before; not of their very first. Gives the Set-Cookie
- * lines by which the browser is known from now on.
+ * Sends a notice when a user signs in with a new browser, except the first one. Returns the Set-Cookie lines that make the
+ * browser known.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -38,7 +38,7 @@ export const recognizeDevice = async (
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
 
-/** Whether this user has signed in with the browser. One statement, also for an unknown user (''). */
+/** True when the user has signed in with this browser before. An unknown user ('') costs the same statement. */
 export const isKnownDevice = async (
   q: Queries,
   user_id: string,

@@ -9,12 +9,12 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** An account at a provider. */
+/** An account at an identity provider. */
 export type ExternalIdentity = Pick<ExternalAccount, 'provider_id' | 'subject' | 'label'>
 
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
-/** Links the account to the user. Whether that is new: a second callback at the same moment may have done so already. */
+/** Links the account to the user. False when a concurrent callback has linked it already. */
 export const linkAccount = async (
   { clock }: Pick<Context, 'clock'>,
   tx: Transaction,
@@ -26,7 +26,7 @@ export const linkAccount = async (
   return true
 }
 
-/** The same, with the event: another way in changes the user. */
+/** Links the account to the user and records `user.updated`. */
 export const linkOwnAccount = async (
   context: Context,
   tx: Transaction,
@@ -38,7 +38,7 @@ export const linkOwnAccount = async (
     await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
 }
 
-/** A link made or ended changes the user. */
+/** Records `user.updated` for a link that was created or removed. */
 export const recordLink = (
   context: Context,
   tx: Transaction,

@@ -7,16 +7,16 @@ import { countFailure, type ThrottleKey } from './throttle.ts'
 
 interface FailedLogin {
   organization_id: OrganizationId
-  /** Whose login it would have been, if that is known. */
+  /** The user who was to be signed in, if known. */
   user_id: UserId | undefined
   username_attempted: string | undefined
   failure_reason: string | undefined
   client_info: ClientInfo
-  /** What else the event tells. */
+  /** Further metadata of the event. */
   more?: Record<string, unknown>
 }
 
-/** Counts a failed login against the keys, and records it with the count of the first. The audit log alone learns the reason. */
+/** Counts a failed login against the keys and records it with the count of the first key. Only the audit log has the reason. */
 export const failLogin = async (
   context: Context,
   tx: Transaction,

@@ -11,19 +11,19 @@ import { moveLogins, raiseLogin } from '#src/sessions/login-store.ts'
 import { listLogins, startLogin } from '#src/sessions/logins.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** How somebody proved who they are: acr as in protocol/oidc/acr.ts, amr as in RFC 8176. */
+/** acr (protocol/oidc/acr.ts) and amr (https://www.rfc-editor.org/rfc/rfc8176) of a password login. */
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
 
 export interface NewLogin {
   login_id: LoginId
   login_hash: SecretHash
-  /** Its Set-Cookie line. */
+  /** The Set-Cookie line of the login cookie. */
   cookie: string
 }
 
 /**
- * Starts a login in this browser, beside the others it has. The cookie gets a fresh value and the old one is dead, so that
- * a value planted or copied before means nothing (O-30).
+ * Starts a login in this browser, beside the existing ones. The cookie gets a new value and the old value becomes invalid,
+ * which prevents session fixation (O-30).
  */
 export const logIn = async (
   context: Context,
@@ -34,13 +34,13 @@ export const logIn = async (
     acr: string
     amr: string[]
     client_info: ClientInfo
-    /** When the user proved who they are, in milliseconds, if not just now; 0 when that is not known. */
+    /** Time of authentication in milliseconds; default now, 0 when unknown. */
     auth_time?: number | undefined
-    /** When the login began, in milliseconds, of one that goes on as it was. */
+    /** Start of the login in milliseconds, for a login that continues; default now. */
     signed_in_at?: number | undefined
-    /** When it ends at the latest, in milliseconds. */
+    /** The latest end of the login in milliseconds. */
     until?: number | undefined
-    /** Of the login cookie that the browser sent. */
+    /** Hash of the login cookie in the request. */
     login_hash: SecretHash | undefined
   },
 ): Promise<NewLogin> => {
@@ -60,8 +60,8 @@ export const logIn = async (
 }
 
 /**
- * A login that is there gets stronger by a further factor. Its cookie changes as at a login; `auth_time` tells of the
- * first factor and stays.
+ * Raises an existing login by a further factor; undefined when it has ended. The cookie changes as for a new login.
+ * `auth_time` is the time of the first factor and stays.
  */
 export const stepUp = async (
   context: Context,
@@ -76,7 +76,7 @@ export const stepUp = async (
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
 }
 
-/** Lasts as long as the longest login under it. */
+/** Returns the Set-Cookie line of a login cookie that lasts as long as its longest login. */
 const cookieFor = async (context: Context, tx: Transaction, value: Secret): Promise<string> => {
   const logins = await listLogins(context, tx, hashSecret(value))
   const latest = Math.max(...logins.map(({ expires_at }) => expires_at))
@@ -84,7 +84,7 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
   return setCookie(context.config, cookieNames(context.config).login, value, seconds)
 }
 
-/** A login that no client asked for, which ends on /account. Those of clients are recorded by the code exchange. */
+/** Records a login to the account pages. Logins to clients are recorded when the code is exchanged. */
 export const recordLogin = (
   context: Context,
   tx: Transaction,

@@ -8,41 +8,41 @@ import { isKnownDevice } from './devices.ts'
 import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
-/** Attempts of one network at one account that pass although the account's common budget is spent. */
+/** Attempts that one network has at one account after the account's shared budget is spent. */
 const OWN: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
-/** Those of all networks together: NIST SP 800-63B section 3.2.2 allows no more than 100 failures in a row. */
+/** These attempts for all networks together: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive failures. */
 const SPARE: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
-/** Attempts side by side while an account has few failures; then one. */
-const ABREAST = 20
+/** Concurrent attempts at an account with few failures. With more failures, attempts run one by one. */
+const CONCURRENT = 20
 
-/** Whose attempts are counted: those of a name as it was typed (`accountName`), and those of the person behind it. */
+/** The subjects that attempts are counted against: the typed name (`accountName`) and the user behind it. */
 export interface Counted {
   name: string
   user: Pick<UserRow, 'id'> | undefined
 }
 
-/** A budget that an attempt may draw on. */
+/** A budget of attempts. */
 export interface Budget {
-  /** Attempts under the same text run at most `room` side by side. */
   key: string
-  /** Milliseconds until it is free. */
+  /** Milliseconds until an attempt is allowed. */
   wait: number
+  /** Maximum number of concurrent attempts with the same `key`. */
   room: number
-  /** A failure counts against these. */
+  /** Keys that count a failure. */
   failed: ThrottleKey[]
-  /** A success counts against these: a right password from an unknown browser is no way round them. */
+  /** Keys that count a success: a correct password from an unknown browser must not bypass them. */
   passed: ThrottleKey[]
 }
 
 /**
- * The attempt passes if one budget of each list is free. `name` is told to the client. `person` is not: a common wait would
- * tell that two names belong to one account. A name that belongs to nobody is counted alike.
+ * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of `person`: a
+ * shared wait would show that two names belong to one account. Names of no user are counted in the same way.
  */
 export interface Budgets {
   name: Budget[]
   person: Budget[]
-  /** The user has signed in with this browser: no failure of others holds it up, the network's included. */
+  /** True when the user has signed in with this browser: failures elsewhere, even in its network, do not delay it. */
   is_known: boolean
 }
 
@@ -52,9 +52,9 @@ const deviceKey = (id: string, { device_hash }: ClientInfo): string => `device:$
 const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${user?.id ?? name}`] as const
 
 /**
- * A known browser has a budget of its own. All others share one for each account; each network has a small one beside it, so
- * one network cannot close an account to its owner. Networks are never "known": behind a shared one, a stranger would learn
- * who has an account.
+ * Returns the budgets of an attempt. A known browser has its own budget. All others share one per account, and each network
+ * has a small one beside it, so one network cannot lock an account. Networks are never "known": others in a shared network
+ * would learn which accounts exist.
  */
 export const budgetsOf = async (
   { clock }: Clocked,
@@ -65,7 +65,7 @@ export const budgetsOf = async (
   const find = async (key: string, limit: Limit) => {
     const row = await findThrottle(q, key)
     const wait = Math.max(0, (row?.blocked_until ?? 0) - clock.now())
-    return { key, limit, wait, room: (row?.failures ?? 0) < ROW.after ? ABREAST : 1 }
+    return { key, limit, wait, room: (row?.failures ?? 0) < ROW.after ? CONCURRENT : 1 }
   }
   const id = counted.user?.id ?? ''
   if (await isKnownDevice(q, id, client_info)) {
@@ -77,7 +77,7 @@ export const budgetsOf = async (
     // Of a whole /48: its 65,536 networks would use up what all others share.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, OWN)
     const spare = await find(`${subject}:spare`, SPARE)
-    // A success counts nothing here: strangers in its network would see that there was one.
+    // A success is not counted here: others in the same network could detect it.
     const shared = { ...common, failed: [common, own], passed: [] }
     if (common.room > 1) return [shared]
     const wait = Math.max(own.wait, spare.wait)
@@ -88,8 +88,8 @@ export const budgetsOf = async (
 }
 
 /**
- * After a success: ends the row of failures and counts the attempt where any attempt counts. In a known browser the common row
- * stays: strangers would see the owner come.
+ * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`. A success in a
+ * known browser keeps the shared count: others could detect the owner's login by it.
  */
 export const settleBudgets = async (
   context: Clocked,
@@ -104,7 +104,7 @@ export const settleBudgets = async (
   await countFailure(context, tx, passed)
 }
 
-/** Forgets all that was counted against a name, the person and their browsers. */
+/** Deletes all counts of a name, the user and their browsers. */
 export const clearBudgets = async (tx: Transaction, counted: Counted): Promise<void> => {
   for (const subject of subjectsOf(counted)) {
     await removeThrottle(tx, subject)

@@ -18,22 +18,22 @@ import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
-/** What hardly anybody breaks: named once it is broken. */
-const unsaid = [{ rule: 'too_long', count: MAX_PASSWORD_BYTES }, { rule: 'control' }] as const
+/** Rules that passwords rarely break; shown only when broken. */
+const rarelyBroken = [{ rule: 'too_long', count: MAX_PASSWORD_BYTES }, { rule: 'control' }] as const
 
-/** What a page says that a new password needs, with what the refused one broke. */
+/** Returns the rules that a page shows for a new password, marking those that the refused one broke. */
 export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] = []): PasswordRule[] => {
   const isBroken = ({ rule }: Pick<PasswordRule, 'rule'>) => broken.some(({ code }) => code === rule)
   const rules: PasswordRule[] = [
     { rule: 'min_length', count: policy.min_length },
     ...switches.filter(rule => policy[rule]).map(rule => ({ rule })),
     ...(policy.refuse_common ? [{ rule: 'not_common' as const }] : []),
-    ...unsaid.filter(isBroken),
+    ...rarelyBroken.filter(isBroken),
   ]
   return rules.map(rule => ({ ...rule, failed: isBroken(rule) }))
 }
 
-/** The same form once more: what its page shows, and how it is answered. */
+/** Data, status and headers to show the form again with an error. */
 interface Retry {
   data: Required<Pick<ChangePassword, 'error' | 'rules'>>
   status: number
@@ -43,8 +43,8 @@ interface Retry {
 type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Retry }
 
 /**
- * The new password of a form (`password`, `password_repeat`, and `current_password` where it is asked for), hashed; or why it
- * cannot be taken.
+ * Checks and hashes the new password of a form (`password`, `password_repeat`, and `current_password` with `ask_current`).
+ * Returns the hash, or the page with the error.
  */
 export const chooseNewPassword = async (
   context: Context,
@@ -85,8 +85,8 @@ export const chooseNewPassword = async (
 }
 
 /**
- * The password that a person has chosen. Every session and login of theirs ends with it, whoever may hold it; the caller
- * starts a new login in the browser at hand.
+ * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a new login in
+ * the current browser.
  */
 export const replaceOwnPassword = async (
   context: Context,
@@ -99,7 +99,7 @@ export const replaceOwnPassword = async (
   await setPassword(tx, user.id, {
     password_hash,
     password_temporary: false,
-    // Later than the one before, in the same millisecond too: by it the next one is known to come second.
+    // Strictly increasing, even within a millisecond: confirmProof detects a change by this time.
     password_changed_at: Math.max(now, user.password_changed_at + 1),
     updated_at: now,
   })

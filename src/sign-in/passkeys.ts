@@ -10,19 +10,19 @@ import { acrValues } from '#src/protocol/oidc/acr.ts'
 
 const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
 
-/** Browsers know passkeys on https and on localhost, under a name and not under an address. */
+/** True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP address. */
 export const offersPasskeys = ({ url }: Pick<Config, 'url'>): boolean => {
   const host = hostOf({ url })
   return host === 'localhost' || (url.startsWith('https:') && isIP(host.replace(/^\[|\]$/g, '')) === 0)
 }
 
-/** The classes of login that this server can give. */
+/** Returns the acr values that this server supports. */
 export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
   acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
 
 /**
- * What a passkey has to sign: made for one purpose and one `subject` (a flow and its round), and worth nothing once the round
- * is over. Only who holds the flow's handle is ever told.
+ * Derives the WebAuthn challenge of one purpose and one `subject` (a flow and its round). It is invalid after the round, and
+ * only the holder of the flow's handle receives it.
  */
 export const challengeOf = (
   { master }: Pick<Context, 'master'>,
@@ -34,8 +34,8 @@ export const challengeOf = (
 const TIMEOUT = 300_000
 
 /**
- * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson; without `passkeys` any of this site
- * will do.
+ * Returns the request options as JSON: https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson
+ * Without `passkeys`, any passkey of this site is accepted.
  */
 export const requestOptions = (config: Config, challenge: string, passkeys?: readonly Factor[]): string =>
   JSON.stringify({
@@ -51,7 +51,7 @@ const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'publ
 // EdDSA, ES256, RS256: https://www.iana.org/assignments/cose
 const ALGORITHMS = [-8, -7, -257]
 
-/** https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson */
+/** Returns creation options as JSON: https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson */
 export const creationOptions = (
   config: Config,
   challenge: string,
@@ -108,9 +108,9 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
   }
 }
 
-/** Loaded when first used: certificates and CBOR take longer to load than the rest of the server. */
+/** Loaded on first use: its certificate and CBOR code takes longer to load than the rest of the server. */
 const library = async () => {
-  // The library of certificates in it looks for this, and in the executable it does not bring it along.
+  // Its certificate library requires this module but does not load it in the executable.
   await import('reflect-metadata')
   return import('@simplewebauthn/server')
 }
@@ -121,7 +121,7 @@ const expectation = ({ config }: Pick<Context, 'config'>, challenge: string) => 
   expectedRPID: hostOf(config),
 })
 
-/** The new passkey that a browser made for this challenge; undefined for anything else. */
+/** Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid. */
 export const verifyRegistration = async (
   context: Pick<Context, 'config'>,
   json: string | undefined,
@@ -150,7 +150,7 @@ export const verifyRegistration = async (
 
 export const parseAssertion = (json: string | undefined): Assertion | undefined => parse(Assertion, json)
 
-/** The user whom a discoverable passkey names. */
+/** Returns the user handle of a discoverable passkey. */
 export const handleOf = ({ response }: Assertion): string | undefined =>
   response.userHandle && Buffer.from(response.userHandle, 'base64url').toString()
 
@@ -168,8 +168,9 @@ const DUMMY_KEY = Buffer.from(
 )
 
 /**
- * What a right signature of this passkey over the challenge proves; undefined for any other. Without a passkey the work is the
- * same, so that its time does not tell which credential ids are known, and nothing is proven.
+ * Verifies the passkey's signature over the challenge; undefined when it is invalid. Without a passkey the work is the same,
+ * so that response times do not reveal known credential ids. `alone` is true when the passkey is the only factor, and then
+ * requires user verification.
  */
 export const verifyAssertion = async (
   context: Pick<Context, 'config'>,
@@ -182,13 +183,13 @@ export const verifyAssertion = async (
   const result = await verifyAuthenticationResponse({
     ...expectation(context, challenge),
     response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
-    // Whether its counter has risen is looked at when the passkey is used: two may sign at once.
+    // usePasskey checks the counter inside the write: two assertions may be verified at once.
     credential: {
       id: assertion.id,
       publicKey: new Uint8Array(passkey?.public_key ?? DUMMY_KEY),
       counter: 0,
     },
-    // Alone it stands for two factors: the device, and the finger or PIN that unlocked it.
+    // A passkey alone counts as two factors: the device, and the biometric or PIN that unlocked it.
     requireUserVerification: alone,
   }).catch(() => undefined)
   if (!passkey?.public_key || !result?.verified) return undefined

@@ -16,7 +16,7 @@ import { type Budget, budgetsOf, settleBudgets } from './login-throttle.ts'
 import { replacePasswordHash } from './store.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
-/** What a person typed into a login form. */
+/** The input of a login form. */
 export interface Credentials {
   organization_id: OrganizationId
   /** Username or e-mail address. */
@@ -25,7 +25,7 @@ export interface Credentials {
   client_info: ClientInfo
 }
 
-/** How a page tells a refusal: the error's code, the wait in whole seconds, the HTTP status and its headers. */
+/** A refused proof as a page shows it: error code, wait in whole seconds, HTTP status and headers. */
 export interface Refusal {
   code: 'invalid_credentials' | 'throttled' | 'busy'
   seconds: number
@@ -38,8 +38,8 @@ export type Proof = { user: UserRow; refusal?: never } | { user?: never; refusal
 const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
- * `wait` in milliseconds. A throttle tells whole minutes: the exact second would tell a stranger when others have tried, and
- * when to be the first again.
+ * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show when others
+ * have tried.
  */
 export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
   const step = code === 'busy' ? 1 : MINUTE / SECOND
@@ -48,14 +48,14 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
   return { code, seconds, status: code === 'busy' ? 503 : 429, headers }
 }
 
-/** Longer than any e-mail address: nobody has such a name. What is recorded of it is cut here. */
+/** Maximum characters of a username or email address; longer input is truncated in the audit log. */
 export const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
 
 /**
- * Looks a person up by name and password. Unknown, disabled and foreign users and wrong passwords are one refusal, with
- * the same hashes computed and the same rows counted; the audit log alone knows the reason. A person whose failures under
- * all their names are too many is one more such: nothing is looked at, and nothing tells.
+ * Authenticates a user by name and password. Unknown, disabled and foreign users and wrong passwords get the same refusal,
+ * with the same hashes computed and the same rows counted; only the audit log has the reason. A user with too many failures
+ * under all names gets this refusal too, even for the correct password.
  */
 export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
   const { organization_id, password, client_info } = credentials
@@ -67,20 +67,25 @@ export const provePassword = async (context: Context, credentials: Credentials):
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
   })
-  const told = wait > 0 ? undefined : enter(context.store, budgets.name)
-  if (!told) return { refusal: waitFor('throttled', MINUTE) }
-  const untold = budgets.person.length === 0 ? FREE : enter(context.store, budgets.person)
+  const nameSlot = wait > 0 ? undefined : acquireSlot(context.store, budgets.name)
+  if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
+  const userSlot = budgets.person.length === 0 ? FREE : acquireSlot(context.store, budgets.person)
   try {
     if (!budgets.is_known)
       charge(context, { ip_address: client_info.ip_address, organization_id, kind: 'hash' })
     const costs = await findCosts(context.store, '')
     const lane = laneOf(organization_id)
     const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
-    const failure = untold ? failureOf(user, isRight) : 'throttled'
-    // A held attempt is no failure of the person: strangers would keep the owner out by it.
-    const failed = [...told.failed, ...(untold?.failed ?? []), network]
-    if (failure || !user) return await refuse(context, credentials, user, failed, failure)
-    await welcome(context, { name, user }, [...told.passed, ...(untold?.passed ?? [])], credentials)
+    const failure = userSlot ? failureOf(user, isRight) : 'throttled'
+    // A throttled attempt does not count against the user: an attacker could lock out the owner with it.
+    const failed = [...nameSlot.failed, ...(userSlot?.failed ?? []), network]
+    if (failure || !user) return await recordFailure(context, credentials, user, failed, failure)
+    await recordSuccess(
+      context,
+      { name, user },
+      [...nameSlot.passed, ...(userSlot?.passed ?? [])],
+      credentials,
+    )
     return { user }
   } catch (error) {
     if (error instanceof AppError && error.code === 'temporarily_unavailable')
@@ -89,8 +94,8 @@ export const provePassword = async (context: Context, credentials: Credentials):
       return { refusal: waitFor('throttled', Number(error.headers['retry-after']) * SECOND) }
     throw error
   } finally {
-    told.leave()
-    untold?.leave()
+    nameSlot.release()
+    userSlot?.release()
   }
 }
 
@@ -103,8 +108,10 @@ const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefi
 }
 
 /**
- * For the write that builds on a proof: the user is still enabled and has the password that was proven, or 400 page `expired`.
- * A reset that came in between would otherwise be outlived by a login with the old password.
+ * Confirms inside the write that the user is still enabled and still has the proven password. Without it, a login with the
+ * old password could survive a concurrent reset.
+ *
+ * @throws PageError 400 `expired`
  */
 export const confirmProof = async (
   tx: Transaction,
@@ -116,38 +123,38 @@ export const confirmProof = async (
   return user
 }
 
-/** Names one account, whether it exists or not; hashed, for it may be a password typed into the wrong field. */
+/** Returns the throttle name of an account, existing or not. Hashed: users may type a password into the name field. */
 export const accountName = ({
   organization_id,
   identifier,
 }: Pick<Credentials, 'organization_id' | 'identifier'>): string =>
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
-interface Entered extends Pick<Budget, 'failed' | 'passed'> {
-  leave(): void
+interface Slot extends Pick<Budget, 'failed' | 'passed'> {
+  release(): void
 }
 
-const FREE: Entered = { failed: [], passed: [], leave: () => {} }
+const FREE: Slot = { failed: [], passed: [], release: () => {} }
 
-const underway = new WeakMap<Store, Map<string, number>>()
+const concurrentAttempts = new WeakMap<Store, Map<string, number>>()
 
-/** Takes a place in the first budget that is free. Attempts side by side outrun the count of failures, so places are few. */
-const enter = (store: Store, budgets: readonly Budget[]): Entered | undefined => {
-  const counts = underway.get(store) ?? new Map<string, number>()
-  underway.set(store, counts)
+/** Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are counted. */
+const acquireSlot = (store: Store, budgets: readonly Budget[]): Slot | undefined => {
+  const counts = concurrentAttempts.get(store) ?? new Map<string, number>()
+  concurrentAttempts.set(store, counts)
   const budget = budgets.find(({ key, wait, room }) => wait === 0 && (counts.get(key) ?? 0) < room)
   if (!budget) return undefined
   const { key, failed, passed } = budget
   counts.set(key, (counts.get(key) ?? 0) + 1)
-  const leave = () => {
+  const release = () => {
     const left = (counts.get(key) ?? 1) - 1
     if (left > 0) counts.set(key, left)
     else counts.delete(key)
   }
-  return { failed, passed, leave }
+  return { failed, passed, release }
 }
 
-const refuse = (
+const recordFailure = (
   context: Context,
   { organization_id, identifier, client_info }: Credentials,
   user: UserRow | undefined,
@@ -165,8 +172,8 @@ const refuse = (
     return { refusal: WRONG }
   })
 
-/** Settles the budgets, and hashes anew when the settings have risen since. */
-const welcome = async (
+/** Updates the budgets after a success, and replaces the hash when the configured cost has risen. */
+const recordSuccess = async (
   context: Context,
   counted: { name: string; user: UserRow },
   passed: ThrottleKey[],

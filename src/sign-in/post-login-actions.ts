@@ -13,12 +13,12 @@ import { consumeUserLink } from './store.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
- * What a login brings about, in the write in which it begins: a first factor alone (a stolen password, a mail) changes nothing of
- * an account whose second one is still owed. Until then it waits, sealed, beside the proof of the first.
+ * A change that runs in the write in which a login begins. A first factor alone (a stolen password, a link) must not change
+ * an account that requires a second one; until then the action is stored, sealed, beside the proof of the first.
  */
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
-  /** `link_hash`: of the link by which the person came, used up by it. */
+  /** `link_hash` is the hash of the link that started the login; the action consumes it. */
   | { readonly do: 'replace_password'; readonly password_hash: string; readonly link_hash?: SecretHash }
 
 const labelOf = (request_hash: SecretHash, user_id: string): string => `action:${request_hash}:${user_id}`
@@ -39,7 +39,11 @@ export const openAction = (
     ? undefined
     : JSON.parse(master.open(Buffer.from(action, 'base64url'), labelOf(request_hash, user_id)).toString())
 
-/** Throws a page, and nothing has happened, when it may not be done any more. */
+/**
+ * Runs the action in the given transaction.
+ *
+ * @throws PageError 400 or 410 when it is no longer allowed; the transaction must then be rolled back
+ */
 export const runAction = async (
   context: Context,
   tx: Transaction,
@@ -62,7 +66,7 @@ export const runAction = async (
   return replaceOwnPassword(context, tx, { user, password_hash, client_info })
 }
 
-/** Whoever came by a link is the owner: what strangers have guessed does not keep them from the new password. */
+/** Clears the failures that throttle the user: the holder of the link is the owner, whom others must not delay. */
 const confirmOwner = async (
   context: Context,
   tx: Transaction,

@@ -7,16 +7,16 @@ import type { Transaction } from '#src/storage/store.ts'
 const COUNT = 10
 const GROUPS = 3
 const LETTERS = 4
-/** Without i, l, o and u, which are mistaken for others: https://www.crockford.com/base32.html */
+/** Excludes i, l, o and u, as they are easily confused: https://www.crockford.com/base32.html */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** 60 random bits: `k3vq-8zt2-m0ax`. */
+/** Generates a code of 60 random bits: `k3vq-8zt2-m0ax`. */
 const newCode = (): string =>
   Array.from({ length: GROUPS }, () =>
     Array.from({ length: LETTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join(''),
   ).join('-')
 
-/** A code as it is compared, however it was typed; undefined for what cannot be one. */
+/** Returns the canonical form of a typed code; undefined when it is malformed. */
 const normalize = (typed: string): string | undefined => {
   const text = typed.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1')
   return text.length === GROUPS * LETTERS && [...text].every(letter => ALPHABET.includes(letter))
@@ -24,11 +24,11 @@ const normalize = (typed: string): string | undefined => {
     : undefined
 }
 
-/** Keyed: 60 bits could be found out from a plain digest in a copy of the database. */
+/** Hashes a code with a key: with a plain digest, 60 bits could be recovered from a copy of the database. */
 const hashOf = ({ master }: Pick<Context, 'master'>, user_id: UserId, code: string): string =>
   createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
 
-/** Ten new codes in the place of all earlier ones. They are shown now, and never again. */
+/** Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only now. */
 export const issueRecoveryCodes = async (
   context: Pick<Context, 'master'>,
   tx: Transaction,

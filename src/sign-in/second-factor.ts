@@ -20,16 +20,16 @@ import { removeThrottle } from './store.ts'
 import { checkThrottle, type Limit, passwordsFrom, type ThrottleKey } from './throttle.ts'
 import { redeemTotp } from './totp.ts'
 
-/** What was typed or signed. */
+/** The second factor that the user entered or signed. */
 export type Presented =
   | { code: string }
   | { recovery_code: string }
-  /** With what its signature proves; undefined when it is not right. */
+  /** `proven` is undefined when the signature is invalid. */
   | { passkey: Factor | undefined; proven: ProvenPasskey | undefined }
 
 export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: Refusal }
 
-/** Six digits are soon guessed: a hundred guesses a day are all that anybody gets (NIST SP 800-63B section 3.2.2). */
+/** Limits guesses at six digits to about a hundred a day (NIST SP 800-63B section 3.2.2). */
 const GUESSES = {
   kind: 'row',
   after: 5,
@@ -40,7 +40,7 @@ const GUESSES = {
 
 const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
-/** Failures in a browser where the user has signed in are counted apart, as with passwords. */
+/** Returns the throttle key of the attempt. A known browser has its own, as for passwords. */
 const guessesOf = async (
   tx: Transaction,
   { id }: Pick<UserRow, 'id'>,
@@ -52,8 +52,8 @@ const guessesOf = async (
 }
 
 /**
- * Looks at a second factor and uses it up, all in one write: attempts side by side come one after the other, and each code
- * is good for one of them. A refusal is counted and recorded, so it is returned and not thrown.
+ * Verifies and consumes a second factor in one write: concurrent attempts are serialized, and each code is accepted once.
+ * A refusal is returned, not thrown, because it is counted and recorded in the same write.
  */
 export const proveFactor = async (
   context: Context,
@@ -82,7 +82,7 @@ export const proveFactor = async (
   return { refusal: WRONG }
 }
 
-/** RFC 8176 has no word of its own for recovery codes, which are one-time passwords like the others. */
+/** RFC 8176 has no value for recovery codes; they are one-time passwords (`otp`). */
 const ONE_TIME: Redeemed = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
 
 type Redeemed = { acr: string; amr: string[]; failure_reason?: never } | { failure_reason: string }

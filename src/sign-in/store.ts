@@ -32,13 +32,13 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 
-/** All whose key begins so. */
+/** Deletes all throttles whose key begins with `prefix`. */
 export const removeThrottles = async (tx: Transaction, prefix: string): Promise<void> => {
   const { throttles } = tx.tables
   await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
 }
 
-/** Defined for exactly one caller. */
+/** Consumes an unexpired sign-in link. Returns it to exactly one caller. */
 export const consumeUserLink = async (
   tx: Transaction,
   link_hash: SecretHash,
@@ -54,7 +54,7 @@ export const consumeUserLink = async (
   return link
 }
 
-/** A stronger hash of the same password in the place of `from`, unless the password has changed meanwhile. */
+/** Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since. */
 export const replacePasswordHash = async (
   tx: Transaction,
   id: UserId,
@@ -102,16 +102,16 @@ const deviceOfOrganization = prepared((q, { devices, users }) =>
     .limit(1),
 )
 
-/** Reports whether a user of the organization has signed in with the browser. */
+/** True when a user of the organization has signed in with the browser. */
 export const isDeviceOf = async (
   q: Queries,
   key: { device_hash: SecretHash; organization_id: OrganizationId },
 ): Promise<boolean> => (await deviceOfOrganization(q, key)).length > 0
 
-/** So many browsers of one user are kept, those seen last: whoever logs in without cookies is a new one each time. */
+/** Maximum browsers stored per user, the latest ones: a client without cookies adds one with each login. */
 const MAX_DEVICES = 50
 
-/** Whether the user was never seen with it. */
+/** Records a login with the browser. True when it is new for the user. */
 export const touchDevice = async (
   tx: Transaction,
   device: Tables['devices']['$inferSelect'],

@@ -5,9 +5,9 @@ import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findThrottle, type Throttle, upsertThrottle } from './store.ts'
 
-/** Times in milliseconds. */
+/** A throttling rule. Times are in milliseconds. */
 export type Limit =
-  /** From `after` failures in a row on, a wait that doubles with each further one. */
+  /** After `after` consecutive failures, a wait that doubles with each further one. */
   | {
       readonly kind: 'row'
       readonly after: number
@@ -15,16 +15,16 @@ export type Limit =
       readonly longest_wait: number
       readonly forget_after: number
     }
-  /** From `count` failures within `window` on, a wait. */
+  /** After `count` failures within `window`, a fixed wait. */
   | { readonly kind: 'window'; readonly count: number; readonly window: number; readonly wait: number }
 
-/** What failures are counted by. The key is stored as it is: no secrets, and no text of unbounded length. */
+/** A counter of failures and its rule. The key is stored unhashed: no secrets, and no text of unbounded length. */
 export interface ThrottleKey {
   readonly key: string
   readonly limit: Limit
 }
 
-/** Wrong passwords for one account. */
+/** Limit of wrong passwords for one account. */
 export const ROW = {
   kind: 'row',
   after: 5,
@@ -35,19 +35,19 @@ export const ROW = {
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
 
-/** Wrong passwords from one address. */
+/** Returns the throttle of wrong passwords from one network. */
 export const passwordsFrom = (ip_address: string): ThrottleKey => ({
   key: `passwords:${networkOf(ip_address)}`,
   limit: ADDRESS,
 })
 
-/** Wrong client secrets, codes and refresh tokens from one address. */
+/** Returns the throttle of wrong client secrets, codes and refresh tokens from one network. */
 export const secretsFrom = (ip_address: string): ThrottleKey => ({
   key: `secrets:${networkOf(ip_address)}`,
   limit: SECRETS,
 })
 
-/** Milliseconds until the next attempt is looked at; 0: now. */
+/** Milliseconds until the next attempt is allowed; 0 means now. */
 export const checkThrottle = async (
   context: Pick<Context, 'clock'>,
   q: Queries,
@@ -58,13 +58,13 @@ export const checkThrottle = async (
   return Math.max(0, ...rows.map(row => (row ? row.blocked_until - now : 0)))
 }
 
-/** When a key is free again (ms; 0: it is), from memory: each call of the token endpoint asks. */
+/** Time in milliseconds until which a key is blocked, 0 when it is not. Cached: each call of the token endpoint needs it. */
 export const blockedUntil = cached(
   'throttles',
   async (q, key) => (await findThrottle(q, key))?.blocked_until ?? 0,
 )
 
-/** Counts one failure against each key, and answers how many each has by now, in the order of `keys`. */
+/** Counts one failure against each key. Returns the new counts in the order of `keys`. */
 export const countFailure = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
@@ -79,7 +79,7 @@ export const countFailure = async (
   return counts
 }
 
-/** The row after one more failure; a row whose time has run out counts for nothing. */
+/** Returns the row after one more failure; an expired row counts as none. */
 export const afterFailure = (
   stored: Throttle | undefined,
   limit: Limit,

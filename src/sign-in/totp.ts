@@ -6,7 +6,7 @@ import { consumeStep, type Factor } from '#src/directory/users/factors/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** Seconds that a code stands for; the ones before and after are taken too (RFC 6238 section 5.2). */
+/** Seconds of a time step. Codes of the adjacent steps are accepted too: https://www.rfc-editor.org/rfc/rfc6238#section-5.2 */
 const PERIOD = 30
 const SECRET_BYTES = 20
 
@@ -15,8 +15,8 @@ const base32 = new ScureBase32Plugin()
 type Keys = Pick<Context, 'master'>
 
 /**
- * The secret that a page offers, in base32. It is worked out from what the page belongs to, so that nothing is stored until its
- * first code has been typed, and a restart in between changes nothing.
+ * Derives the TOTP secret of an enrolment page, base32. Nothing is stored until its first code is verified, and a restart
+ * in between changes nothing.
  */
 export const offerSecret = ({ master }: Keys, subject: string): string =>
   base32.encode(
@@ -29,13 +29,17 @@ const labelOf = (user_id: string): string => `totp:${user_id}`
 export const sealSecret = ({ master }: Keys, user_id: string, secret: string): Buffer =>
   master.seal(Buffer.from(secret), labelOf(user_id))
 
-/** Throws when it cannot be opened. */
+/**
+ * Decrypts a stored secret.
+ *
+ * @throws Error when it cannot be decrypted
+ */
 export const openTotpSecret = (
   { master }: Keys,
   { user_id, secret }: { user_id: string; secret: Uint8Array },
 ): string => master.open(secret, labelOf(user_id)).toString()
 
-/** The time step of a code that is right now, or undefined. */
+/** Returns the time step of a currently valid code; undefined for any other. */
 export const stepOf = (secret: string, typed: string, now: number): number | undefined => {
   const token = typed.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return undefined
@@ -43,7 +47,7 @@ export const stepOf = (secret: string, typed: string, now: number): number | und
   return result.valid && 'timeStep' in result ? result.timeStep : undefined
 }
 
-/** What the app shows now: for development, which has no phone at hand. */
+/** Returns the code that the app shows now, for development mode. */
 export const currentCode = (
   context: Keys & Pick<Context, 'clock'>,
   { user_id, secret }: Pick<Factor, 'user_id' | 'secret'>,
@@ -55,7 +59,7 @@ export const currentCode = (
       })
     : undefined
 
-/** Whether the code is one of this app's, and was not used before. */
+/** Consumes a code. True when it is valid for this app and was not used before. */
 export const redeemTotp = async (
   context: Keys & Pick<Context, 'clock'>,
   tx: Transaction,
@@ -68,7 +72,7 @@ export const redeemTotp = async (
   return step !== undefined && consumeStep(tx, { id, step, now })
 }
 
-/** How an app is told: as a picture (a path of unit squares in a square of `size`), as a link on the same device, or typed. */
+/** Returns the secret for the app as a QR code (a path of unit squares in a square of `size`), as a link, and to type. */
 export const setUpOf = (secret: string, issuer: string, username: string) => {
   const uri = generateURI({ issuer, label: username, secret })
   const { data, size } = encode(uri, { ecc: 'M', border: 4 })

@@ -5,8 +5,7 @@ import { accountName } from './password.ts'
 import { removeThrottle, removeThrottles } from './store.ts'
 
 /**
- * All that was counted against a user, by name, address and second factor; what was counted against addresses of the
- * network stays.
+ * Deletes all failures counted against a user, by name, address and second factor. Counts of networks stay.
  */
 export const forgetFailures = async (
   tx: Transaction,

@@ -7,8 +7,11 @@ import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * 410 page when the user has by now more rights than the administrator who made the link: whoever holds it can be that user, and
- * nobody hands out what they lack.
+ * Refuses a link when the user now has permissions that the administrator who created it lacked: the link signs its holder
+ * in as the user, and administrators cannot grant permissions that they lack.
+ *
+ * @throws PageError 410 `link`
+
  */
 export const checkMaker = async (
   q: Queries,
