@@ -11,20 +11,19 @@ import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Config } from './config.ts'
-import type { Context, Ports } from './context.ts'
+import type { Context, Core, Keys, LoginStep } from './context.ts'
 import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
 import { federationRoutes } from './federation/routes.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
-import { openCharges } from './http/charge.ts'
 import { type AdminRoute, serve } from './http/guard.ts'
 import { logRequest } from './http/request-log.ts'
 import { mount } from './http/routes.ts'
 import { AppError } from './lib/app-error.ts'
 import { DAY, SECOND } from './lib/duration.ts'
 import { VERSION } from './lib/version.ts'
-import { metricsPage, observe } from './operations/metrics.ts'
+import { metricsPage, observe, openProcessMetrics } from './operations/metrics.ts'
 import { openKeys } from './tokens/keys.ts'
 
 export interface App {
@@ -38,16 +37,27 @@ export interface App {
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
-/** The one place where all parts meet. */
-export const createApp = async (base: Omit<Context, 'ports'>): Promise<App> => {
-  const context: Context = { ...base, ports: {} as Ports }
-  Object.assign(context.ports, {
-    keys: await openKeys(base),
-    charges: openCharges(),
-    authenticate: request => authenticate(context, request),
-    allowsOrigin: (client_id, origin) => originOf(context.store, client_id, origin),
-  } satisfies Ports)
+export interface AppOptions {
+  /** What tracing lays around the keys. */
+  wrapKeys?: ((keys: Keys) => Keys) | undefined
+  /** What development mode shows in the place of the login form, if anything. */
+  loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
+}
 
+/** The one place where all parts meet. */
+export const createApp = async (
+  core: Core,
+  { wrapKeys = keys => keys, loginPage }: AppOptions = {},
+): Promise<App> => {
+  const context: Context = {
+    ...core,
+    keys: wrapKeys(await openKeys(core)),
+    authenticate: request => authenticate(context, request),
+    allowsOrigin: (client_id, origin) => originOf(core.store, client_id, origin),
+    ...(loginPage && { loginPage: step => loginPage(context, step) }),
+  }
+
+  openProcessMetrics(core.store.metrics)
   const routes = adminRoutes(context)
   let methods: MethodTable = []
   const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
@@ -131,7 +141,7 @@ const answer = (
     response.headers.set('x-content-type-options', 'nosniff')
     if (isReachedByTls(context.config)) response.headers.set('strict-transport-security', HSTS)
     const ms = Math.round((performance.now() - started) * 1000) / 1000
-    observe(call.path, response.status, ms)
+    observe(context.store.metrics, call.path, response.status, ms)
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Config } from './config.ts'
+import type { FairQueue } from './lib/fair-queue.ts'
 import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
 import type { Permission } from './lib/permission.ts'
@@ -96,27 +97,6 @@ export interface LoginStep {
   client_name: string | undefined
 }
 
-/** What app.ts fills, so that no import runs up the order of rooms. */
-export interface Ports {
-  /** The signing keys in memory. */
-  keys: {
-    /** A compact JWS over the claims. */
-    sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
-    /** What a JWT says whose header and signature are ours; undefined for any other. Its claims are not judged. */
-    open(token: string): Promise<OpenedToken | undefined>
-    /** The key set, once the keys of a first start are made. */
-    published(): Promise<PublishedKeys>
-  }
-  /** Who calls the admin API; throws 401 `invalid_token`. */
-  authenticate(request: Request): Promise<Caller>
-  /** Whether this client registers this web origin. */
-  allowsOrigin(client_id: string, origin: string): Promise<boolean>
-  /** What is left of the work that clients may cause before they have proven anything (http/charge). */
-  charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
-  /** What development mode shows in the place of the login form, if anything. */
-  login_page?(step: LoginStep): Promise<Response | undefined>
-}
-
 /** A mail as it goes out. */
 export interface Mail {
   to: string
@@ -130,7 +110,8 @@ export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
 
-export interface Context {
+/** What the services work with: a command or a seed has it without a server. */
+export interface Core {
   readonly config: Config
   readonly store: Store
   readonly clock: Clock
@@ -140,5 +121,35 @@ export interface Context {
   /** Absent where no mail server is configured: whatever needs mail is then not offered. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
-  readonly ports: Ports
+  /** What is left of the work that clients may cause before they have proven anything (http/charge). */
+  readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
+  /** Where password hashes wait for their turn (directory/users/password). */
+  readonly hashes: FairQueue
+  /** Runs the work as a part of the request's trace, if there is one. Names are ours: they leave the house. */
+  trace<T>(name: string, work: () => T): T
+}
+
+/** The signing keys in memory. */
+export interface Keys {
+  /** A compact JWS over the claims. */
+  sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
+  /** What a JWT says whose header and signature are ours; undefined for any other. Its claims are not judged. */
+  open(token: string): Promise<OpenedToken | undefined>
+  /** The key set, once the keys of a first start are made. */
+  published(): Promise<PublishedKeys>
+}
+
+/** What issues tokens. */
+export interface Issuer extends Core {
+  readonly keys: Keys
+}
+
+/** One server. `createApp` makes what it adds to the core, so that no import runs up the order of rooms. */
+export interface Context extends Issuer {
+  /** Who calls the admin API; throws 401 `invalid_token`. */
+  authenticate(request: Request): Promise<Caller>
+  /** Whether this client registers this web origin. */
+  allowsOrigin(client_id: string, origin: string): Promise<boolean>
+  /** What development mode shows in the place of the login form, if anything. */
+  loginPage?(step: LoginStep): Promise<Response | undefined>
 }

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MasterKey } from '#src/lib/master-key.ts'
-import { counter } from '#src/lib/metrics.ts'
+import type { Family } from '#src/lib/metrics.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 import type { EventType, TargetType } from './types.ts'
 
@@ -51,8 +51,8 @@ const insert = prepared((q, { events }) =>
   }),
 )
 
-const counted = counter('gatehouse_events_total', 'Audit events by type.', 'type')
-const tokens = counter('gatehouse_tokens_total', 'Tokens issued, by grant.', 'grant')
+const EVENTS: Family = { name: 'gatehouse_events_total', help: 'Audit events by type.', label: 'type' }
+const TOKENS: Family = { name: 'gatehouse_tokens_total', help: 'Tokens issued, by grant.', label: 'grant' }
 
 /** The columns of an event in their order, as stored: metadata is JSON text. */
 export type EventText = [
@@ -76,15 +76,16 @@ export const macOf = (master: MasterKey, event: EventText): string =>
 
 /** Writes an event in the transaction of the change that it records: neither exists without the other. */
 export const record = async (
-  context: Pick<Context, 'clock' | 'master'>,
+  context: Pick<Core, 'clock' | 'master' | 'store'>,
   tx: Transaction,
   event: NewEvent,
 ): Promise<void> => {
   const now = context.clock.now()
   tx.after(() => {
-    counted(event.type)
-    if (event.type === 'token.issued') tokens(String(event.metadata?.grant_type))
-    else if (event.type === 'token.refreshed') tokens('refresh_token')
+    const { metrics } = context.store
+    metrics.count(EVENTS, event.type)
+    if (event.type === 'token.issued') metrics.count(TOKENS, String(event.metadata?.grant_type))
+    else if (event.type === 'token.refreshed') metrics.count(TOKENS, 'refresh_token')
   })
   const row = {
     // The id carries this exact millisecond even after the clock has stepped back: findEvent searches by it.

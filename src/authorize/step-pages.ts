@@ -51,7 +51,7 @@ export const loginPage = async (
   const csrf_token = stepToken(context, flow, 'login')
   const other = again
     ? undefined
-    : await context.ports.login_page?.({
+    : await context.loginPage?.({
         request: browser.call.request,
         organization_id: flow.organization.id,
         handle: flow.handle,

@@ -3,11 +3,12 @@ import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
+import { openCore } from '#src/operations/core.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
 import { makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
@@ -87,7 +88,7 @@ export const openInstance = async (
   config: Config,
   log: Logger,
   options: { migrate?: boolean } = {},
-): Promise<Omit<Context, 'ports'>> => {
+): Promise<Core> => {
   // The key file is created only together with a new database, because neither is of use without the other.
   const file_keys = config.database_url
     ? undefined
@@ -110,7 +111,7 @@ export const openInstance = async (
       )
     })
     if (master !== masters[0]) finishChange(config)
-    return {
+    return openCore({
       config,
       store,
       clock,
@@ -119,7 +120,7 @@ export const openInstance = async (
       xml: xmlReader,
       master: key,
       mail: smtpTransport(config),
-    }
+    })
   } catch (error) {
     await store.close()
     throw error
@@ -140,7 +141,7 @@ export const finishChange = ({ data_dir }: Config): void => {
 }
 
 /** As {@link openInstance}, for commands that need an existing instance. */
-export const openExisting = async (config: Config, log: Logger): Promise<Omit<Context, 'ports'>> => {
+export const openExisting = async (config: Config, log: Logger): Promise<Core> => {
   if (!config.database_url) requireDatabase(config)
   return openInstance(config, log, { migrate: false })
 }

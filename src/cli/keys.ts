@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { ConfigError, loadConfig } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
 import { exportKey, importKey } from '#src/tokens/key-import.ts'
@@ -23,10 +23,7 @@ interface Options {
 }
 
 /** Works beside a running server, which uses the change within 250 ms. */
-const withInstance = async <T>(
-  options: Options,
-  work: (instance: Omit<Context, 'ports'>) => Promise<T>,
-): Promise<T> => {
+const withInstance = async <T>(options: Options, work: (instance: Core) => Promise<T>): Promise<T> => {
   const { config } = loadConfig(process.env, options.config)
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
@@ -36,7 +33,7 @@ const withInstance = async <T>(
   }
 }
 
-const show = async ({ store, clock }: Pick<Context, 'store' | 'clock'>): Promise<void> => {
+const show = async ({ store, clock }: Pick<Core, 'store' | 'clock'>): Promise<void> => {
   const now = clock.now()
   const keys = await store.read(listKeys)
   const signing = new Map(keys.filter(key => key.active_at <= now).map(({ alg, id }) => [alg, id]))

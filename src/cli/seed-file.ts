@@ -1,5 +1,5 @@
 import { ConfigError } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
 import { applySeed, type Change, type SeedOptions } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
@@ -26,11 +26,8 @@ const textOf = (file: string): string => {
   }
 }
 
-export const applySeedFile = (
-  instance: Omit<Context, 'ports'>,
-  file: string,
-  options: SeedOptions = {},
-): Promise<Change[]> => applySeed(instance, readSeedFile(file), options)
+export const applySeedFile = (instance: Core, file: string, options: SeedOptions = {}): Promise<Change[]> =>
+  applySeed(instance, readSeedFile(file), options)
 
 const signs = { create: '+', update: '~', delete: '-' }
 

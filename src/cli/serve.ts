@@ -41,10 +41,15 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   const opened = await openInstance(config, log)
   const tracing = config.otel_exporter_otlp_endpoint
-    ? (await import('#src/observability/tracing.ts')).openTracing(config, log)
+    ? (await import('#src/observability/tracing.ts')).openTracing(config, log, opened.store.metrics)
     : undefined
   const instance = tracing
-    ? { ...opened, store: tracing.store(opened.store), fetch: tracing.outbound(opened.fetch) }
+    ? {
+        ...opened,
+        store: tracing.store(opened.store),
+        fetch: tracing.outbound(opened.fetch),
+        trace: tracing.trace,
+      }
     : opened
   const first = await seedInstance(instance)
   if (config.seed_file) {
@@ -52,8 +57,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     for (const change of await applySeedFile(instance, config.seed_file))
       log.info({ event: 'seed', ...change })
   }
-  const running = await createApp(instance)
-  if (tracing) running.context.ports.keys = tracing.keys(running.context.ports.keys)
+  const running = await createApp(instance, { wrapKeys: tracing?.keys })
   app.resolve(running)
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
   const stopHousekeeping = startHousekeeping(running.context)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
-import type { Context, Ports } from '#src/context.ts'
+import type { Core, Issuer } from '#src/context.ts'
 import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
 import { Mint, type MintInput, mint } from '#src/dev/mint.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
@@ -96,10 +96,9 @@ const latestRunning = (): DevFile | undefined =>
     .map(({ path }) => readDevFile(path))
     .find(file => file && isRunning(file))
 
-const openOffline = async (config: Config): Promise<Context> => {
-  const base = await openExisting(config, pino({ level: 'silent' }))
-  const ports: Pick<Ports, 'keys'> = { keys: await openKeys(base) }
-  return { ...base, ports: ports as Ports }
+const openOffline = async (config: Config): Promise<Issuer> => {
+  const core = await openExisting(config, pino({ level: 'silent' }))
+  return { ...core, keys: await openKeys(core) }
 }
 
 const secondsOf = (text: string | undefined): number | undefined => {
@@ -140,7 +139,7 @@ const mintInputOf = (options: TokenOptions): MintInput => {
 
 const client_info = { ip_address: '', user_agent: 'gatehouse token' }
 
-const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOptions): Promise<Issued> => {
+const mintOffline = (context: Issuer, { client_id }: DevFile, options: TokenOptions): Promise<Issued> => {
   const wanted = Mint.safeParse(mintInputOf(options))
   if (wanted.success) return mint(context, wanted.data, { client_id, client_info })
   throw new ConfigError(
@@ -149,7 +148,7 @@ const mintOffline = (context: Context, { client_id }: DevFile, options: TokenOpt
 }
 
 /** Issues a token of a production instance, with claims of stored data only. */
-const issueReal = async (context: Context, options: TokenOptions): Promise<Issued> => {
+const issueReal = async (context: Issuer, options: TokenOptions): Promise<Issued> => {
   for (const name of ['role', 'claim', 'bad'] as const)
     if (options[name]) throw new ConfigError(`--${name}: only in development.`)
   const { user, client } = await subjectOf(context, options)
@@ -174,7 +173,7 @@ const issueReal = async (context: Context, options: TokenOptions): Promise<Issue
 }
 
 const subjectOf = async (
-  { store }: Context,
+  { store }: Core,
   { user: name, client: client_id, organization: slug }: TokenOptions,
 ): Promise<{ user: UserRow; client: Client }> => {
   if (name === undefined)

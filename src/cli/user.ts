@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import type { Context, Ports } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { urlOfFirstStart } from '#src/operations/first-start.ts'
@@ -15,20 +15,20 @@ export interface UserOptions {
 /** Runs `action` on the instance. Works beside a running server. */
 export const withInstance = async (
   options: UserOptions,
-  action: (context: Context) => Promise<void>,
+  action: (context: Core) => Promise<void>,
 ): Promise<void> => {
   const { config, sources } = loadConfig(process.env, options.config)
   if (sources.url === 'default' && sources.port === 'default')
     config.url = urlOfFirstStart(config) ?? config.url
   const instance = await openExisting(config, pino({ level: 'silent' }))
   try {
-    await action({ ...instance, ports: {} as Ports })
+    await action(instance)
   } finally {
     await instance.store.close()
   }
 }
 
-export const organizationOf = async ({ store }: Context, slug: string): Promise<Organization> => {
+export const organizationOf = async ({ store }: Core, slug: string): Promise<Organization> => {
   const organization = await findOrganizationBySlug(store, slug)
   if (!organization) throw new Error(`no organization has the slug "${slug}"`)
   return organization
@@ -37,7 +37,7 @@ export const organizationOf = async ({ store }: Context, slug: string): Promise<
 /**
  * Finds a user by id, or by user name or e-mail address in the organization. A user name may look like an id.
  */
-export const userNamed = async (context: Context, name: string, slug: string): Promise<UserRow> => {
+export const userNamed = async (context: Core, name: string, slug: string): Promise<UserRow> => {
   const { id } = await organizationOf(context, slug)
   const user = await context.store.read(
     async q => (await findUser(q, undefined, name)) ?? findUserForLogin(q, id, name),

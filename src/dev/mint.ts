@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import type { Context } from '#src/context.ts'
+import type { Issuer } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { integer, line, lines, oneOf, set } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
@@ -71,7 +71,7 @@ const partOf = (token: string, part: 0 | 1): Claims =>
 
 /** Mints any token, signed like a real one. An access token of an existing user and client has a session. */
 export const mint = async (
-  context: Context,
+  context: Issuer,
   wanted: Mint,
   { client_id: usual, client_info }: { client_id: string; client_info: ClientInfo },
 ): Promise<Minted> => {
@@ -116,12 +116,12 @@ export const mint = async (
   return { token: made, claims: partOf(made, 1), expires_in }
 }
 
-const findSeeded = (context: Context, home: OrganizationId, name: string): Promise<UserRow | undefined> =>
+const findSeeded = (context: Issuer, home: OrganizationId, name: string): Promise<UserRow | undefined> =>
   context.store.read(q =>
     name.startsWith('usr_') ? findUser(q, undefined, name) : findUserForLogin(q, home, name),
   )
 
-const formOf = ({ config }: Context, client: Client | undefined, kind: Mint['kind']) =>
+const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind']) =>
   kind === 'id_token'
     ? {
         alg: client?.id_token_signed_response_alg ?? config.id_token_alg,
@@ -158,7 +158,7 @@ const asIdToken = ({ scope: _, jti: __, nbf: ___, roles: ____, client_id, ...cla
 })
 
 /** Makes the token invalid in the named way; everything else about it stays valid. */
-const makeBad = async (context: Context, kind: BadToken, good: string): Promise<string> => {
+const makeBad = async (context: Issuer, kind: BadToken, good: string): Promise<string> => {
   const { badToken } = await import('#src/resource-server/bad-tokens.ts')
   const header = partOf(good, 0) as Header
   const { alg, privateKey, publicKey } = await openPair(context, String(header.kid))

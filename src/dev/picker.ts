@@ -29,8 +29,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
  * production form.
  */
 export const loginPicker =
-  (context: Context, { auto_login }: { auto_login: boolean }) =>
-  async (step: LoginStep): Promise<Response | undefined> => {
+  ({ auto_login }: { auto_login: boolean }) =>
+  async (context: Context, step: LoginStep): Promise<Response | undefined> => {
     if (new URL(step.request.url).searchParams.has('form')) return undefined
     const { login_hint: hint, organization_id } = step
     const hinted =

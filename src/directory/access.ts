@@ -1,6 +1,6 @@
 import { hostActor, record } from '#src/audit/record.ts'
 import type { EventType, TargetType } from '#src/audit/types.ts'
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { type Detail, forbidden, invalid } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -34,7 +34,7 @@ export interface ChangedBy {
 
 /** Writes the event of a change to something that administrators manage. */
 export const recordChange = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   { caller, client_info }: ChangedBy,
   event: {

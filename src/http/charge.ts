@@ -1,4 +1,4 @@
-import type { Context, Ports } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { mailboxOf } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -53,7 +53,7 @@ const ORGANIZATION = 10
 const REMEMBERED = 50_000
 
 /** The buckets of one server. */
-export const openCharges = (): Ports['charges'] => ({
+export const openCharges = (): Core['charges'] => ({
   networks: new TokenBuckets(REMEMBERED),
   organizations: new TokenBuckets(REMEMBERED),
   mailboxes: new TokenBuckets(REMEMBERED),
@@ -77,10 +77,10 @@ export interface Charge {
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
 export const charge = (
-  { clock, ports }: Pick<Context, 'clock' | 'ports'>,
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
   { ip_address, organization_id, kind, units = 1, device }: Charge,
 ): void => {
-  const { networks, organizations } = ports.charges
+  const { networks, organizations } = charges
   const { network, reserved, instance }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
@@ -106,10 +106,10 @@ const OF_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
 export const chargeAdminMail = (
-  { clock, ports }: Pick<Context, 'clock' | 'ports'>,
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
   { email, organization_id }: { email: string; organization_id: OrganizationId },
 ): void => {
-  const { mailboxes, organizations } = ports.charges
+  const { mailboxes, organizations } = charges
   const now = clock.now()
   const mailbox = mailboxOf(email)
   const own = `${organization_id}:${mailbox}`

@@ -18,7 +18,7 @@ export const preflight = (methods: string) => (): Response =>
 
 /** Lets a page of the client that the answer concerns read it, and nobody else. */
 export const allowOrigin = async (
-  context: Pick<Context, 'ports'>,
+  context: Pick<Context, 'allowsOrigin'>,
   request: Request,
   answer: Response,
   client_id: string | undefined,
@@ -26,7 +26,7 @@ export const allowOrigin = async (
   const origin = request.headers.get('origin')
   if (origin === null) return answer
   answer.headers.set('vary', 'Origin')
-  if (client_id !== undefined && (await context.ports.allowsOrigin(client_id, origin))) {
+  if (client_id !== undefined && (await context.allowsOrigin(client_id, origin))) {
     answer.headers.set('access-control-allow-origin', origin)
     answer.headers.set('access-control-expose-headers', 'www-authenticate, retry-after, x-request-id')
   }

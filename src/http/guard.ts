@@ -86,7 +86,7 @@ export const serve =
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
-      const caller = await context.ports.authenticate(request)
+      const caller = await context.authenticate(request)
       permit(caller, route)
       const { confirm } = caller
       caller.confirm = async q => {

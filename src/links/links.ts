@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { countAdmins } from '#src/directory/roles/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserChangedBy } from '#src/directory/users/service.ts'
@@ -17,7 +17,7 @@ import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
-type Base = Pick<Context, 'config' | 'store' | 'clock'>
+type Base = Pick<Core, 'config' | 'store' | 'clock'>
 
 /** Longer than the other links: mail is not always read at once, and this link allows no login. */
 const VERIFY_FOR = DAY
@@ -62,7 +62,7 @@ type Holder = Pick<UserRow, 'id' | 'organization_id'>
  * @throws AppError `conflict` for a disabled user
  */
 export const createSignInLink = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   user: Holder & Pick<UserRow, 'enabled'>,
   { caller, ...by }: UserChangedBy,
@@ -101,13 +101,13 @@ export interface LinkPage {
   csrf_token: string
 }
 
-const keyOf = (context: Context, kind: Link['kind'], token: string) => ({
+const keyOf = (context: Core, kind: Link['kind'], token: string) => ({
   link_hash: hashSecret(token),
   kind,
   now: context.clock.now(),
 })
 
-const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: string): Promise<Link> => {
+const getLink = async (q: Queries, context: Core, kind: Link['kind'], token: string): Promise<Link> => {
   if (kind === 'set_up' && (await countAdmins(q)) > 0) throw isSetUp()
   const link = await findLink(q, keyOf(context, kind, token))
   if (!link) throw gone()
@@ -119,7 +119,7 @@ const getLink = async (q: Queries, context: Context, kind: Link['kind'], token: 
  * set when it is missing, because the form is bound to it.
  */
 export const openLink = async (
-  context: Context,
+  context: Core,
   { request }: Call,
   kind: Link['kind'],
 ): Promise<LinkPage & { cookies: string[] }> => {
@@ -139,7 +139,7 @@ export const openLink = async (
  * valid and `use` consumes it.
  */
 export const openLinkForm = async (
-  context: Context,
+  context: Core,
   { request }: Call,
   kind: Link['kind'],
 ): Promise<

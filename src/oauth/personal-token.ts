@@ -1,5 +1,5 @@
 import { record } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Issuer } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
@@ -19,7 +19,7 @@ import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
  * @throws Error when the user is disabled or deleted
  */
 export const issuePersonalToken = async (
-  context: Context,
+  context: Issuer,
   grant: {
     user: Pick<UserRow, 'id' | 'organization_id'>
     client: Client

@@ -58,6 +58,6 @@ export const getDiscovery = ({ config }: Pick<Context, 'config'>) => {
 
 /** JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */
 export const getKeySet =
-  ({ ports }: Pick<Context, 'ports'>) =>
+  ({ keys }: Pick<Context, 'keys'>) =>
   async ({ request }: { request: Request }): Promise<Response> =>
-    answer(request, await ports.keys.published())
+    answer(request, await keys.published())

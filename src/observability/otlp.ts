@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { counter } from '#src/lib/metrics.ts'
+import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { VERSION } from '#src/lib/version.ts'
 
 /** Values are numbers, or words from closed sets of ours: nothing of a person, no id, no query. */
@@ -30,7 +30,11 @@ const LONGEST_PAUSE = 30 * SECOND
 /** https://opentelemetry.io/docs/specs/otlp/#otlphttp-response: others will never be accepted. */
 const TRY_AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-const counted = counter('gatehouse_trace_spans_total', 'Spans by what became of them.', 'outcome')
+const SPANS: Family = {
+  name: 'gatehouse_trace_spans_total',
+  help: 'Spans by what became of them.',
+  label: 'outcome',
+}
 
 const nanos = (ms: number): string => {
   const whole = Math.floor(ms)
@@ -112,6 +116,7 @@ const openPost = (config: ExporterConfig, patience: number) => {
 export const openExporter = (
   config: ExporterConfig,
   log: Pick<Logger, 'info' | 'warn'>,
+  metrics: Metrics,
   /** How long a collector may take to answer, ms. */
   patience = PATIENCE,
 ) => {
@@ -135,7 +140,7 @@ export const openExporter = (
       if (failures > 0) log.info({ event: 'traces' }, 'the collector takes spans again')
       failures = 0
       queue.splice(0, batch.length)
-      for (let i = 0; i < batch.length; i++) counted(i < outcome.refused ? 'refused' : 'sent')
+      for (let i = 0; i < batch.length; i++) metrics.count(SPANS, i < outcome.refused ? 'refused' : 'sent')
     }
   }
   const send = (): Promise<void> => {
@@ -152,7 +157,7 @@ export const openExporter = (
   return {
     add: (span: Span): void => {
       if (queue.length < KEPT) queue.push(span)
-      else counted('dropped')
+      else metrics.count(SPANS, 'dropped')
     },
     /** The last spans, at the end of the process. */
     close: async (): Promise<void> => {

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Server } from 'bun'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
-import type { Context, Ports } from '#src/context.ts'
-import { setTrace } from '#src/lib/trace.ts'
+import type { Context, Keys } from '#src/context.ts'
+import type { Metrics } from '#src/lib/metrics.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Attributes, openExporter, type Span } from './otlp.ts'
 import { newId, parseTraceParent, sampler } from './trace-context.ts'
@@ -155,16 +155,16 @@ const traceRequests = (
  * Traces of requests, for a collector: the settings have to name one. Everything that is traced is wrapped here, so that a
  * server without tracing runs none of this. Spans tell names of routes and durations; never ids, addresses or queries.
  */
-export const openTracing = (config: Config, log: Logger) => {
-  const exporter = openExporter(config, log)
+export const openTracing = (config: Config, log: Logger, metrics: Metrics) => {
+  const exporter = openExporter(config, log, metrics)
   const tracer = openTracer(exporter)
   const { within } = tracer
-  setTrace((name, work) => within(name, 1, {}, work))
   return {
+    trace: <T>(name: string, work: () => T): T => within(name, 1, {}, work),
     close: exporter.close,
     store: (store: Store): Store => traceStore(tracer, store),
     outbound: (fetch: Context['fetch']): Context['fetch'] => traceOutbound(tracer, fetch),
-    keys: (keys: Ports['keys']): Ports['keys'] => ({
+    keys: (keys: Keys): Keys => ({
       ...keys,
       sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),
     }),

@@ -1,3 +1,5 @@
+import type { Metrics } from '#src/lib/metrics.ts'
+
 const SLOT = 10_000
 /** Six complete slots and the current one. */
 const SLOTS = 7
@@ -25,14 +27,8 @@ export const largestOfMinute = () => {
  */
 const INTERVAL = 100
 
-/**
- * Functions that return the longest hold of the last minute in milliseconds, one for each server in this
- * process.
- */
-const watches = new Set<() => number>()
-
-/** Measures the delay of a timer. Returns a function that stops the measurement. */
-export const watchEventLoop = (): (() => void) => {
+/** Measures the delay of a timer. Returns a function that stops the measurement and sets the gauge to 0. */
+export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const holds = largestOfMinute()
   let due = performance.now() + INTERVAL
   const note = (): number => {
@@ -44,19 +40,16 @@ export const watchEventLoop = (): (() => void) => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
   // Notes the current delay first: a reader right after a hold may come before the late tick.
-  const longest = () => holds.read(note())
-  watches.add(longest)
+  showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
     clearInterval(timer)
-    watches.delete(longest)
+    showHold(metrics, () => 0)
   }
 }
 
-/**
- * Returns the longest hold of the event loop in the last minute in milliseconds; 0 while no server is
- * measured.
- */
-export const longestHold = (): number => Math.max(0, ...[...watches].map(longest => longest()))
-
 /** Name of the gauge, in seconds. */
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'
+const HELP = 'Longest time in the last minute for which the event loop ran nothing else.'
+
+export const showHold = (metrics: Metrics, read: () => number): void =>
+  metrics.gauge(EVENT_LOOP_HOLD, HELP, read)

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostActor, record } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
-import type { Context, Ports } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
 import { type Client, insertClient, readClient, saveClient } from '#src/directory/clients/store.ts'
 import { insertOrganization, readOrganization } from '#src/directory/organizations/store.ts'
@@ -16,8 +16,6 @@ import { permissions } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-
-type Base = Omit<Context, 'ports'>
 
 /** Scopes of the first admin client. */
 const allScopes = [...permissions, 'admin']
@@ -55,14 +53,14 @@ export interface FirstStart {
  * @throws ConfigError for invalid names in the settings, StorageError when another server is in the first
  * start
  */
-export const seedInstance = async (base: Base): Promise<FirstStart> => {
+export const seedInstance = async (base: Core): Promise<FirstStart> => {
   checkNames(base)
   const first = await base.store.exclusively('first start', () => seed(base), 'wait')
   if (!first) throw new StorageError('Another server is setting up this instance: try again.', 75)
   return first
 }
 
-const seed = async (base: Base): Promise<FirstStart> => {
+const seed = async (base: Core): Promise<FirstStart> => {
   const { config, store, clock } = base
   const known = await store.read(knownScopes)
   await store.write(async tx => {
@@ -83,7 +81,7 @@ const seed = async (base: Base): Promise<FirstStart> => {
 }
 
 /** True when no user has the role `admin` of the default organization. */
-export const needsAdmin = async ({ store }: Pick<Base, 'store'>): Promise<boolean> =>
+export const needsAdmin = async ({ store }: Pick<Core, 'store'>): Promise<boolean> =>
   (await store.read(countAdmins)) === 0
 
 const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
@@ -100,7 +98,7 @@ const seedOrganization = async (tx: Transaction, now: number): Promise<void> => 
   await insertBuiltInRoles(tx, DEFAULT_ORGANIZATION, now)
 }
 
-const clientOf = ({ config, clock }: Base, secret: string): Client => ({
+const clientOf = ({ config, clock }: Core, secret: string): Client => ({
   ...CreateClient.parse({
     client_id: config.admin_client_id,
     name: 'First admin client',
@@ -120,7 +118,7 @@ const clientOf = ({ config, clock }: Base, secret: string): Client => ({
  * only if the settings have its secret.
  */
 const seedClient = async (
-  base: Base,
+  base: Core,
   tx: Transaction,
   secret: string | undefined,
   known: string[],
@@ -155,7 +153,7 @@ const seedClient = async (
 }
 
 /** Writes the file atomically, and before the client is stored: otherwise the secret could be lost. */
-const writeClientFile = ({ config }: Base, client_secret: Secret): string => {
+const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
   const content = { client_id: config.admin_client_id, client_secret, url: config.url }
   try {
@@ -183,7 +181,7 @@ export const urlOfFirstStart = (config: Config): string | undefined => {
   }
 }
 
-const adminUser = ({ config }: Base) =>
+const adminUser = ({ config }: Core) =>
   config.admin_username === undefined
     ? undefined
     : CreateUser.safeParse({
@@ -197,19 +195,18 @@ const adminUser = ({ config }: Base) =>
       })
 
 /** Checks the names in the settings by the rules of the admin API. */
-const checkNames = (base: Base): void => {
+const checkNames = (base: Core): void => {
   const client = CreateClient.shape.client_id.safeParse(base.config.admin_client_id)
   if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
   const [issue] = adminUser(base)?.error?.issues ?? []
   if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
 }
 
-const seedUser = async (base: Base): Promise<void> => {
+const seedUser = async (base: Core): Promise<void> => {
   const user = adminUser(base)?.data
   if (!user) return
   try {
-    // Creating a user needs no ports: nothing is signed, and there is no caller.
-    await createUser({ ...base, ports: {} as Ports }, user, hostActor)
+    await createUser(base, user, hostActor)
   } catch (error) {
     // An interrupted start has created the user already.
     if (!(error instanceof AppError) || error.status >= 500) throw error

@@ -51,7 +51,7 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
  */
 export const startHousekeeping = (context: Context): (() => void) => {
   const timers = Object.entries(schedules).map(([turn, jobs]) => everyMinute(context, turn, jobs))
-  const stops = [startMailDelivery(context), watchEventLoop()]
+  const stops = [startMailDelivery(context), watchEventLoop(context.store.metrics)]
   return () => {
     for (const stop of stops) stop()
     for (const timer of timers) clearInterval(timer)

@@ -1,23 +1,27 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import { callOf } from '#src/http/call.ts'
-import { counter, gauge, histogram, renderMetrics } from '#src/lib/metrics.ts'
+import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { EVENT_LOOP_HOLD, longestHold } from './event-loop.ts'
+import { showHold } from './event-loop.ts'
 
-const durations = histogram(
-  'gatehouse_request_duration_seconds',
-  'Time to answer, by family of routes.',
-  'family',
-)
-const answers = counter('gatehouse_responses_total', 'Answers by class of status.', 'status')
-gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
-gauge(
-  EVENT_LOOP_HOLD,
-  'Longest time in the last minute for which the event loop ran nothing else.',
-  () => longestHold() / 1_000,
-)
-gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
+const DURATIONS: Family = {
+  name: 'gatehouse_request_duration_seconds',
+  help: 'Time to answer, by family of routes.',
+  label: 'family',
+}
+const ANSWERS: Family = {
+  name: 'gatehouse_responses_total',
+  help: 'Answers by class of status.',
+  label: 'status',
+}
+
+/** What is told of the process that the server runs in. */
+export const openProcessMetrics = (metrics: Metrics): void => {
+  metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
+  showHold(metrics, () => 0)
+  metrics.gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
+}
 
 const families: Record<string, string> = {
   '/oauth/token': 'token',
@@ -41,9 +45,9 @@ const familyOf = (path: string): string =>
 const classes = ['', '1xx', '2xx', '3xx', '4xx', '5xx']
 
 /** Counts an answer; `ms` is its time in milliseconds. */
-export const observe = (path: string, status: number, ms: number): void => {
-  durations(familyOf(path), ms)
-  answers(classes[Math.floor(status / 100)] ?? '')
+export const observe = (metrics: Metrics, path: string, status: number, ms: number): void => {
+  metrics.time(DURATIONS, familyOf(path), ms)
+  metrics.count(ANSWERS, classes[Math.floor(status / 100)] ?? '')
 }
 
 /** True for a loopback address or name, as settings, URLs and `Host` spell it. */
@@ -79,7 +83,7 @@ const mayRead = ({ config }: Context, request: Request): boolean => {
  */
 export const metricsPage = (context: Context, request: Request): Response | undefined =>
   mayRead(context, request)
-    ? new Response(renderMetrics(), {
+    ? new Response(context.store.metrics.render(), {
         headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', 'cache-control': 'no-store' },
       })
     : undefined

@@ -1,4 +1,4 @@
-import type { Context, Ports } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { refuse } from '#src/directory/access.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
 import { readOrganization, readOrganizationBySlug, settingsOf } from '#src/directory/organizations/store.ts'
@@ -30,8 +30,6 @@ export interface SeedOptions {
   any_password?: boolean
 }
 
-type Base = Omit<Context, 'ports'>
-
 /**
  * Changes in one transaction on PostgreSQL, because a long transaction conflicts with other writers. SQLite
  * has a single writer, so all changes are one short transaction there.
@@ -45,7 +43,7 @@ const BATCH = 25
  *
  * @throws SeedError with every mistake of the file; StorageError when another server applies a seed
  */
-export const applySeed = async (base: Base, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
+export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
   // Several servers may start with one file: the second finds it applied.
   const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
@@ -53,7 +51,7 @@ export const applySeed = async (base: Base, seed: ReadSeed, options: SeedOptions
   return changes
 }
 
-const applyPrepared = async (base: Base, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
+const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
   const { store } = base
   const whole = (tx: Transaction) =>
     runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
@@ -94,7 +92,7 @@ const NO_ORGANIZATION: OrganizationId = 'org_'
 /**
  * Prepares slow work outside the transaction: password hashes of new users, metadata of identity providers.
  */
-const prepare = async (base: Base, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
+const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
   const mistakes: Mistake[] = []
   for (const { value } of seed.entries.users) {
@@ -130,15 +128,20 @@ const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
 }
 
 /** Returns the context inside an open transaction, so that the writes of services belong to it. */
-const withTransaction = (base: Base, tx: Transaction): Context => ({
+const withTransaction = (base: Core, tx: Transaction): Core => ({
   ...base,
-  ports: {} as Ports,
-  store: { ...base.store, read: body => body(tx), write: body => body(tx), onChange: () => {} },
+  store: {
+    ...base.store,
+    read: body => body(tx),
+    write: body => body(tx),
+    onChange: () => {},
+    caches: new Map(),
+  },
 })
 
 /** Runs the steps and collects all mistakes; `applied` is the number of changes committed before. */
 const runSteps = async (
-  base: Base,
+  base: Core,
   tx: Transaction,
   { seed, hashes, mistakes }: Prepared,
   stepsFor: (work: Work) => Iterable<Step> | AsyncIterable<Step>,
@@ -236,7 +239,7 @@ const checkPassword = async (
 }
 
 /** True for entries that an instance needs and that are never pruned. */
-const isKept = (base: Base, section: Section, row: { id?: string; client_id?: string }): boolean =>
+const isKept = (base: Core, section: Section, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
 

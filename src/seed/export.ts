@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -15,7 +15,6 @@ import {
   rolesOfGroups,
 } from './store.ts'
 
-type Base = Omit<Context, 'ports'>
 type Row = Record<string, unknown>
 
 /**
@@ -24,7 +23,7 @@ type Row = Record<string, unknown>
  * out, because every instance has its own.
  */
 export const exportSeed = async (
-  base: Base,
+  base: Core,
   { secrets }: { secrets: boolean },
 ): Promise<Record<string, Row[]>> => {
   const rows = await base.store.read(q => readAll(base, q, secrets))
@@ -39,7 +38,7 @@ export const exportSeed = async (
 /** Renders YAML. Without secrets the file is suitable for version control. */
 export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
 
-const readAll = async (base: Base, q: Queries, secrets: boolean): Promise<Record<Section, Row[]>> => {
+const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record<Section, Row[]>> => {
   const organizations = await allOrganizations(q)
   const slugs = new Map(organizations.map(({ id, slug }) => [id, slug]))
   const homed = <T extends { organization_id: (typeof organizations)[number]['id'] }>(row: T) => ({

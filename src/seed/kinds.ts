@@ -1,5 +1,5 @@
 import { hostActor } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { serverActor as by } from '#src/directory/access.ts'
 import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directory/clients/schema.ts'
 import { createClient, deleteClient, replaceSecret, updateClient } from '#src/directory/clients/service.ts'
@@ -52,7 +52,7 @@ import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store
 
 /** A run of a seed: a context whose store is one open transaction, and the work prepared before it. */
 export interface Work {
-  context: Context
+  context: Core
   tx: Transaction
   /** PHC string of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
@@ -70,7 +70,7 @@ export interface Kind<S extends Section, Row> {
   create(work: Work, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
   /** @param given the fields that the file names */
   update(work: Work, row: Row, given: Fields, value: SeedOf<S>): Promise<unknown>
-  remove(context: Context, row: Row): Promise<void>
+  remove(context: Core, row: Row): Promise<void>
 }
 
 const required = (field: string, message: string): never => {

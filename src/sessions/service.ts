@@ -1,5 +1,5 @@
 import { type Actor, hostActor, record } from '#src/audit/record.ts'
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import { writeAs } from '#src/http/guard.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -29,7 +29,7 @@ const BATCH = 500
 
 /** Starts a session of a user at a client and records the event. */
 export const startSession = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   { email, ...session }: NewSession & { email: string },
 ): Promise<void> => {
@@ -55,7 +55,7 @@ export const startSession = async (
  * - A filter by user without client also ends the user's logins and pending links.
  */
 export const revokeSessions = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   filter: SessionFilter,
   by: RevokedBy,
@@ -75,7 +75,7 @@ export const revokeSessions = async (
 
 /** Revokes sessions as `revokeSessions` does, but keeps logins, codes and links. Returns the revoked sessions. */
 export const revokeSessionsAlone = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   filter: SessionFilter,
   by: RevokedBy,
@@ -88,7 +88,7 @@ export const revokeSessionsAlone = async (
   return ended
 }
 
-const recordRevoked = (context: Context, tx: Transaction, session: Session, by: RevokedBy): Promise<void> =>
+const recordRevoked = (context: Core, tx: Transaction, session: Session, by: RevokedBy): Promise<void> =>
   record(context, tx, {
     type: 'session.revoked',
     actor: by.actor,
@@ -101,7 +101,7 @@ const recordRevoked = (context: Context, tx: Transaction, session: Session, by: 
   })
 
 export const revokeSession = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   session: Pick<Session, 'id'>,
   by: RevokedBy,
@@ -114,7 +114,7 @@ export const revokeSession = async (
  * caller: it may end the caller's own session.
  */
 export const revokeAllSessions = async (
-  context: Context,
+  context: Core,
   filter: SessionFilter,
   { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
 ): Promise<number> => {
@@ -131,18 +131,14 @@ export const revokeAllSessions = async (
 
 /** Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke, deleted clients. */
 export const releaseSessions = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   filter: SessionFilter,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
 
 /** Ends expired sessions, at most `limit`, and records an event for each. Returns the number of rows handled. */
-export const expireDueSessions = async (
-  context: Context,
-  tx: Transaction,
-  limit: number,
-): Promise<number> => {
+export const expireDueSessions = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const now = context.clock.now()
   const postponed = await postponeSessions(tx, now, limit)
   const expired = await expireSessions(tx, now, limit)
@@ -168,7 +164,7 @@ export interface LoggedIn {
 
 /** Ends logins and every session that came from them, and records the logout. */
 export const logOut = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   logins: LoggedIn[],
   client_info: ClientInfo,

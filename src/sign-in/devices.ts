@@ -61,7 +61,7 @@ type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
 export const chargeBrowser = async (
-  context: Pick<Context, 'clock' | 'ports' | 'store'>,
+  context: Pick<Context, 'clock' | 'charges' | 'store'>,
   client_info: ClientInfo,
   work: Work,
 ): Promise<void> => {
@@ -78,7 +78,7 @@ export const chargeBrowser = async (
  * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own bucket
  */
 export const chargeDevice = async (
-  context: Pick<Context, 'clock' | 'ports' | 'store'>,
+  context: Pick<Context, 'clock' | 'charges' | 'store'>,
   client_info: ClientInfo,
   work: Work,
   refusal: unknown,

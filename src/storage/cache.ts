@@ -11,9 +11,9 @@ interface Entries<V> {
  * (undefined) is not kept: strangers could fill the memory with names that do not exist.
  */
 export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promise<V>, limit = 10_000) => {
-  const stores = new WeakMap<Store, Entries<V>>()
+  const id = {}
   const entriesOf = (store: Store): Entries<V> => {
-    const known = stores.get(store)
+    const known = store.caches.get(id) as Entries<V> | undefined
     if (known) return known
     const entries: Entries<V> = { values: new Map(), generation: 0 }
     store.onChange(topics => {
@@ -21,7 +21,7 @@ export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promi
       entries.values.clear()
       entries.generation++
     })
-    stores.set(store, entries)
+    store.caches.set(id, entries)
     return entries
   }
   return async (store: Store, key: string): Promise<V> => {

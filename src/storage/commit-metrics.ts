@@ -1,11 +1,18 @@
-import { counter, gauge } from '#src/lib/metrics.ts'
+import type { Family, Metrics } from '#src/lib/metrics.ts'
 
-let waiting = 0
-gauge('gatehouse_commit_queue', 'Writes that wait for their commit.', () => waiting)
+const COMMITS: Family = { name: 'gatehouse_commits_total', help: 'Commits by outcome.', label: 'outcome' }
 
-/** So many writes more, or fewer, wait. */
-export const queued = (change: number): void => {
-  waiting += change
+export type CommitMetrics = ReturnType<typeof commitMetrics>
+
+/** How many writes wait for their commit, and what became of the commits. */
+export const commitMetrics = (metrics: Metrics) => {
+  let waiting = 0
+  metrics.gauge('gatehouse_commit_queue', 'Writes that wait for their commit.', () => waiting)
+  return {
+    /** So many writes more, or fewer, wait. */
+    queued(change: number): void {
+      waiting += change
+    },
+    committed: (outcome: 'done' | 'failed' | 'retried'): void => metrics.count(COMMITS, outcome),
+  }
 }
-
-export const committed = counter('gatehouse_commits_total', 'Commits by outcome.', 'outcome')

@@ -1,4 +1,5 @@
 import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
+import type { Metrics } from '#src/lib/metrics.ts'
 import type { Tables } from './tables.ts'
 
 export type Engine = 'sqlite' | 'postgres'
@@ -39,6 +40,10 @@ export type Transaction = Queries & {
 
 export interface Store {
   readonly engine: Engine
+  /** Of the server that has this store. */
+  readonly metrics: Metrics
+  /** What `cached` keeps, by the cache. */
+  readonly caches: Map<object, unknown>
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**

@@ -19,6 +19,7 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { newSecret } from '#src/lib/secrets.ts'
 import { captureMail } from '#src/mail/captured.ts'
+import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
@@ -107,12 +108,12 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
   const mail = captureMail()
-  const base = { config, store, clock, log, fetch: outboundFetch(config), xml: xmlReader, master, mail }
+  const outbound = outboundFetch(config)
+  const base = openCore({ config, store, clock, log, fetch: outbound, xml: xmlReader, master, mail })
   await seedInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
-  const app = await createApp(base)
-  app.context.ports.login_page = loginPicker(app.context, { auto_login })
+  const app = await createApp(base, { loginPage: loginPicker({ auto_login }) })
 
   const client = mainClient(seed)
   const control_token = newSecret()

@@ -22,7 +22,7 @@ export interface IssuedToken {
  * token expires at `ends_by` (ms) at the latest.
  */
 export const issueToken = async (
-  { config, clock, ports }: Pick<Context, 'config' | 'clock' | 'ports'>,
+  { config, clock, keys }: Pick<Context, 'config' | 'clock' | 'keys'>,
   token: {
     alg: SigningAlg
     typ: TokenType
@@ -37,5 +37,5 @@ export const issueToken = async (
     Math.floor((token.ends_by ?? Number.POSITIVE_INFINITY) / SECOND),
   )
   const claims = token.claims({ issuer: config.url, jti: randomUUID(), issued_at, expires_at })
-  return { token: await ports.keys.sign(claims, token.alg, token.typ), expires_in: expires_at - issued_at }
+  return { token: await keys.sign(claims, token.alg, token.typ), expires_in: expires_at - issued_at }
 }

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
-import type { Context, Ports, PublishedKeys, TokenType } from '#src/context.ts'
+import type { Core, Keys, PublishedKeys, TokenType } from '#src/context.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
@@ -7,7 +7,7 @@ import { ensureKey } from './rotation.ts'
 import { signWith, verifyWith } from './signature.ts'
 import { signingThread } from './signing-thread.ts'
 
-type Base = Pick<Context, 'config' | 'store' | 'clock' | 'master' | 'log'>
+type Base = Pick<Core, 'config' | 'store' | 'clock' | 'master' | 'log'>
 
 interface Key extends KeyRow {
   /** The encoded JOSE headers of the tokens that the key signs. */
@@ -109,10 +109,10 @@ const openKeyRing = (base: Base) => {
 }
 
 /**
- * Opens the port `keys`. ES256 is available at once; RS256 is generated after a first start, and calls that need it wait.
+ * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that need it wait.
  * Keys of other algorithms are generated when a client is registered with one.
  */
-export const openKeys = async (base: Base): Promise<Ports['keys'] & { ready: Promise<void> }> => {
+export const openKeys = async (base: Base): Promise<Keys & { ready: Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')

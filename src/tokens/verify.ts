@@ -3,7 +3,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
 
-type Base = Pick<Context, 'config' | 'clock' | 'ports'>
+type Base = Pick<Context, 'config' | 'clock' | 'keys'>
 
 /** Seconds by which `nbf` may be ahead: the clock may have stepped back since the token was issued. */
 const TOLERANCE = 5
@@ -26,10 +26,10 @@ export interface AccessToken {
  * organization still exist.
  */
 export const verifyAccessToken = async (
-  { config, clock, ports }: Base,
+  { config, clock, keys }: Base,
   token: string,
 ): Promise<AccessToken | undefined> => {
-  const opened = await ports.keys.open(token)
+  const opened = await keys.open(token)
   if (!opened) return undefined
   const { iss, sub, sid, client_id, org_id, scope, iat, exp, nbf } = opened.claims
   const now = clock.now() / SECOND
@@ -53,11 +53,11 @@ export const verifyAccessToken = async (
 
 /** Reads an ID token of this server as a hint, even after it has expired; `client_id`, if present, must be its audience. */
 export const verifyIdTokenHint = async (
-  { config, ports }: Base,
+  { config, keys }: Base,
   hint: string,
   client_id?: string,
 ): Promise<IdTokenHint | undefined> => {
-  const opened = await ports.keys.open(hint)
+  const opened = await keys.open(hint)
   if (!opened) return undefined
   const { alg, typ, claims } = opened
   return readIdTokenHint({ header: { alg, typ }, payload: claims }, { issuer: config.url, client_id })

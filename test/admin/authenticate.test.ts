@@ -15,7 +15,7 @@ const service = (client_id: string, more: Json = {}) =>
 
 const callerOf = async (token: string): Promise<Caller> => {
   const request = new Request('http://localhost:8080/api/v1/admin/users', { headers: bearer(token) })
-  return app.context.ports.authenticate(request)
+  return app.context.authenticate(request)
 }
 const tokenOf = async (user: Json, scope: string, as = client): Promise<string> =>
   (await grantTokens(app, as, user, { scope })).access_token

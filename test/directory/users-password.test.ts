@@ -2,18 +2,24 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { commonPasswords } from '#src/directory/users/common-passwords.ts'
-import { fairQueue, type HashLane } from '#src/directory/users/hash-queue.ts'
 import {
   checkChosen,
   checkPolicy,
   hashPassword,
   needsRehash,
+  openHashes,
   verifyPassword,
 } from '#src/directory/users/password.ts'
 import type { AppError } from '#src/lib/app-error.ts'
+import { fairQueue, type HashLane } from '#src/lib/fair-queue.ts'
+import { openMetrics } from '#src/lib/metrics.ts'
 
 const lane: HashLane = { work: 'login', organization: 'org_default' }
-const context = { config: { argon2_memory: 64, argon2_time: 1 } }
+const context = {
+  config: { argon2_memory: 64, argon2_time: 1 },
+  hashes: openHashes(openMetrics()),
+  trace: <T>(_: string, work: () => T): T => work(),
+}
 const policy = {
   min_length: 8,
   require_uppercase: true,

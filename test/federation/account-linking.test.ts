@@ -2,6 +2,7 @@ import { describe, expect, spyOn, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
 import { setPassword } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/provisioning.ts'
+import { openCore } from '#src/operations/core.ts'
 import { removals } from '#src/operations/sweep-store.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
@@ -686,9 +687,9 @@ describe('ways in', () => {
     const browser = fresh()
     const away = await browser.get(entry('asking'))
     const back = pathOf(await atUpstream(upstream, away.location ?? '', { ...somebody(), name: '' }))
-    const { ports: _, ...base } = app.context
+    const base = app.context
     const store = await openBeside((base.store as typeof base.store & { path: string }).path)
-    const restarted = await createApp({ ...base, store })
+    const restarted = await createApp(openCore({ ...base, store }))
     const call: TestApp['call'] = async (path, init) =>
       restarted.fetch(new Request(new URL(path, BASE), { redirect: 'manual', ...init }))
     const elsewhere = openBrowser({ call, context: restarted.context })

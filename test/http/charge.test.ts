@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import type { Context } from '#src/context.ts'
 import { type ChargeKind, charge, openCharges } from '#src/http/charge.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -9,7 +8,7 @@ import { addClient, authorizeUrl } from '#test/support/people.ts'
 /** The function alone, with a clock that stands still until it is moved. */
 const server = () => {
   let now = 0
-  const context = { clock: { now: () => now }, ports: { charges: openCharges() } } as unknown as Context
+  const context = { clock: { now: () => now }, charges: openCharges() }
   /** How many of `count` charges are taken. */
   const taken = (count: number, ip_address: string, tenant: 'a' | 'b', device?: string) => {
     let served = 0
@@ -62,14 +61,11 @@ test('a known device pays from a bucket of its own', () => {
 })
 
 test('H-21 stored posts are bounded over all networks and organizations too', () => {
-  const { clock, ports } = {
-    clock: { now: () => 0 },
-    ports: { charges: openCharges() },
-  } as unknown as Context
+  const context = { clock: { now: () => 0 }, charges: openCharges() }
   const park = (i: number, units: number) => {
     try {
       const who = { ip_address: `198.51.${i >> 8}.${i & 255}`, organization_id: `org_${i}` } as const
-      charge({ clock, ports }, { ...who, kind: 'parking', units })
+      charge(context, { ...who, kind: 'parking', units })
       return units
     } catch {
       return 0

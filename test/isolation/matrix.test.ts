@@ -199,7 +199,7 @@ describe('what is another tenant’s', () => {
     const root = await callerOf(app, acme.org_id, ['admin'])
     const bySlug = (tenant: Tenant): Tenant => ({ ...tenant, org_id: tenant.slug })
     // The write that ends the making of keys would be heard too.
-    await app.context.ports.keys.published()
+    await app.context.keys.published()
     const before = await dump()
     for (const route of app.routes.filter(hasParameters))
       for (const token of [tokenOf(route), root])

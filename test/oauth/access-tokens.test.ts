@@ -55,7 +55,7 @@ const hmac = (secret: string | Buffer) => {
 const [head = '', payload = '', signature = ''] = tokens.access_token.split('.')
 const now = () => app.clock.now() / SECOND
 const sign = (claims: Record<string, unknown>, typ: 'at+jwt' | 'JWT' = 'at+jwt') =>
-  app.context.ports.keys.sign({ ...good, ...claims }, 'ES256', typ)
+  app.context.keys.sign({ ...good, ...claims }, 'ES256', typ)
 
 const bad: Record<string, () => string | Promise<string>> = {
   'alg none': () => `${encode({ ...header, alg: 'none' })}.${payload}.`,

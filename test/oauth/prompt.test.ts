@@ -18,7 +18,7 @@ const loggedIn = async (username = 'ada') => {
 }
 
 const signed = (claims: Record<string, unknown>, typ: TokenType = 'JWT') =>
-  app.context.ports.keys.sign(claims, 'ES256', typ)
+  app.context.keys.sign(claims, 'ES256', typ)
 
 const idToken = (user: { id: string }, more: Record<string, unknown> = {}) =>
   signed({

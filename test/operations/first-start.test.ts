@@ -9,6 +9,7 @@ import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
+import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
@@ -22,15 +23,17 @@ const instance = async () => {
   let now = START
   const start = (settings: Partial<Config> = {}) => {
     now += 1000
-    return seedInstance({
-      config: { ...loadConfig({}).config, argon2_memory: 64, argon2_time: 1, data_dir, ...settings },
-      store,
-      clock: { now: () => now },
-      log: pino({ level: 'silent' }),
-      fetch: () => Promise.reject(new Error('nothing goes out')),
-      xml: xmlReader,
-      master: masterKey(Buffer.alloc(32, 7)),
-    })
+    return seedInstance(
+      openCore({
+        config: { ...loadConfig({}).config, argon2_memory: 64, argon2_time: 1, data_dir, ...settings },
+        store,
+        clock: { now: () => now },
+        log: pino({ level: 'silent' }),
+        fetch: () => Promise.reject(new Error('nothing goes out')),
+        xml: xmlReader,
+        master: masterKey(Buffer.alloc(32, 7)),
+      }),
+    )
   }
   const rows = () =>
     store.read(async q => {

@@ -13,7 +13,7 @@ const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 test('RUN-25 counts what happened: requests by family, tokens by grant, events by type', async () => {
   const app = await startApp()
   // The keys of the start are written beside the first requests: that write would wait in the queue, too.
-  await app.context.ports.keys.published()
+  await app.context.keys.published()
   const read = async () => (await app.call('/metrics', here)).text()
   const before = await read()
   const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin' }

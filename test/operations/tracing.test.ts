@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { renderMetrics } from '#src/lib/metrics.ts'
+import { openMetrics } from '#src/lib/metrics.ts'
 import { openExporter, type Span } from '#src/observability/otlp.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { type ReceivedSpan, startCollector } from '#test/support/collector.ts'
@@ -174,9 +174,10 @@ const some = (count: number, name = 'a'): Span[] =>
     attributes: {},
     failed: false,
   }))
+const metrics = openMetrics()
 const outcomes = () =>
   Object.fromEntries(
-    [...renderMetrics().matchAll(/^gatehouse_trace_spans_total\{outcome="(\w+)"\} (\d+)$/gm)].map(
+    [...metrics.render().matchAll(/^gatehouse_trace_spans_total\{outcome="(\w+)"\} (\d+)$/gm)].map(
       ([, name, count]) => [name, Number(count)],
     ),
   )
@@ -184,7 +185,7 @@ const exporterTo = (url: string) => {
   const said: string[] = []
   const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line).msg) })
   const { config } = loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
-  return { said, ...openExporter(config, log) }
+  return { said, ...openExporter(config, log, metrics) }
 }
 
 test('a collector that is away: so many spans are kept, the rest dropped and counted; when it is back they arrive, each once', async () => {
@@ -219,7 +220,12 @@ test('why the collector takes no spans is a word: it hangs, or nothing answers t
   const reasonAt = async (url: string, patience?: number): Promise<unknown> => {
     const said: { reason?: unknown }[] = []
     const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line)) })
-    const exporter = openExporter(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config, log, patience)
+    const exporter = openExporter(
+      loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url }).config,
+      log,
+      metrics,
+      patience,
+    )
     for (const span of some(1)) exporter.add(span)
     await exporter.close()
     return said[0]?.reason

@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 import { eq } from 'drizzle-orm'
 import { setPassword } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { renderMetrics } from '#src/lib/metrics.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -432,7 +431,7 @@ describe('H-24 an administrator who makes users', () => {
     )
     expect([busy.headers.get('retry-after'), busy.body.error]).toEqual(['2', 'temporarily_unavailable'])
     // The places are taken, and stay taken until the login has its own or is refused.
-    const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(renderMetrics())?.[1]
+    const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
     const full = waiting()
     const login = attempt(username, PASSWORD, newAddress())
     await until(() => waiting() !== full || Bun.peek.status(login) !== 'pending')

@@ -7,6 +7,7 @@ import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
+import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { cached } from '#src/storage/cache.ts'
@@ -289,7 +290,7 @@ const turns = () => {
       const store = await openPostgres({ url, connections: 2 })
       const { key } = await openInstanceKey(store, [masterKey(Buffer.alloc(32, 7))], 1)
       const config = { ...loadConfig({}).config, admin_client_secret: 'of-both-copies-alike-and-long-enough' }
-      const base = {
+      const base = openCore({
         config,
         store,
         clock: { now: () => 1 },
@@ -297,7 +298,7 @@ const turns = () => {
         fetch,
         xml: xmlReader,
         master: key,
-      }
+      })
       await seedInstance(base)
       return { store, key }
     }

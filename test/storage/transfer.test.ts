@@ -74,7 +74,7 @@ const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
 /** An instance that has both its keys: the RSA key is made beside its first requests. */
 const settled = async (): Promise<TestApp> => {
   const app = await startApp()
-  await app.context.ports.keys.published()
+  await app.context.keys.published()
   return app
 }
 

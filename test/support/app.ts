@@ -5,6 +5,7 @@ import type { Context } from '#src/context.ts'
 import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { masterKey } from '#src/lib/master-key.ts'
+import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { adminCall } from './admin-calls.ts'
 import { freshStore } from './store.ts'
@@ -78,7 +79,7 @@ export const startApp = async (
     admin_client_secret: ADMIN_SECRET,
     ...config,
   }
-  const base = {
+  const base = openCore({
     config: settings,
     store,
     clock,
@@ -87,7 +88,7 @@ export const startApp = async (
     xml: xmlReader,
     master: masterKey(Buffer.alloc(32, 7)),
     ...parts,
-  }
+  })
   await seedInstance(base)
   const app = await createApp(base)
   const seen = new Set<string>()

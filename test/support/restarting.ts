@@ -1,4 +1,5 @@
 import { createApp } from '#src/app.ts'
+import { openCore } from '#src/operations/core.ts'
 import type { Store } from '#src/storage/store.ts'
 import type { TestApp } from './app.ts'
 import { openBeside } from './store.ts'
@@ -10,10 +11,10 @@ import { openBeside } from './store.ts'
 export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => ({
   context: app.context,
   call: async (path, { ip = '127.0.0.1', ...init } = {}) => {
-    const { ports: _, ...base } = app.context
+    const base = app.context
     const store = await openBeside((base.store as Store & { path: string }).path)
     try {
-      const { fetch } = await createApp({ ...base, store })
+      const { fetch } = await createApp(openCore({ ...base, store }))
       const request = new Request(new URL(path, base.config.url), { redirect: 'manual', ...init })
       return await fetch(request, { requestIP: () => ({ address: ip, port: 40_000, family: 'IPv4' }) })
     } finally {

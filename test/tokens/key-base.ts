@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
 import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
+import { openCore } from '#src/operations/core.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 
@@ -11,7 +11,7 @@ export const keyBase = async () => {
   const store = await freshStore()
   const listeners: (() => void)[] = []
   let now = START
-  const base = {
+  const base = openCore({
     config: loadConfig({}).config,
     store: {
       ...store,
@@ -25,8 +25,7 @@ export const keyBase = async () => {
     master: masterKey(Buffer.alloc(32, 7)),
     fetch,
     xml: xmlReader,
-    ports: {} as Context['ports'],
-  } satisfies Context
+  })
   return {
     ...base,
     /** The same database as another process sees it. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createPrivateKey } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import type { Ports } from '#src/context.ts'
+import type { Keys } from '#src/context.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
@@ -14,7 +14,6 @@ import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rot
 import { keyBase } from './key-base.ts'
 
 type Base = Awaited<ReturnType<typeof keyBase>>
-type Keys = Ports['keys']
 
 const claims = { sub: 'somebody' }
 const open = async () => {

@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -98,7 +98,7 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
 
 /** With the secret of a confidential client, which nobody can read again; it is a new one unless its hash is given. */
 export const createClient = async (
-  context: Context,
+  context: Core,
   input: CreateClient & { secret_hash?: SecretHash },
   by: ChangedBy,
 ): Promise<{ client: Client; secret: Secret | undefined }> => {
@@ -130,7 +130,7 @@ export const createClient = async (
 }
 
 /** The keys that the client's tokens need are there before its first token. */
-const publishKeys = async (context: Context, client: Client): Promise<void> => {
+const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
     if (alg) await ensureKey(context, alg)
 }
@@ -153,7 +153,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
 
 /** Changes what `change` names. 403 for what the caller may not grant or act on, 404 when it is unknown or foreign, 422. */
 export const updateClient = async (
-  context: Context,
+  context: Core,
   client_id: string,
   change: UpdateClient,
   by: ChangedBy,
@@ -172,11 +172,7 @@ export const updateClient = async (
 }
 
 /** The old secret is worthless from the commit on. */
-export const regenerateSecret = async (
-  context: Context,
-  client_id: string,
-  by: ChangedBy,
-): Promise<Secret> => {
+export const regenerateSecret = async (context: Core, client_id: string, by: ChangedBy): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)
   return secret
@@ -184,7 +180,7 @@ export const regenerateSecret = async (
 
 /** The same with a secret that was made elsewhere. */
 export const replaceSecret = (
-  context: Context,
+  context: Core,
   client_id: string,
   secret_hash: SecretHash,
   by: ChangedBy,
@@ -198,7 +194,7 @@ export const replaceSecret = (
   })
 
 /** Its sessions and refresh tokens end; access tokens stay valid until they run out. */
-export const deleteClient = async (context: Context, client_id: string, by: ChangedBy): Promise<void> => {
+export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
@@ -208,14 +204,14 @@ export const deleteClient = async (context: Context, client_id: string, by: Chan
 }
 
 /** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
-export const purgeClient = async (context: Context, client_id: string): Promise<void> => {
+export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   do await context.store.calm()
   while (await context.store.write(tx => purgeSome(context, tx, client_id)))
 }
 
 /** Whether there is more. Another purge may have come first and a new client may have taken the name. */
-const purgeSome = async (context: Context, tx: Transaction, client_id: string): Promise<boolean> => {
+const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
   if (!(await isPurging(tx, client_id))) return false
   const ended = await releaseSessions(context, tx, { client_id }, BATCH)
   const forgotten = await removeConsents(tx, client_id, BATCH)
@@ -225,7 +221,7 @@ const purgeSome = async (context: Context, tx: Transaction, client_id: string): 
 }
 
 const recordClient = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   by: ChangedBy,
   type: 'client.created' | 'client.updated' | 'client.deleted' | 'client.secret_regenerated',

@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -57,7 +57,7 @@ export const judgeNew = async (
 
 /** With a new id, unless one is chosen. */
 export const createGroup = (
-  context: Context,
+  context: Core,
   input: CreateGroup & { id?: GroupId },
   by: ChangedBy,
 ): Promise<GroupWithRoles> =>
@@ -92,7 +92,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
 
 /** Changes what `change` names. 403 for more rights than the caller has, 404 when it is unknown or foreign, 409, 422. */
 export const updateGroup = (
-  context: Context,
+  context: Core,
   id: string,
   change: UpdateGroup,
   by: ChangedBy,
@@ -114,7 +114,7 @@ export const updateGroup = (
   })
 
 /** Its members are without the roles that they inherited at once. */
-export const deleteGroup = (context: Context, id: string, by: ChangedBy): Promise<void> =>
+export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
     await removeGroup(tx, group.id, context.clock.now())
@@ -131,12 +131,7 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
 }
 
 /** Adding a member again changes nothing and leaves no event. */
-export const putMember = (
-  context: Context,
-  group_id: string,
-  user_id: string,
-  by: ChangedBy,
-): Promise<void> =>
+export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
@@ -144,7 +139,7 @@ export const putMember = (
 
 /** 404 also for a user who is no member. */
 export const deleteMember = (
-  context: Context,
+  context: Core,
   group_id: string,
   user_id: string,
   by: ChangedBy,
@@ -156,7 +151,7 @@ export const deleteMember = (
   })
 
 const touch = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   by: ChangedBy,
   group: GroupWithRoles,
@@ -168,7 +163,7 @@ const touch = async (
 }
 
 const recordGroup = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   by: ChangedBy,
   type: 'group.created' | 'group.updated' | 'group.deleted',

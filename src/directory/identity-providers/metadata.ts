@@ -1,4 +1,4 @@
-import type { CalledFor, Context } from '#src/context.ts'
+import type { CalledFor, Core } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { SamlSettings } from './settings.ts'
@@ -20,7 +20,7 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
  * cannot be read.
  */
 export const settingsFrom = async (
-  context: Pick<Context, 'fetch' | 'log' | 'xml'>,
+  context: Pick<Core, 'fetch' | 'log' | 'xml'>,
   organization: CalledFor,
   { metadata_xml, metadata_url }: Source,
 ): Promise<{ found: Found; problems: Detail[] }> => {
@@ -43,11 +43,7 @@ export const settingsFrom = async (
   }
 }
 
-const load = async (
-  context: Pick<Context, 'fetch'>,
-  organization: CalledFor,
-  url: string,
-): Promise<string> => {
+const load = async (context: Pick<Core, 'fetch'>, organization: CalledFor, url: string): Promise<string> => {
   const headers = { accept: 'application/samlmetadata+xml, */*' }
   const answer = await context.fetch(url, { organization, headers })
   if (answer.status !== 200) throw new Error(`metadata: HTTP status ${answer.status}`)

@@ -1,4 +1,4 @@
-import type { CalledFor, Context } from '#src/context.ts'
+import type { CalledFor, Core } from '#src/context.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { findPreset } from './presets.ts'
@@ -29,7 +29,7 @@ export const settle = (type: Type, given: Given, before: Given = {}) => {
 }
 
 /** Plain http is for hosts that the server's settings name. */
-export const addressProblems = ({ config }: Context, organization: CalledFor, given: Given): Detail[] =>
+export const addressProblems = ({ config }: Core, organization: CalledFor, given: Given): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
     return url?.protocol === 'http:' && !isAllowed(config, url, organization)

@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -76,11 +76,11 @@ const labelOf = (id: string): string => `identity_provider:${id}`
 
 /** The secret of our client at the provider; an empty text for a public client. */
 export const openSecret = (
-  { master }: Pick<Context, 'master'>,
+  { master }: Pick<Core, 'master'>,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
 ): string => (client_secret ? master.open(client_secret, labelOf(id)).toString() : '')
 
-const sealSecret = ({ master }: Context, id: string, secret: string): Buffer | null =>
+const sealSecret = ({ master }: Core, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null
 
 const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationId, given: Given) => {
@@ -101,7 +101,7 @@ const NO_DOCUMENT: Document = { found: {}, problems: [] }
  * is missing. 403 for roles that the caller may not give, 422 for an unknown organization.
  */
 const judgeNew = async (
-  context: Context,
+  context: Core,
   q: Queries,
   input: Given & Pick<CreateIdentityProvider, 'type' | 'organization_id'>,
   by: ChangedBy,
@@ -126,7 +126,7 @@ const judgeNew = async (
 
 /** What is wrong with the valid fields of a refused new provider. No document is loaded for it. */
 export const reviewNew = async (
-  context: Context,
+  context: Core,
   q: Queries,
   good: Partial<CreateIdentityProvider>,
   bad: ReadonlySet<string>,
@@ -141,7 +141,7 @@ export const reviewNew = async (
 
 /** With a new id, unless one is chosen. 403 for roles that the caller may not give, 409 for an alias that is taken, 422. */
 export const createProvider = async (
-  context: Context,
+  context: Core,
   input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
@@ -177,7 +177,7 @@ export const createProvider = async (
 }
 
 /** What a PUT is compared with: every field as it would be sent. */
-const asSent = (context: Context, provider: ProviderWithRoles): Given => ({
+const asSent = (context: Core, provider: ProviderWithRoles): Given => ({
   ...providerAnswer(provider, context.clock.now()),
   ...('certificates' in provider.settings && { certificates: provider.settings.certificates }),
   client_secret: openSecret(context, provider),
@@ -185,7 +185,7 @@ const asSent = (context: Context, provider: ProviderWithRoles): Given => ({
 
 /** A change as it would be made, and what is wrong with it. 403, 404. */
 export const judgeChange = async (
-  context: Context,
+  context: Core,
   q: Queries,
   ref: string,
   change: UpdateIdentityProvider,
@@ -220,7 +220,7 @@ export const judgeChange = async (
 
 /** Changes what `change` names, as the rest allows it. 403, 404, 409, 422 as above. */
 export const updateProvider = async (
-  context: Context,
+  context: Core,
   ref: string,
   change: UpdateIdentityProvider,
   by: ChangedBy,
@@ -259,7 +259,7 @@ export const updateProvider = async (
 }
 
 /** Nobody comes in through it any more; users that it brought stay. */
-export const deleteProvider = (context: Context, ref: string, by: ChangedBy): Promise<void> =>
+export const deleteProvider = (context: Core, ref: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)
     await removeProvider(tx, provider.id, context.clock.now())
@@ -267,7 +267,7 @@ export const deleteProvider = (context: Context, ref: string, by: ChangedBy): Pr
   })
 
 const recordProvider = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   by: ChangedBy,
   type: 'identity_provider.created' | 'identity_provider.updated' | 'identity_provider.deleted',

@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -67,7 +67,7 @@ const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
 /** With its built-in roles `admin` and `user`, and a new id unless one is chosen. */
 export const createOrganization = (
-  context: Context,
+  context: Core,
   input: CreateOrganization & { id?: OrganizationId },
   by: ChangedBy,
 ): Promise<Organization> =>
@@ -124,7 +124,7 @@ export const judgeChange = async (
 
 /** `settings` and its `password_policy` merge by key. */
 export const updateOrganization = (
-  context: Context,
+  context: Core,
   reference: string,
   change: UpdateOrganization,
   by: ChangedBy,
@@ -152,7 +152,7 @@ export const updateOrganization = (
   })
 
 /** Gone for every read at once; what is left of its users follows in batches (operations/purge). */
-export const deleteOrganization = (context: Context, reference: string, by: ChangedBy): Promise<void> =>
+export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')

@@ -1,4 +1,4 @@
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   type ChangedBy,
   changedFields,
@@ -38,7 +38,7 @@ export const judgeNew = async (
 
 /** With a new id, unless one is chosen. */
 export const createRole = (
-  context: Context,
+  context: Core,
   input: CreateRole & { id?: RoleId },
   by: ChangedBy,
 ): Promise<Role> =>
@@ -89,7 +89,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by
 }
 
 /** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
-export const updateRole = (context: Context, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
+export const updateRole = (context: Core, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     const { role, fields, problems } = await judgeChange(tx, id, change, by)
     refuse(problems)
@@ -108,7 +108,7 @@ export const updateRole = (context: Context, id: string, change: UpdateRole, by:
   })
 
 /** Users and groups that had the role are without it at once. */
-export const deleteRole = (context: Context, id: string, by: ChangedBy): Promise<void> =>
+export const deleteRole = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
     mayActOn(by.caller, role.permissions)

@@ -1,12 +1,11 @@
 import { availableParallelism } from 'node:os'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
-import { gauge } from '#src/lib/metrics.ts'
+import { type FairQueue, fairQueue, type HashLane } from '#src/lib/fair-queue.ts'
+import type { Metrics } from '#src/lib/metrics.ts'
 import { isPlain, normalize } from '#src/lib/text.ts'
-import { traced } from '#src/lib/trace.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf } from './hash-costs.ts'
-import { fairQueue, type HashLane } from './hash-queue.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
@@ -21,7 +20,7 @@ export interface PasswordPolicy {
   max_age_days?: number | undefined
 }
 
-type Costs = { config: Pick<Context['config'], 'argon2_memory' | 'argon2_time'> }
+type Costs = { config: Pick<Core['config'], 'argon2_memory' | 'argon2_time'> }
 
 export const MAX_PASSWORD_BYTES = 1024
 
@@ -81,12 +80,19 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 const SLOTS = Math.max(1, availableParallelism() - 1)
-const hashing = fairQueue(SLOTS, SLOTS * 128)
-gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', hashing.waiting)
 
-const hashed = <T>(lane: HashLane, job: () => Promise<T>): Promise<T> =>
-  traced('password.hash', () =>
-    hashing(lane, () => {
+/** The queue of one server. */
+export const openHashes = (metrics: Metrics): FairQueue => {
+  const queue = fairQueue(SLOTS, SLOTS * 128)
+  metrics.gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', queue.waiting)
+  return queue
+}
+
+type Hashing = Costs & Pick<Core, 'hashes' | 'trace'>
+
+const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promise<T>): Promise<T> =>
+  trace('password.hash', () =>
+    hashes(lane, () => {
       const result = job()
       lowerHashThreads()
       return result
@@ -94,10 +100,11 @@ const hashed = <T>(lane: HashLane, job: () => Promise<T>): Promise<T> =>
   )
 
 /** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
-export const hashPassword = async ({ config }: Costs, password: string, lane: HashLane): Promise<string> => {
+export const hashPassword = async (context: Hashing, password: string, lane: HashLane): Promise<string> => {
+  const { config } = context
   const text = normalizePassword(password)
   if (tooLong(text)) throw invalid(LENGTH)
-  return hashed(lane, () =>
+  return hashed(context, lane, () =>
     Bun.password.hash(text, {
       algorithm: 'argon2id',
       memoryCost: config.argon2_memory,
@@ -129,7 +136,7 @@ const isHash = (text: string): boolean =>
  * @throws AppError 503 `temporarily_unavailable` when too many wait
  */
 export const verifyPassword = async (
-  context: Costs,
+  context: Hashing,
   hash: string | null | undefined,
   password: string,
   lane: HashLane,
@@ -143,7 +150,7 @@ export const verifyPassword = async (
   // A signed-in person's own hash is no secret to them.
   if (own && costs.length === 0) all.clear()
   if (own) all.add(own)
-  return hashed(lane, async () => {
+  return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
       // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.

@@ -1,13 +1,13 @@
 import { type Actor, record } from '#src/audit/record.ts'
 import type { EventType } from '#src/audit/types.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /** An event about a user, in the write that it is about. */
 export const recordUser = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   { actor, client_info }: { actor: Actor; client_info: ClientInfo },
   type: EventType,

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { refuse } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -25,7 +25,7 @@ export const judgePassword = async (
 
 /** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
 export const resetPassword = async (
-  context: Context,
+  context: Core,
   id: string,
   { password, temporary }: ResetPassword,
   by: UserChangedBy,

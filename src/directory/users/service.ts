@@ -1,5 +1,5 @@
 import { type Actor, record } from '#src/audit/record.ts'
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Core } from '#src/context.ts'
 import {
   changedFields,
   mayActOn,
@@ -86,7 +86,7 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
  * has to happen in the same write, if anything.
  */
 export const createUser = async (
-  context: Context,
+  context: Core,
   input: NewUser,
   by: UserChangedBy,
   also?: (tx: Transaction, user: UserRow) => Promise<void>,
@@ -201,7 +201,7 @@ export const judgeChange = async (
  * write, once it is known which fields change.
  */
 export const updateUser = (
-  context: Context,
+  context: Core,
   id: string,
   given: UserChange,
   by: UserChangedBy,
@@ -231,7 +231,7 @@ export const updateUser = (
 
 /** Tells a user of a change. A mail that an administrator causes is charged: 429 when there were too many. */
 export const notify = (
-  context: Context,
+  context: Core,
   tx: Transaction,
   kind: 'email_changed' | 'password_changed',
   user: UserRow,
@@ -243,7 +243,7 @@ export const notify = (
 }
 
 /** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */
-export const deleteUser = (context: Context, id: string, by: UserChangedBy): Promise<void> =>
+export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     await removeUsers(tx, [user.id])
@@ -261,11 +261,7 @@ export const deleteUser = (context: Context, id: string, by: UserChangedBy): Pro
   })
 
 /** Says how many there were. 404 when the user is unknown or foreign. */
-export const revokeUserSessions = async (
-  context: Context,
-  id: string,
-  by: UserChangedBy,
-): Promise<number> => {
+export const revokeUserSessions = async (context: Core, id: string, by: UserChangedBy): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))
   return revokeAllSessions(context, { user_id: user.id }, { ...by, caller: by.caller, reason: 'admin' })
 }

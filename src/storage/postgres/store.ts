@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { ReservedSQL, SQL } from 'bun'
 import { sql } from 'drizzle-orm'
+import { openMetrics } from '#src/lib/metrics.ts'
+import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { isLost, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Store, Topic } from '#src/storage/store.ts'
 import { postgresChanges } from './changes.ts'
@@ -85,14 +87,18 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     for (const listener of listeners) listener(topics)
   }
   const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), tell)
+  const metrics = openMetrics()
   const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,
     done: tell,
+    metrics: commitMetrics(metrics),
   })
 
   return {
     engine: 'postgres',
+    metrics,
+    caches: new Map(),
     read: body => body(reads),
     write,
     // Its server puts away what was written without holding anybody up.

@@ -1,5 +1,5 @@
 import type { ReservedSQL, SQL } from 'bun'
-import { committed, queued } from '#src/storage/commit-metrics.ts'
+import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import {
   isConflict,
   isHeldUp,
@@ -207,6 +207,7 @@ export const postgresWriter = (
     stall,
     notice,
     done,
+    metrics: { queued, committed },
   }: {
     /** How long an answer may take, ms. */
     stall: number
@@ -214,6 +215,7 @@ export const postgresWriter = (
     notice(topics: ReadonlySet<Topic>): string
     /** After a commit, before its writer hears of it. */
     done(topics: ReadonlySet<Topic>): void
+    metrics: CommitMetrics
   },
 ) => {
   const all = Array.from({ length: count }, () => openWriter(sql, count, stall, notice))

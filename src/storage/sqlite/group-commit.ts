@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { committed, queued } from '#src/storage/commit-metrics.ts'
+import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
@@ -22,6 +22,7 @@ interface Hooks {
   committed(topics: ReadonlySet<Topic>): void
   /** After a failed one. */
   failed(): void
+  metrics: CommitMetrics
 }
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
@@ -112,6 +113,7 @@ const openTransaction = (db: Database, queries: Queries) => {
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)
+  const { queued, committed } = hooks.metrics
   let open = true
   let queue: Waiting[] = []
   let draining: Promise<void> | undefined

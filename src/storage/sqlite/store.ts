@@ -1,5 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { eq, sql } from 'drizzle-orm'
+import { openMetrics } from '#src/lib/metrics.ts'
+import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { StorageError, unavailable } from '#src/storage/errors.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
 import { checkpointer, PAGE } from './checkpoint.ts'
@@ -127,7 +129,9 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   }
   let failing = false
   const checkpoints = checkpointer(writer)
+  const metrics = openMetrics()
   const { write, close } = groupCommit(writer, writes, {
+    metrics: commitMetrics(metrics),
     pause: checkpoints.pause,
     committed: topics => {
       failing = false
@@ -153,6 +157,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
 
   return {
     engine: 'sqlite',
+    metrics,
+    caches: new Map(),
     read: body => body(reads),
     write,
     calm: checkpoints.calm,

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -30,7 +30,7 @@ const fields = ['factors']
 
 /** Whether it is the user's first: that one turns the second factor on, and the end of the last one turns it off. */
 export const addFactor = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   user: User,
   factor: NewFactor,
@@ -53,7 +53,7 @@ export const addFactor = async (
  * that of `login_id`.
  */
 const endSessions = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   { id: user_id }: User,
   { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>,
@@ -68,7 +68,7 @@ const endSessions = async (
  * login of the person who removes it, which lives on.
  */
 export const removeFactor = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   user: User,
   id: string,
@@ -90,7 +90,7 @@ export const removeFactor = async (
 
 /** All of them at once, with one `user.mfa_disabled`; how many there were. */
 export const removeFactors = async (
-  context: Context,
+  context: Core,
   tx: Transaction,
   user: User,
   by: Pick<UserChangedBy, 'actor' | 'client_info'>,

@@ -1,4 +1,4 @@
-import { retryLater } from '#src/lib/app-error.ts'
+import { retryLater } from './app-error.ts'
 
 /** Who waits: logins apart from other work, and each organization apart. */
 export interface HashLane {
@@ -66,5 +66,7 @@ export const fairQueue = (slots: number, waiting: number) => {
   }
   return Object.assign(run, { waiting: () => sizes.login + sizes.change })
 }
+
+export type FairQueue = ReturnType<typeof fairQueue>
 
 const other = { login: 'change', change: 'login' } as const
