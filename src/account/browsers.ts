@@ -10,13 +10,17 @@ import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
 import { openForm, type Person } from './person.ts'
 
-type Where = Pick<
+type SignedIn = Pick<
   Account,
   'logins' | 'sessions' | 'now' | 'login_action' | 'session_action' | 'others_action'
 >
 
 /** Lists the browsers in which the user is signed in, each with its sessions at clients. */
-export const signedIn = async (context: Context, call: Call, { user, login }: Person): Promise<Where> => {
+export const listSignedIn = async (
+  context: Context,
+  call: Call,
+  { user, login }: Person,
+): Promise<SignedIn> => {
   const now = context.clock.now()
   const locate = await openLocator(context)
   const [logins, sessions] = await context.store.read(q =>

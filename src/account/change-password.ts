@@ -56,8 +56,8 @@ export const postChangePassword =
     permit(person, 'profile:update')
     const { user, organization, login_hash, login } = person
     const { password_policy } = settingsOf(organization)
-    const asked = { user, ask_current: true, client_info: call }
-    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, asked)
+    const options = { user, ask_current: true, client_info: call }
+    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, options)
     if (again) return page(context, call, person, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })

@@ -18,6 +18,6 @@ export const noticeOf = <Name extends string>(
   { request }: Call,
   names: readonly Name[],
 ): Name | undefined => {
-  const asked = new URL(request.url).searchParams.get('notice')
-  return names.find(name => name === asked)
+  const named = new URL(request.url).searchParams.get('notice')
+  return names.find(name => name === named)
 }

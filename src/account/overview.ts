@@ -7,7 +7,7 @@ import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut } from '#src/sessions/service.ts'
-import { signedIn } from './browsers.ts'
+import { listSignedIn } from './browsers.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
 import { enter, openAnyForm, permit } from './person.ts'
@@ -40,7 +40,7 @@ export const getAccount =
           email_verified: user.email_verified,
           organization: organization.display_name,
         },
-        ...(await signedIn(context, call, person)),
+        ...(await listSignedIn(context, call, person)),
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),

@@ -128,7 +128,7 @@ export const openAnyForm = async (context: Context, { request }: Call) => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
   const login_hash = loginHash(context.config, request)
-  const login_id = shownTo(context, login_hash, form)
+  const login_id = shownLogin(context, login_hash, form)
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   const login = logins.find(({ id }) => id === login_id)
   if (!login || !login_hash) throw expired()
@@ -139,7 +139,7 @@ export const openAnyForm = async (context: Context, { request }: Call) => {
  * Returns the login that the page showed. When the browser has since signed in again or out, the error page
  * links to /account instead of explaining cookies.
  */
-const shownTo = (
+const shownLogin = (
   context: Context,
   login_hash: SecretHash | undefined,
   form: ReadonlyMap<string, string>,

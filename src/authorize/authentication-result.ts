@@ -52,11 +52,11 @@ export const proceedAs = (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-  { confirm, user, ...means }: AuthenticationResult,
+  { confirm, user, ...rest }: AuthenticationResult,
 ): Promise<Response> =>
   applyResult(context, browser, flow, async tx => {
     await confirm?.(tx)
-    return settleAs(context, tx, browser, flow, user.id, means)
+    return settleAs(context, tx, browser, flow, user.id, rest)
   })
 
 const settleAs = async (

@@ -52,7 +52,7 @@ export const postSecondFactor =
         return settleWith(context, tx, browser, flow, login, proof)
       },
       async (then, settled) => {
-        const end = using === 'recovery' ? await towardsRepair(context, settled, login) : settled
+        const end = using === 'recovery' ? await endOnSecurityPage(context, settled, login) : settled
         return advance(context, then, end, 'post')
       },
     )
@@ -64,7 +64,7 @@ const REPAIR = '/account/security?notice=recovery_code_used'
  * After a recovery code a login without a client ends on the security page, where a lost factor can be
  * removed.
  */
-const towardsRepair = async (
+const endOnSecurityPage = async (
   { store }: Context,
   flow: StoredFlow,
   { user_id }: BrowserLogin,

@@ -168,17 +168,17 @@ export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => k
     '/authorize': async request => {
       const isForm = request.method === 'POST'
       const form = new URLSearchParams(isForm ? await request.text() : undefined)
-      const asked = isForm
+      const parameters = isForm
         ? new URLSearchParams(form.get('request') ?? '')
         : new URL(request.url).searchParams
-      const redirect_uri = asked.get('redirect_uri')
+      const redirect_uri = parameters.get('redirect_uri')
       if (!isWebUrl(redirect_uri)) return new Response('redirect_uri: an http or https URL', { status: 400 })
-      if (!isForm) return signInPage(`${issuer}/authorize`, asked)
+      if (!isForm) return signInPage(`${issuer}/authorize`, parameters)
       if (form.get('decision') === 'deny')
-        return answer(asked, redirect_uri, { error: 'access_denied', iss: issuer })
+        return answer(parameters, redirect_uri, { error: 'access_denied', iss: issuer })
       const code = randomUUID()
-      codes.set(code, { user: userOf(form), request: asked })
-      return answer(asked, redirect_uri, { code, iss: issuer })
+      codes.set(code, { user: userOf(form), request: parameters })
+      return answer(parameters, redirect_uri, { code, iss: issuer })
     },
     '/token': async request => {
       const form = new URLSearchParams(await request.text())

@@ -80,8 +80,8 @@ export const openFaults = () => {
       faults = []
     },
     /** Returns the faulty answer of a request; undefined when the request is to be handled. */
-    apply: async (asked: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
-      const fault = faults.find(one => matches(one, asked))
+    apply: async (incoming: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
+      const fault = faults.find(one => matches(one, incoming))
       if (!fault) return undefined
       if (fault.times !== undefined) {
         const left = { ...fault, times: fault.times - 1 }
@@ -89,7 +89,7 @@ export const openFaults = () => {
       }
       if (fault.delay || fault.hang) keepOpen()
       if (fault.delay) await Bun.sleep(fault.delay)
-      return answerOf(fault, asked.request)
+      return answerOf(fault, incoming.request)
     },
   }
 }

@@ -47,7 +47,7 @@ export const resolveAccount = async (q: Queries, identity: UpstreamIdentity): Pr
   }
   const user = profile.email ? await findUserForLogin(q, organization.id, profile.email) : undefined
   if (!user) return newUserOrQuestion(identity)
-  if (!(await mayName(q, identity, user))) return { step: 'prove', user }
+  if (!(await maySkipPassword(q, identity, user))) return { step: 'prove', user }
   return user.enabled ? { step: 'link', user } : { step: 'refuse', reason: 'user_disabled', user_id: user.id }
 }
 
@@ -81,7 +81,7 @@ const refusedAddress = (
  * never verified counts only while nobody has logged in to the account and no provider is linked: a user can
  * set any address as their own and wait for its owner to arrive.
  */
-const mayName = async (
+const maySkipPassword = async (
   q: Queries,
   { provider, profile }: UpstreamIdentity,
   user: UserRow,

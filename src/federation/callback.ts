@@ -39,7 +39,7 @@ interface CallbackResult {
   /** The `state` of the callback; undefined for an unsolicited SAML response. */
   state: string | undefined
   /** Verifies the provider's answer. Any error refuses the login. */
-  prove(asked: CallbackRequest | undefined): Promise<UpstreamProfile>
+  prove(upstream_request: CallbackRequest | undefined): Promise<UpstreamProfile>
 }
 
 /**
@@ -53,11 +53,11 @@ export const handleCallback = async (
   { state, prove }: CallbackResult,
 ): Promise<Response> => {
   const browser = browserSessionOf(context, call)
-  const { flow, cookies, linking, asked } = await flowOfRequest(context, browser, provider, state)
+  const { flow, cookies, linking, upstream_request } = await flowOfRequest(context, browser, provider, state)
   return withRefusals(context, browser, { provider, flow, linking }, async () => {
     if (!provider.enabled) throw new CallbackError('provider_disabled')
-    const said = normalizeProfile(await prove(asked).catch(asCallbackError))
-    const profile = { ...said, auth_time: authTimeOf(context, said, asked) }
+    const asserted = normalizeProfile(await prove(upstream_request).catch(asCallbackError))
+    const profile = { ...asserted, auth_time: authTimeOf(context, asserted, upstream_request) }
     const answer = await completeLogin(context, browser, flow, {
       provider,
       organization: flow.organization,
@@ -76,10 +76,12 @@ export const handleCallback = async (
 const authTimeOf = (
   { clock }: Context,
   { auth_time }: UpstreamProfile,
-  asked: CallbackRequest | undefined,
+  upstream_request: CallbackRequest | undefined,
 ): number => {
   const now = clock.now()
-  const time = asked?.reauthenticate ? Math.max(auth_time ?? now, asked.sent_at) : (auth_time ?? 0)
+  const time = upstream_request?.reauthenticate
+    ? Math.max(auth_time ?? now, upstream_request.sent_at)
+    : (auth_time ?? 0)
   return Math.min(now, Math.max(0, Math.floor(time)))
 }
 
@@ -102,7 +104,7 @@ const flowOfRequest = async (
   flow: StoredFlow
   cookies: string[]
   linking?: UserId | undefined
-  asked?: CallbackRequest
+  upstream_request?: CallbackRequest
 }> => {
   if (state === undefined) {
     await checkCallbackLimit(context, browser.call, provider)
@@ -121,8 +123,8 @@ const flowOfRequest = async (
   if (!upstream)
     throw await refuseCallback(context, browser.call, provider, new CallbackError('unknown_state'))
   const flow = await findFlow(context, browser, upstream.handle)
-  const asked = { sent_at: upstream.created_at, reauthenticate: upstream.reauthenticate === true }
-  return { flow, cookies: [], linking: upstream.linking, asked }
+  const upstream_request = { sent_at: upstream.created_at, reauthenticate: upstream.reauthenticate === true }
+  return { flow, cookies: [], linking: upstream.linking, upstream_request }
 }
 
 /** Runs `body`, records a refusal, and offers to start again on the error page. */
@@ -169,7 +171,7 @@ export const completeLogin = async (
   if (result.step === 'link')
     return linkAs(context, browser, flow, identity, result.user, { ...FEDERATED, auth_time })
   if (result.step === 'create') {
-    const user = await provisionUser(context, identity, browser.call).catch(whenQuicker)
+    const user = await provisionUser(context, identity, browser.call).catch(ignoreConflict)
     return user
       ? proceedAs(context, browser, flow, { user, ...FEDERATED, auth_time, until, confirm })
       : completeLogin(context, browser, flow, identity)
@@ -195,7 +197,7 @@ const useForm = async (
   if (is_form && !(await consumeRound(tx, pending))) throw new PageError('expired', 400)
 }
 
-const whenQuicker = (error: unknown): undefined => {
+const ignoreConflict = (error: unknown): undefined => {
   if (error instanceof AppError && error.code === 'conflict') return undefined
   throw error
 }
@@ -207,11 +209,11 @@ export const linkAs = (
   flow: StoredFlow,
   identity: UpstreamIdentity,
   user: UserRow,
-  means: typeof FEDERATED & { auth_time?: number | undefined },
+  method: typeof FEDERATED & { auth_time?: number | undefined },
 ): Promise<Response> =>
   proceedAs(context, browser, flow, {
     user,
-    ...means,
+    ...method,
     until: identity.profile.until,
     confirm: async tx => {
       await useForm(tx, flow, identity)

@@ -33,21 +33,21 @@ const ACTION = '/oauth/link-account'
 const findPendingLink = async (context: Context, call: Call, handle: string): Promise<PendingLink> => {
   const browser = browserSessionOf(context, call)
   const browser_hash = browserHash(context.config, call.request)
-  const arrived = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
-  const provider = arrived && (await findProvider(context.store, arrived.provider_id))
-  if (!arrived || !provider?.enabled) throw new PageError('expired', 400)
-  const flow = await findFlow(context, browser, arrived.handle)
-  if (arrived.round !== flow.pending.round) throw new PageError('expired', 400)
+  const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
+  const provider = stored && (await findProvider(context.store, stored.provider_id))
+  if (!stored || !provider?.enabled) throw new PageError('expired', 400)
+  const flow = await findFlow(context, browser, stored.handle)
+  if (stored.round !== flow.pending.round) throw new PageError('expired', 400)
   const { organization } = flow
   return {
     browser,
     flow,
-    identity: { provider, organization, profile: arrived.profile, is_form: true },
+    identity: { provider, organization, profile: stored.profile, is_form: true },
     handle,
   }
 }
 
-const askUser = (context: Context, { browser, flow, identity, handle }: PendingLink) => {
+const pageParts = (context: Context, { browser, flow, identity, handle }: PendingLink) => {
   const { provider } = identity
   const { client, organization, pending } = flow
   return {
@@ -68,22 +68,22 @@ type Retry<Page> = Omit<RenderOptions, 'locale'> & { data?: Partial<Page> }
 
 const linkPage = (
   context: Context,
-  asked: PendingLink,
+  pending_link: PendingLink,
   { data, ...options }: Retry<LinkAccount> = {},
 ): Response => {
-  const { common, locale } = askUser(context, asked)
-  const { email = '' } = asked.identity.profile
+  const { common, locale } = pageParts(context, pending_link)
+  const { email = '' } = pending_link.identity.profile
   return render('link-account', { ...common, email, ...data }, { locale, ...options })
 }
 
 const profilePage = (
   context: Context,
-  asked: PendingLink,
+  pending_link: PendingLink,
   { data, ...options }: Retry<CompleteProfile> = {},
 ): Response => {
-  const { common, locale } = askUser(context, asked)
-  const { email } = asked.identity.profile
-  const missing = missingOf(asked.identity.profile)
+  const { common, locale } = pageParts(context, pending_link)
+  const { email } = pending_link.identity.profile
+  const missing = missingOf(pending_link.identity.profile)
   return render(
     'complete-profile',
     { ...common, missing, ...(email && { email }), ...data },
@@ -103,8 +103,12 @@ type Reply = (result: LinkingResult) => Promise<Response | undefined>
  * Answers the current decision of {@link resolveAccount}; completes the login when it no longer needs the
  * user.
  */
-const openLinkingForm = async (context: Context, asked: PendingLink, reply: Reply): Promise<Response> => {
-  const { browser, flow, identity } = asked
+const openLinkingForm = async (
+  context: Context,
+  pending_link: PendingLink,
+  reply: Reply,
+): Promise<Response> => {
+  const { browser, flow, identity } = pending_link
   const { provider, linking } = identity
   return withRefusals(context, browser, { provider, flow, linking }, async () => {
     const result = await context.store.read(q => resolveAccount(q, identity))
@@ -121,10 +125,10 @@ export const getLinkingPage =
   async (call: Call): Promise<Response> => {
     const handle = new URL(call.request.url).searchParams.get('request')
     if (!handle) throw new PageError('method', 400)
-    const asked = await findPendingLink(context, call, handle)
-    return openLinkingForm(context, asked, async ({ step }) => {
-      if (step === 'prove') return linkPage(context, asked)
-      return step === 'complete' ? profilePage(context, asked) : undefined
+    const pending_link = await findPendingLink(context, call, handle)
+    return openLinkingForm(context, pending_link, async ({ step }) => {
+      if (step === 'prove') return linkPage(context, pending_link)
+      return step === 'complete' ? profilePage(context, pending_link) : undefined
     })
   }
 
@@ -135,23 +139,23 @@ export const postLinkingForm =
     const form = parseForm(await readForm(call.request))
     const browser_hash = browserHash(context.config, call.request)
     const handle = verifyCsrf(context, 'link_account', browser_hash, form.get('csrf_token'))
-    const asked = await findPendingLink(context, call, handle)
-    return openLinkingForm(context, asked, async result => {
-      if (result.step === 'prove') return confirmLink(context, asked, result.user.username, form)
-      return result.step === 'complete' ? completeProfile(context, asked, form) : undefined
+    const pending_link = await findPendingLink(context, call, handle)
+    return openLinkingForm(context, pending_link, async result => {
+      if (result.step === 'prove') return confirmLink(context, pending_link, result.user.username, form)
+      return result.step === 'complete' ? completeProfile(context, pending_link, form) : undefined
     })
   }
 
 /** Links after the local password was entered once; the provider's assertion is enough from then on. */
 const confirmLink = async (
   context: Context,
-  asked: PendingLink,
+  pending_link: PendingLink,
   identifier: string,
   form: ReadonlyMap<string, string>,
 ): Promise<Response> => {
-  const { browser, flow, identity } = asked
+  const { browser, flow, identity } = pending_link
   const password = form.get('password')
-  if (!password) return linkPage(context, asked, { data: { error: { code: 'missing' } }, status: 400 })
+  if (!password) return linkPage(context, pending_link, { data: { error: { code: 'missing' } }, status: 400 })
   const { user, refusal } = await provePassword(context, {
     organization_id: identity.organization.id,
     identifier,
@@ -160,7 +164,7 @@ const confirmLink = async (
   })
   if (refusal) {
     const { status, headers, ...error } = refusal
-    return linkPage(context, asked, { data: { error }, status, headers })
+    return linkPage(context, pending_link, { data: { error }, status, headers })
   }
   const factors = { ...FEDERATED, amr: [...PASSWORD.amr, ...FEDERATED.amr] }
   return linkAs(context, browser, flow, identity, user, factors)
@@ -169,10 +173,10 @@ const confirmLink = async (
 /** Completes the profile with the user's input. An address that was typed here is not verified. */
 const completeProfile = async (
   context: Context,
-  asked: PendingLink,
+  pending_link: PendingLink,
   form: ReadonlyMap<string, string>,
 ): Promise<Response | undefined> => {
-  const { browser, flow, identity } = asked
+  const { browser, flow, identity } = pending_link
   const missing = missingOf(identity.profile)
   const values = Object.fromEntries(missing.map(field => [field, (form.get(field) ?? '').trim()]))
   const errors = Object.fromEntries(
@@ -182,7 +186,7 @@ const completeProfile = async (
     }),
   )
   if (Object.keys(errors).length > 0)
-    return profilePage(context, asked, { data: { values, errors }, status: 422 })
+    return profilePage(context, pending_link, { data: { values, errors }, status: 422 })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {
     ...identity,

@@ -54,8 +54,8 @@ export const provisionUser = async (
 
 /** Derives a valid user name from the upstream user name or e-mail address. */
 export const baseName = ({ username, email = '' }: Pick<UpstreamProfile, 'username' | 'email'>): string => {
-  const asked = username || email.split('@')[0] || ''
-  const plain = asked
+  const wanted = username || email.split('@')[0] || ''
+  const plain = wanted
     .split('@', 1)
     .join('')
     .normalize('NFKD')

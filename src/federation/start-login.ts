@@ -25,7 +25,7 @@ import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { causesOf } from './refusal.ts'
-import { storeDeparture, upstreamState } from './upstream-request.ts'
+import { storeSentRequest, upstreamState } from './upstream-request.ts'
 
 /** A browser that is about to be redirected to a provider. */
 export interface LoginStart<P extends IdentityProvider> {
@@ -63,23 +63,23 @@ export const startLogin = async <P extends IdentityProvider>(
   context: Context,
   call: Call,
   provider: P,
-  leave: BuildAuthorizationUrl<P>,
+  buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
   if (!provider.enabled) throw new PageError('not_found', 404)
   const browser = browserSessionOf(context, call)
-  const go = (flow: Flow | StoredFlow, linking?: UserId) =>
-    redirectUpstream(context, browser, provider, flow, linking, leave)
+  const redirect = (flow: Flow | StoredFlow, linking?: UserId) =>
+    redirectUpstream(context, browser, provider, flow, linking, buildUrl)
   const query = queryOf(call)
   const given = new URLSearchParams(query)
   if (given.has('client_id'))
     return authorize(context, call, parseParameters(query), flow =>
-      flow.request.prompts.includes('none') ? advance(context, browser, flow, 'get') : go(flow),
+      flow.request.prompts.includes('none') ? advance(context, browser, flow, 'get') : redirect(flow),
     )
   const handle = given.get('request')
-  if (handle === null) return go(await flowOf(context, accountRequest(provider.organization_id)))
+  if (handle === null) return redirect(await flowOf(context, accountRequest(provider.organization_id)))
   const flow = await findFlow(context, browser, handle)
   const link = given.get('link')
-  return go(flow, link === null ? undefined : whoLinks(context, flow, link))
+  return redirect(flow, link === null ? undefined : linkingUserOf(context, flow, link))
 }
 
 const redirectUpstream = async <P extends IdentityProvider>(
@@ -88,7 +88,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   provider: P,
   flow: Flow | StoredFlow,
   linking: UserId | undefined,
-  leave: BuildAuthorizationUrl<P>,
+  buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
   // A provider vouches only for users of its own organization (M-03, M-09).
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
@@ -98,7 +98,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   const reauthenticate = await mustReauthenticate(context, browser, flow)
   const handle = 'handle' in flow ? flow.handle : newHandle(flow)
   const state = upstreamState(context, { handle, provider_id: provider.id, linking, reauthenticate })
-  const location = await leave({ provider, state, request, reauthenticate }).catch(cause => {
+  const location = await buildUrl({ provider, state, request, reauthenticate }).catch(cause => {
     const { request_id } = browser.call
     const causes = causesOf(cause).map(({ message }) => message)
     context.log.warn({ event: 'provider_failed', request_id, provider: provider.alias, causes })
@@ -107,7 +107,7 @@ const redirectUpstream = async <P extends IdentityProvider>(
   const { stored, cookies } =
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow, handle)
   const { browser_hash } = stored.pending
-  await storeDeparture(context, state, {
+  await storeSentRequest(context, state, {
     browser_hash,
     provider_id: provider.id,
     handle,
@@ -141,7 +141,7 @@ const SEPARATOR = '~'
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)
 
-const whoLinks = (context: Context, { pending, handle }: StoredFlow, token: string): UserId => {
+const linkingUserOf = (context: Context, { pending, handle }: StoredFlow, token: string): UserId => {
   const subject = verifyCsrf(context, 'link', pending.browser_hash, token)
   const [named, user_id] = subject.split(SEPARATOR)
   if (named !== handle) throw new PageError('forbidden', 403)

@@ -56,7 +56,7 @@ export const upstreamState = (
 ): Secret => boundHandle(context, 'state', `${handle} ${provider_id} ${linking} ${reauthenticate}`) as Secret
 
 /** Stores an upstream request; writes nothing when it is pending already. */
-export const storeDeparture = async (
+export const storeSentRequest = async (
   context: Context,
   state: Secret,
   upstream: Pick<UpstreamRequestRow, 'browser_hash'> & UpstreamRequest,
@@ -74,12 +74,12 @@ const storeUpstreamRequest = async (
     step,
     browser_hash,
     provider_id,
-    ...bag
+    ...content
   }: Pick<UpstreamRequestRow, 'step' | 'browser_hash'> & UpstreamRequest,
 ): Promise<void> => {
   const now = context.clock.now()
   const state_hash = hashSecret(state)
-  const sealed = context.master.seal(Buffer.from(JSON.stringify(bag)), labelOf({ state_hash }))
+  const sealed = context.master.seal(Buffer.from(JSON.stringify(content)), labelOf({ state_hash }))
   const row = {
     state_hash,
     step,

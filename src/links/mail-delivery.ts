@@ -91,7 +91,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const locate = await openLocator(context)
   const to = data.to ?? user.email
   const name = tools.displayName(personOf(user))
-  const letter = renderMail({
+  const message = renderMail({
     kind,
     locale,
     brand: isBareBrand(organization.display_name) ? organization.display_name : NEUTRAL_BRAND,
@@ -108,7 +108,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     is_change: kind === 'verify_email' && user.email !== data.email,
     ...(url && { url }),
   })
-  await context.mail.send({ to, ...letter })
+  await context.mail.send({ to, ...message })
 }
 
 /** Sends the mail that is due. Returns the number of rows handled. */

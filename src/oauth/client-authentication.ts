@@ -30,14 +30,14 @@ export const asClient = async <T>(
   place: 'registered' | 'either' = 'registered',
 ): Promise<T> => {
   const client = await findClient(context.store, presented.client_id)
-  const isProven = client?.type === 'confidential' && isSecretOf(client, presented)
+  const isAuthenticated = client?.type === 'confidential' && isSecretOf(client, presented)
   const run = async () => {
     if (!client) throw new CredentialError('invalid_client')
     if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
-    if (client.type === 'confidential' && !isProven) throw new CredentialError('invalid_client')
+    if (client.type === 'confidential' && !isAuthenticated) throw new CredentialError('invalid_client')
     return attempt(client)
   }
-  return isProven ? run() : throttled(context, call, client, run)
+  return isAuthenticated ? run() : throttled(context, call, client, run)
 }
 
 /**

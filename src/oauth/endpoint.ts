@@ -22,16 +22,16 @@ export interface EndpointCall {
  * 5.2.
  */
 export const endpoint =
-  (context: Context, handle: (exchange: EndpointCall) => Promise<Response>) =>
+  (context: Context, handle: (endpoint_call: EndpointCall) => Promise<Response>) =>
   async ({ request }: { request: Request }): Promise<Response> => {
-    const exchange: EndpointCall = { call: callOf(request) }
+    const endpoint_call: EndpointCall = { call: callOf(request) }
     let answer: Response
     try {
-      answer = await handle(exchange)
+      answer = await handle(endpoint_call)
     } catch (error) {
-      answer = oauthError(context, exchange.call, error)
+      answer = oauthError(context, endpoint_call.call, error)
     }
-    return allowOrigin(context, request, answer, exchange.client_id)
+    return allowOrigin(context, request, answer, endpoint_call.client_id)
   }
 
 const oauthError = (context: Context, call: Call, error: unknown): Response => {

@@ -16,9 +16,9 @@ import { type EndpointCall, endpoint } from './endpoint.ts'
  * https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>
-  endpoint(context, async exchange => {
+  endpoint(context, async endpoint_call => {
     try {
-      await revoke(context, exchange)
+      await revoke(context, endpoint_call)
     } catch (error) {
       if (!isRefusal(error)) throw error
     }
@@ -30,12 +30,12 @@ export const postRevoke = (context: Context) =>
 const isRefusal = (error: unknown): boolean =>
   error instanceof OAuthError || (error instanceof AppError && error.status < 500)
 
-const revoke = async (context: Context, exchange: EndpointCall): Promise<void> => {
-  const { call } = exchange
+const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<void> => {
+  const { call } = endpoint_call
   const form = parseForm(await readForm(call.request))
-  exchange.client_id = form.get('client_id')
+  endpoint_call.client_id = form.get('client_id')
   const presented = parseClientAuth(call.request.headers.get('authorization'), form)
-  exchange.client_id = presented?.client_id
+  endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   const attempt = async () => {
     // Access tokens cannot be revoked. They contain a dot and refresh tokens do not, so one is not counted as
@@ -44,7 +44,7 @@ const revoke = async (context: Context, exchange: EndpointCall): Promise<void> =
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
     if (presented && presented.client_id !== grant.client_id) return
-    exchange.client_id = grant.client_id
+    endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
   // Anonymous calls are accepted, and a client_id alone is not a credential; a secret that is presented must

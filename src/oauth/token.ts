@@ -28,15 +28,15 @@ const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnsw
 
 /** Token endpoint: https://www.rfc-editor.org/rfc/rfc6749#section-3.2 */
 export const postToken = (context: Context) =>
-  endpoint(context, async exchange => {
-    const { call } = exchange
+  endpoint(context, async endpoint_call => {
+    const { call } = endpoint_call
     if (call.request.url.includes('?'))
       throw new OAuthError('invalid_request', 'Parameters belong in the body, not in the address.')
     const form = parseForm(await readForm(call.request))
-    exchange.client_id = form.get('client_id')
+    endpoint_call.client_id = form.get('client_id')
     const presented = parseClientAuth(call.request.headers.get('authorization'), form)
     if (!presented) throw new OAuthError('invalid_request', 'The parameter client_id is missing.')
-    exchange.client_id = presented.client_id
+    endpoint_call.client_id = presented.client_id
     const request = parseTokenRequest(form)
     return asClient(context, call, presented, async client => {
       checkGrantType(client, request.grant_type)

@@ -9,9 +9,9 @@ import { endpoint, oauthJson } from './endpoint.ts'
 
 /** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>
-  endpoint(context, async exchange => {
-    const { request } = exchange.call
-    if (request.headers.has('origin')) exchange.client_id = claimedClient(request)
+  endpoint(context, async endpoint_call => {
+    const { request } = endpoint_call.call
+    if (request.headers.has('origin')) endpoint_call.client_id = claimedClient(request)
     const hasForm = request.method === 'POST' && request.headers.has('content-type')
     const form = hasForm ? parseForm(await readForm(request)) : undefined
     const { scopes, holder } = await authenticateBearer(context, request, form)

@@ -18,8 +18,8 @@ import {
   buildAuthnRequest,
   checkResponse,
   metadataOf,
-  shown,
   stateOf,
+  summaryOf,
   verifyCallback,
 } from './service-provider.ts'
 
@@ -52,7 +52,7 @@ const list = async (context: Context, { searchParams }: URL): Promise<Response> 
   const find = reference.startsWith('org_') ? findOrganization : findOrganizationBySlug
   const organization = await find(context.store, reference)
   const providers = organization ? await findEnabledProviders(context.store, organization.id) : []
-  return json({ data: providers.filter(isSaml).map(provider => shown(context, provider)) })
+  return json({ data: providers.filter(isSaml).map(provider => summaryOf(context, provider)) })
 }
 
 const xml = (body: string): Response => new Response(body, { headers: { 'content-type': 'application/xml' } })
@@ -112,14 +112,20 @@ const handleResponse = async (
   body: string,
 ): Promise<Response> => {
   const { encoded, relay_state, state, isAnswer } = await openForm(context, provider, body)
-  const isOwnAccord = !isAnswer && provider.settings.allow_idp_initiated
+  const isUnsolicited = !isAnswer && provider.settings.allow_idp_initiated
   return handleCallback(context, call, provider, {
-    state: isOwnAccord ? undefined : state,
-    prove: async asked =>
+    state: isUnsolicited ? undefined : state,
+    prove: async upstream_request =>
       verifyCallback(
         context,
         provider,
-        await checkResponse(context, call, provider, encoded, asked && { ...asked, relay_state }),
+        await checkResponse(
+          context,
+          call,
+          provider,
+          encoded,
+          upstream_request && { ...upstream_request, relay_state },
+        ),
       ),
   })
 }

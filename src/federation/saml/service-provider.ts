@@ -29,7 +29,7 @@ const addressOf = (
 ): string => `${config.url}/saml/${alias}/${what}`
 
 /** The entry of a provider in GET /saml/providers. */
-export const shown = (context: Context, provider: SamlProvider) => ({
+export const summaryOf = (context: Context, provider: SamlProvider) => ({
   alias: provider.alias,
   name: provider.name,
   login_url: addressOf(context, provider, 'login'),
@@ -85,7 +85,7 @@ const signer = async (context: Context) => {
 /**
  * Verifies a response and returns its assertion.
  *
- * @param asked facts of the upstream request; undefined for an unsolicited response
+ * @param upstream_request facts of the upstream request; undefined for an unsolicited response
  * @throws CallbackError with the reason
  */
 export const checkResponse = async (
@@ -93,7 +93,7 @@ export const checkResponse = async (
   { ip_address }: Call,
   provider: SamlProvider,
   encoded: string,
-  asked: (CallbackRequest & { relay_state: string }) | undefined,
+  upstream_request: (CallbackRequest & { relay_state: string }) | undefined,
 ): Promise<Assertion> => {
   const { settings } = provider
   const expected = {
@@ -104,10 +104,10 @@ export const checkResponse = async (
     issuer: settings.entity_id,
     audience: addressOf(context, provider, 'metadata'),
     acs_url: addressOf(context, provider, 'acs'),
-    request: asked && {
-      id: requestId(context, asked.relay_state),
-      sent_at: asked.sent_at,
-      force: asked.reauthenticate,
+    request: upstream_request && {
+      id: requestId(context, upstream_request.relay_state),
+      sent_at: upstream_request.sent_at,
+      force: upstream_request.reauthenticate,
     },
     clock_tolerance: settings.clock_tolerance * SECOND,
   }
@@ -127,7 +127,7 @@ export const verifyCallback = async (
   provider: SamlProvider,
   assertion: Assertion,
 ): Promise<UpstreamProfile> => {
-  const profile = naming(() => profileOf(assertion, provider.attribute_mapping))
+  const profile = withReason(() => profileOf(assertion, provider.attribute_mapping))
   const { id, expires_at, authn_instant, session_ends_at } = assertion
   const assertion_hash = hashSecret(`${provider.id} ${id}`)
   if (!(await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))))
@@ -135,7 +135,7 @@ export const verifyCallback = async (
   return { ...profile, auth_time: authn_instant, until: session_ends_at }
 }
 
-const naming = <T>(body: () => T): T => {
+const withReason = <T>(body: () => T): T => {
   try {
     return body()
   } catch (error) {

@@ -110,13 +110,13 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   const found = known.get(provider.id)
   if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
   const configuration = discover(context, provider)
-  const asked = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
+  const entry = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
   known.delete(provider.id)
-  known.set(provider.id, asked)
+  known.set(provider.id, entry)
   const [oldest] = known.keys()
   if (known.size > MOST_KEPT && oldest !== undefined) known.delete(oldest)
   configuration.catch(() => {
-    asked.expires_at = context.clock.now() + FAILED_FOR
+    entry.expires_at = context.clock.now() + FAILED_FOR
   })
   return configuration
 }

@@ -106,9 +106,13 @@ const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): num
  * Requires an authentication after the upstream request, if one was demanded and the provider states the
  * time; some never do.
  */
-const checkFresh = ({ clock }: Context, auth_time: number | undefined, { asked }: Callback): void => {
-  if (!asked?.reauthenticate || auth_time === undefined) return
-  if (auth_time < Math.min(asked.sent_at, clock.now()) - TOLERANCE)
+const checkFresh = (
+  { clock }: Context,
+  auth_time: number | undefined,
+  { upstream_request }: Callback,
+): void => {
+  if (!upstream_request?.reauthenticate || auth_time === undefined) return
+  if (auth_time < Math.min(upstream_request.sent_at, clock.now()) - TOLERANCE)
     throw new CallbackError('old_authentication')
 }
 

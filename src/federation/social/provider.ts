@@ -9,7 +9,7 @@ export interface Callback {
   parameters: URLSearchParams
   state: string
   /** Facts of the upstream request. */
-  asked: CallbackRequest | undefined
+  upstream_request: CallbackRequest | undefined
 }
 
 /** The protocol of one type of provider. */

@@ -38,9 +38,9 @@ const reasonRules: ReasonRule[] = [
 /** Returns the audit log's reason for an error of openid-client. The server's log has the messages. */
 export const reasonOf = (error: unknown): string => {
   const links = causesOf(error)
-  for (const judge of reasonRules)
+  for (const rule of reasonRules)
     for (const link of links) {
-      const reason = judge(link)
+      const reason = rule(link)
       if (reason) return reason
     }
   return 'bad_answer'

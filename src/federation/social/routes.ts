@@ -47,7 +47,7 @@ const handleRedirect = (
   const state = stateOf(parameters)
   return handleCallback(context, call, provider, {
     state,
-    prove: asked => verifyCallback(context, provider, { parameters, state, asked }),
+    prove: upstream_request => verifyCallback(context, provider, { parameters, state, upstream_request }),
   })
 }
 
