@@ -43,7 +43,7 @@ const worksAt = async ({ access_token, refresh_token }: Awaited<ReturnType<typeo
 }
 const DEAD = [401, 400]
 
-/** What the page offers to sign out, in its order. */
+/** Returns the page's sign-out buttons in page order, as `browser` or `session`. */
 const offered = (page: Page) =>
   page.forms.flatMap(({ action }) =>
     action === '/account/logins' ? 'browser' : action === '/account/sessions' ? 'session' : [],

@@ -94,7 +94,7 @@ describe('nobody gets in as an administrator by a link that a helpdesk made befo
       await promote(user.id)
       expect(await browser.get(made.body.url)).toMatchObject(gone)
       expect(await browser.submit(opened, choose)).toMatchObject(gone)
-      // Whoever may act on the user as they are now made this one.
+      // An actor who may still administer the promoted user made this link, so it stays valid.
       expect((await browser.get(own)).status).toBe(200)
     })
 

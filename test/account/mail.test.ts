@@ -36,7 +36,7 @@ const newUser = async (more = {}) => {
   await app.events()
   return user
 }
-/** What went out since, as recipient and subject. */
+/** Delivers the queued mail and returns it as recipient and subject. */
 const post = async () => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);
@@ -146,7 +146,7 @@ describe('a forgotten password', () => {
     const step = await browser.follow(await browser.submit(page, choose))
     expect(step.heading).toBe('Two-step verification')
     expect((await browser.get('/account')).heading).toBe('Sign in')
-    // Whoever reads the mail alone has changed nothing: not the password, not who is signed in.
+    // The mailed link alone changes neither the password nor the signed-in sessions.
     expect(await types()).toEqual([])
     expect((await enrolling.get('/account')).heading).toBe('Your account')
     const meanwhile = elsewhere()
@@ -160,7 +160,7 @@ describe('a forgotten password', () => {
     expect((await enrolling.get('/account')).heading).toBe('Sign in')
     expect((await browser.submit(page, choose)).status).toBe(410)
     app.clock.advance(30 * SECOND)
-    // What was proven with the old password is worth nothing by now.
+    // A login step proven with the old password is no longer valid.
     expect((await meanwhile.submit(old, { code: codeOf(app, key) })).status).toBe(400)
   })
 
@@ -237,7 +237,7 @@ describe('a forgotten password', () => {
     expect(await post()).toHaveLength(6)
     await ask(user.username, 'web', browser)
     expect(await post()).toEqual([])
-    // What was refused counts for nothing: the wait is over when it was said to be.
+    // Refused requests do not extend the wait.
     app.clock.advance(30 * MINUTE)
     for (let i = 0; i < 2; i++) await ask(user.username, 'web', browser)
     expect(await post()).toHaveLength(1)

@@ -227,7 +227,7 @@ describe('download', () => {
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
     const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
     expect(own).toMatchObject([{ ip_address: '192.0.2.10', user_agent: expect.any(String) }])
-    // What an administrator did tells nothing of the administrator.
+    // An event that an administrator caused omits the administrator's id, address and user agent.
     const foreign = data.events.filter(({ type }: Json) => type === 'user.created')
     expect(foreign.map(Object.keys)).toEqual([
       ['id', 'type', 'target_id', 'target_type', 'metadata', 'timestamp'],

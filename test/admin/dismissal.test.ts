@@ -1,4 +1,4 @@
-/** A caller who is dismissed while a request of theirs is open does not finish it. */
+/** An administrator who loses their rights during a request does not complete it. */
 import { beforeEach, expect, test } from 'bun:test'
 import { captureMail } from '#src/mail/captured.ts'
 import type { Store } from '#src/storage/store.ts'

@@ -4,7 +4,10 @@ import { startApp } from '#test/support/app.ts'
 
 const app = await startApp()
 const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
-/** Every list there is: a new one cannot be missed. Its path's ids are nobody's: the query is looked at before them. */
+/**
+ * Every list route, so that a new one is covered. The ids in the paths do not exist: the query is checked
+ * first.
+ */
 const lists = app.routes
   .filter(({ method, query }) => method === 'GET' && 'limit' in shapeOf(query))
   .map(({ path, query }) => ({

@@ -29,7 +29,7 @@ const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([p
 const schemaAt = (operation: Json, status: number): Json | undefined =>
   operation.responses[status]?.content?.['application/json']?.schema
 
-/** What the document says, as a validator that refuses what it does not name. */
+/** Builds a validator from the documented schema; it refuses fields that the schema does not name. */
 const validator = (schema: Json) => z.fromJSONSchema(schema.$ref ? document.components.schemas.Error : schema)
 
 test('is OpenAPI 3.1, about this server, with the bearer as its security', () => {

@@ -368,7 +368,7 @@ test('every event type of the specification can be written and asked for', async
   expect(START).toBe(app.clock.now())
 })
 
-/** How long filling a database may take, ms. */
+/** Milliseconds allowed for filling the database. */
 const FILLING = 120_000
 
 describe('among 40,000 events', () => {

@@ -1,6 +1,6 @@
 /**
- * What development costs, beside the usual fake: `bun test/bench/dev.ts`. Wall clock, since that is what a developer waits
- * for.
+ * Compares the cost of `gatehouse dev` with that of a common fake server: `bun test/bench/dev.ts`.
+ * Measures wall clock time, which is the time that a developer waits.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ const startFake: Starter = async directory => {
   return start({ command: ['node', FAKE, '-p', String(port)], env: {}, port, directory, probe: DISCOVERY })
 }
 
-/** Starts the server so many times; the last one is used, and measured. */
+/** Starts the server `rounds` times; uses and measures the last one. */
 const measure = async (
   rounds: number,
   starter: Starter,

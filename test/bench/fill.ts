@@ -6,9 +6,10 @@ import { searchText } from '#src/storage/search.ts'
 import { random } from '#test/support/random.ts'
 
 /**
- * Fills a migrated database, with no server on it, with so many users and events:
- * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`. One tenant has nearly all of them, one a twentieth, many small ones the rest.
- * Indexes and triggers are put aside meanwhile.
+ * Fills a migrated database with users and events while no server uses it:
+ * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`.
+ * One tenant has nearly all of them, one has a twentieth, and many small ones share the rest.
+ * Indexes and triggers are dropped while it runs and created again at the end.
  */
 const first = [
   'zoe',
@@ -48,7 +49,7 @@ export const HUGE: OrganizationId = 'org_huge'
 export const MIDDLE: OrganizationId = 'org_middle'
 export const small = (i: number): OrganizationId => `org_small${i}`
 
-/** Indexes and triggers, taken away and put back. */
+/** Drops indexes and triggers, runs `body` in one transaction, and creates them again. */
 const bare = (db: Database, body: () => void): void => {
   const made = db
     .query<{ type: string; name: string; sql: string }, []>(

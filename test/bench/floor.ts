@@ -3,7 +3,7 @@ import { connect, get } from './connection.ts'
 import { type Duration, measure } from './load.ts'
 import { freePort, freshDirectory, removeDirectory, start } from './server-process.ts'
 
-/** What the limits of issue and README were measured beside, µs at 8 connections. */
+/** CPU µs at 8 connections that `measureFloor` returned on the machine on which the limits were measured. */
 export const FLOOR = 7
 
 /** CPU µs of an answer of Bun.serve with nothing behind it: how fast this machine is at this hour. */

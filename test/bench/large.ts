@@ -11,7 +11,7 @@ import { number, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const FEW = { users: 1_000, events: 10_000 }
-/** What may cost so many times as much in the large database. */
+/** Largest allowed ratio of the cost in the large database to that in the small one. */
 const LIMIT = 2
 /** ms: checklist R-15. */
 const START_LIMIT = 2_000
@@ -78,7 +78,10 @@ const rows = [
   page('/sessions?user_id={id}', first('/users?sort=username&limit=1', '/sessions?user_id=')),
 ]
 
-/** What grows with the number of rows: nothing should. Both servers run, so that the machine's pace is the same for both. */
+/**
+ * Checks that no cost grows with the number of rows. Both servers run at once, so that a change in the machine's speed
+ * affects both.
+ */
 export const runLarge = async (users: number, events: number, duration: Duration): Promise<void> => {
   const instances: Instance[] = []
   try {

@@ -20,7 +20,7 @@ export interface Duration {
   slices: number
 }
 
-/** Whose CPU time counts. Those of the database come and go with its connections. */
+/** Ids of the processes whose CPU time counts. Database processes start and end with their connections. */
 export interface Processes {
   server: number[]
   database(): number[]

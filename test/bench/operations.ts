@@ -18,7 +18,10 @@ export interface Operation {
   name: string
   /** CPU µs per operation that the server must keep to at 8 connections. */
   limit?: number
-  /** Numbers of connections other than the usual: a password is hashed one at a time, and only so many may wait. */
+  /**
+   * Connection counts that replace the default, for an operation that hashes passwords: these queue, and the
+   * queue is bounded.
+   */
   connections?: number[]
   /** Measured on two copies as well. */
   on_copies?: boolean
@@ -169,7 +172,7 @@ export const operations: Operation[] = [
   },
 ]
 
-/** Over so many connections of its own; undefined when this server has no such operation. */
+/** Measures one operation over its own `connections`; undefined when the server does not have it. */
 export const measureOperation = async (
   target: Target,
   operation: Operation,

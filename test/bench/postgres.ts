@@ -10,7 +10,7 @@ const BALANCER = fileURLToPath(new URL('./balancer.ts', import.meta.url))
 const COPIES = 2
 
 export interface PostgresBench {
-  /** What it is, for the reader. */
+  /** Name and version, for the printed report. */
   version: string
   /** One copy of Gatehouse on a database of its own. */
   one(): Promise<Target>

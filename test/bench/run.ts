@@ -164,7 +164,7 @@ const printRest = async (ours: Target): Promise<void> => {
   await printDevelopment(START_ROUNDS)
 }
 
-// What was started ends with us: a database would live on.
+// Exiting through the handlers stops the processes that this run started, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 if (other) {
   const dearer = await compareWith(other, chosen, WARM_UP, { ...slices, warm_up: 100 }, progress)

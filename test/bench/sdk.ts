@@ -1,4 +1,4 @@
-/** What a verification costs over bare jose with the key in its hand: `bun test/bench/sdk.ts`. */
+/** Measures the cost of a verification over plain jose with an imported key: `bun test/bench/sdk.ts`. */
 import { importJWK, jwtVerify } from 'jose'
 import { createVerifier } from '#src/resource-server/index.ts'
 import { createTestIssuer } from '#src/resource-server/testing.ts'

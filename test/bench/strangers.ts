@@ -51,7 +51,7 @@ export const measureRefusals = async (rounds: number): Promise<Refusals> => {
     const times: Record<keyof Refusals, number[]> = { unknown: [], wrong: [], disabled: [], foreign: [] }
     const kinds = Object.keys(times) as (keyof Refusals)[]
     for (let round = 0; round < rounds; round++)
-      // Nobody is always the first.
+      // The order rotates, so that no kind always comes first.
       for (const kind of [...kinds.slice(round % 4), ...kinds.slice(0, round % 4)]) {
         const attempt = {
           ...fields,

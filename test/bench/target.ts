@@ -14,7 +14,7 @@ export interface BenchClient {
   client_secret: string
 }
 
-/** What an operation needs to know of the server that it drives. */
+/** The server that an operation drives. */
 export interface Target {
   name: string
   process: ServerProcess
@@ -22,7 +22,7 @@ export interface Target {
   copies?: ServerProcess[]
   /** Its database's processes, where that has some. */
   database?(): number[]
-  /** How many commits there were so far, and tries that had to be repeated. */
+  /** Totals since the start: commits, and transactions that were retried. */
   commits?(): Promise<{ done: number; retried: number }>
   paths: Record<'discovery' | 'jwks' | 'authorize' | 'token' | 'introspect' | 'userinfo', string>
   /** Code flow and refresh, with ID tokens of either algorithm. */
@@ -88,7 +88,7 @@ export const fillForm = (html: string): Form => {
     password: USER.password,
   }
   const fields: Record<string, string> = {}
-  // Of several buttons the last one counts: consent has "approve" there.
+  // The last of several buttons wins, which is "approve" on the consent page.
   for (const [input] of form.matchAll(/<(?:input|button)[^>]*>/g)) {
     const name = attribute(input, 'name')
     if (name) fields[name] = attribute(input, 'value') || known[name] || ''

@@ -15,7 +15,7 @@ let server: Running & AsyncDisposable
 let users = 0
 const seen = new Set<string>()
 
-/** What came in by SMTP, and who waits for the next. */
+/** Mails received by SMTP, and the promise of the next one. */
 const letters: string[] = []
 let arrived = Promise.withResolvers<void>()
 const postOffice = new SMTPServer({
@@ -83,7 +83,10 @@ const addUser = (more: Json = {}): Promise<Json> => {
   return made('/users', { username, email, first_name: '', last_name: '', password: PASSWORD, ...more })
 }
 
-/** What was recorded about this user since the last call, oldest first: asserting on all of it says "and no other". */
+/**
+ * Returns the types of this user's events since the last call, oldest first, so that a test asserts all of
+ * them.
+ */
 const eventsOf = async (user: Json): Promise<string[]> => {
   const { body } = await server.admin('GET', `/events?target_id=${user.id}&order=asc&limit=100`)
   const fresh = body.data.filter(({ id }: Json) => !seen.has(id))
@@ -114,7 +117,7 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-/** A device with a passkey reader of its own. Without `quiet` it answers whatever it is asked. */
+/** Adds a virtual authenticator to the page. It answers every request until `answer(false)`. */
 const withAuthenticator = async (page: Page) => {
   const session = await page.context().newCDPSession(page)
   await session.send('WebAuthn.enable')
@@ -208,7 +211,7 @@ testInChromium(
     expect([credential?.isResidentCredential, credential?.rpId]).toEqual([true, 'localhost'])
     expect(Buffer.from(credential?.userHandle ?? '', 'base64').toString()).toBe(user.id)
 
-    // Nobody touches the reader while the password is typed.
+    // The authenticator stays silent while the password is typed.
     await device.answer(false)
     await page.context().clearCookies()
     await open(page)

@@ -8,7 +8,7 @@ afterAll(async () => {
   await server.stop(true)
 })
 
-/** What stands outside the window, or is wider than what it stands in. Runs in the page. */
+/** Returns the elements that leave the window or overflow their container. Runs in the page. */
 const tooWide = (): string[] => {
   const words = [...document.querySelectorAll<HTMLElement>('main *, .card *')].filter(
     element => !element.closest('svg, .unseen, .parts') && element.clientWidth > 0,

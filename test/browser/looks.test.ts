@@ -1,4 +1,4 @@
-/** What an organization's own CSS can and cannot do on its pages, in a browser. */
+/** Tests in a browser the limits of an organization's own CSS on its pages. */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

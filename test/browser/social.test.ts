@@ -202,7 +202,7 @@ testInChromium(
     })
     await page.goto(`${url}/account`)
     await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
-    // The provider said no time of the login: it proves nothing anew until the person signs in there again.
+    // The provider sent no `auth_time`: only a new sign-in there counts as recent proof.
     await page.getByRole('link', { name: 'Start again' }).click()
     await page.getByRole('link', { name: 'Continue with Upstream by query' }).click()
     await proveThere(page, 'nameless')

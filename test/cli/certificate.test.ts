@@ -33,7 +33,7 @@ const dial = (port: number): Promise<TLSSocket> =>
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => resolve(socket))
     socket.on('error', reject)
   })
-/** Whose certificate a new client is shown. */
+/** Returns the common name of the certificate that a new connection receives. */
 const shown = async ({ port }: Running): Promise<string> => {
   const socket = await dial(port)
   const { CN } = socket.getPeerCertificate().subject

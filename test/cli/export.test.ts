@@ -1,4 +1,4 @@
-/** What commands print for other programs arrives whole, or they say that it does not. */
+/** Output that commands write for other programs arrives complete, or the command fails. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   closeSync,

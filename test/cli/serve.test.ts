@@ -53,7 +53,7 @@ const printed = async (server: Running, text: string): Promise<string> => {
   return server.output()
 }
 
-/** What the start says, without what the log says of the settings. */
+/** Returns the log lines of the start without those about settings. */
 const announced = (server: Running): Json[] => lines(server).filter(({ event }) => event !== 'config')
 
 describe('a first start without settings', () => {

@@ -143,7 +143,7 @@ describe('backup and restore', () => {
       expect(readFileSync(join(data_dir, 'gatehouse.db')).equals(before)).toBe(true)
     }
     expect(existsSync(join(data_dir, 'gatehouse.db.partial'))).toBe(false)
-    // What cannot be backed up is named by its own name, and leaves nothing.
+    // A refusal names the database that cannot be backed up and leaves no file.
     for (const [file, reason] of [
       [truncated, 'is damaged: '],
       [newer, 'newer version'],
@@ -192,7 +192,7 @@ describe('backup and restore', () => {
       stderr: expect.stringContaining('The master key is not'),
     })
     copyFileSync(join(data_dir, 'master.key'), join(fresh, 'master.key'))
-    // Of a database that was moved away: it may yet be wanted.
+    // The log of a database that was moved away may still be needed.
     writeFileSync(join(fresh, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(fresh, 'restore', file)).toMatchObject({
       code: 78,

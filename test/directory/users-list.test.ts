@@ -205,7 +205,7 @@ const key = {
   last_login: 'last_login',
 } as const
 
-/** What a list must show, worked out the slow way. */
+/** Returns the expected users of a list by filtering all users in memory. */
 const fitting = (filter: UserFilter): UserRow[] => {
   const term = filter.search && fold(filter.search)
   return everybody.filter(
@@ -255,7 +255,7 @@ const filters: UserFilter[] = [
 ]
 const scopes = [undefined, HUGE, MIDDLE, small(51)]
 
-/** How long filling a database may take, ms. */
+/** Milliseconds allowed for filling the database. */
 const FILLING = 120_000
 
 describe('among 25,000 users', () => {

@@ -56,7 +56,7 @@ const usersBy = async (email: string): Promise<Json[]> =>
 const accounts = () => app.context.store.read(async q => q.select().from(q.tables.external_accounts))
 const accountsOf = async (user_id: string) => (await accounts()).filter(row => row.user_id === user_id)
 
-/** Who the code that the client got is about. */
+/** Returns the user id of the client's authorization code. */
 const whoIs = async (page: Page): Promise<string> => {
   const { code } = answerOf(page)
   return (await codeRow(app, code)).user_id

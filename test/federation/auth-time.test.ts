@@ -18,7 +18,7 @@ const somebody = () => ({ sub: `person-${++made}`, email: `person-${made}@exampl
 const entry = (more = '', client_id = 'app', alias = 'upstream') =>
   authorizeUrl(client_id).replace('/oauth/authorize', `/oauth/social/${alias}`) + more
 
-/** The provider says that the person proved who they are so many seconds ago; undefined: it does not say. */
+/** Makes the provider send an `auth_time` of this many seconds ago, or none when undefined. */
 const provenAgo = (seconds: number | undefined) => {
   upstream.twist = ({ claims }) => {
     if (seconds === undefined) delete claims.auth_time

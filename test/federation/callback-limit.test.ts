@@ -8,7 +8,10 @@ import { addClient, authorizeUrl } from '#test/support/people.ts'
 import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './saml/world.ts'
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 
-/** What strangers do in this network: so many refused callbacks that the next is 429, and all that it may have processed. */
+/**
+ * Uses up the network's allowance: sends refused callbacks until the next one is 429, then spends the remaining charges
+ * of this kind.
+ */
 const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {
   for (let i = 0; i < 30; i++) expect(await refused()).toBe(400)
   expect(await refused()).toBe(429)

@@ -221,7 +221,7 @@ describe('people whom the provider sends of its own accord', () => {
     )
     expect(all.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)])
     expect((await rowsOf(app)).logins).toBe((before.logins ?? 0) + 1)
-    // The nineteen found that it is used up; one who posts it anew is recorded.
+    // A later replay of the same response is recorded.
     expect((await drop(encoded)).status).toBe(400)
     expect((await reasons()).at(-1)).toEqual(['user.login_failed', 'saml_replayed'])
   })

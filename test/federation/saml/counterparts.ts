@@ -11,7 +11,7 @@ import { create } from '#test/support/callers.ts'
 export const SIMPLESAML = '/usr/share/simplesamlphp/www'
 export const PYSAML2 = '/usr/lib/python3/dist-packages/saml2/__init__.py'
 
-/** What an identity provider is to do for the service provider of that alias. */
+/** Settings of the identity provider for the service provider with this alias. */
 export interface Wanted {
   alias: string
   sign_response: boolean
@@ -60,7 +60,7 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
 /** A real identity provider in a process of its own. */
 export interface Counterpart extends AsyncDisposable {
   origin: string
-  /** Where its metadata lies. */
+  /** Address of its metadata. */
   metadata_url: string
 }
 

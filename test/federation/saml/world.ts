@@ -73,7 +73,7 @@ export const setOut = async (
   return { alias, browser, relay_state, party: partyOf(app, alias, request_id) }
 }
 
-/** What the provider's page posts: from its origin, without our cookies. */
+/** Posts as the provider's page does: from its origin, without Gatehouse cookies. */
 export const post = (
   app: TestApp,
   alias: string,
@@ -141,7 +141,7 @@ export const genuineFor = (idp: IdentityProvider, party: Party): Genuine => {
   }
 }
 
-/** How many rows there are of all that a login makes. */
+/** Counts the rows of each table that a login writes to. */
 export const rowsOf = (app: TestApp): Promise<Record<string, number>> =>
   app.context.store.read(async q => {
     const { users, logins, sessions, authorization_codes, external_accounts } = q.tables

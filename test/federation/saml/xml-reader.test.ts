@@ -20,11 +20,11 @@ await addSaml(app, idp, 'corp')
 await addSaml(app, idp, 'open', { allow_idp_initiated: true })
 
 const LOOP = '<a>endless-loop</a>'
-/** Of one organization. */
+/** Largest number of queued documents of one organization. */
 const SHARE = 64
 const DEFAULT = 'org_default'
 
-/** How a document ends: all that are read here are refused. */
+/** Returns the error code of a document. All documents here are refused. */
 const end = (document: string, organization = DEFAULT, ip_address?: string): Promise<string> =>
   xml.run(organization, 'metadata', document, ip_address).then(
     () => 'read',
