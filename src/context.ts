@@ -125,6 +125,8 @@ export interface Core {
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
   /** Where password hashes wait for their turn (directory/users/password). */
   readonly hashes: FairQueue
+  /** How many attempts at a password run, by the budget that pays for them (sign-in/password). */
+  readonly attempts: Map<string, number>
   /** Runs the work as a part of the request's trace, if there is one. Names are ours: they leave the house. */
   trace<T>(name: string, work: () => T): T
 }

@@ -10,7 +10,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { Store, Transaction } from '#src/storage/store.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, settleBudgets } from './login-throttle.ts'
 import { replacePasswordHash } from './store.ts'
@@ -67,9 +67,9 @@ export const provePassword = async (context: Context, credentials: Credentials):
     const wait = await checkThrottle(context, q, [network])
     return { user, budgets, wait: budgets.is_known ? 0 : wait }
   })
-  const nameSlot = wait > 0 ? undefined : acquireSlot(context.store, budgets.name)
+  const nameSlot = wait > 0 ? undefined : acquireSlot(context.attempts, budgets.name)
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
-  const userSlot = budgets.person.length === 0 ? FREE : acquireSlot(context.store, budgets.person)
+  const userSlot = budgets.person.length === 0 ? FREE : acquireSlot(context.attempts, budgets.person)
   try {
     if (!budgets.is_known)
       charge(context, { ip_address: client_info.ip_address, organization_id, kind: 'hash' })
@@ -136,12 +136,8 @@ interface Slot extends Pick<Budget, 'failed' | 'passed'> {
 
 const FREE: Slot = { failed: [], passed: [], release: () => {} }
 
-const concurrentAttempts = new WeakMap<Store, Map<string, number>>()
-
 /** Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are counted. */
-const acquireSlot = (store: Store, budgets: readonly Budget[]): Slot | undefined => {
-  const counts = concurrentAttempts.get(store) ?? new Map<string, number>()
-  concurrentAttempts.set(store, counts)
+const acquireSlot = (counts: Map<string, number>, budgets: readonly Budget[]): Slot | undefined => {
   const budget = budgets.find(({ key, wait, room }) => wait === 0 && (counts.get(key) ?? 0) < room)
   if (!budget) return undefined
   const { key, failed, passed } = budget

@@ -13,7 +13,7 @@ test('two servers in one process share nothing: metrics, limits, queues, caches 
   await one.admin('POST', '/organizations', { slug: 'acme', name: 'Acme', display_name: 'Acme' })
   expect(counted(one)).toContain('gatehouse_events_total{type="organization.created"} 1')
   expect(counted(other)).toEqual(before)
-  for (const part of ['charges', 'hashes', 'keys', 'store'] as const)
+  for (const part of ['charges', 'hashes', 'attempts', 'keys', 'store'] as const)
     expect(one.context[part]).not.toBe(other.context[part])
   const shared = new Set(one.context.store.caches.values())
   expect([...other.context.store.caches.values()].filter(kept => shared.has(kept))).toEqual([])
