@@ -15,6 +15,8 @@ const SPARE: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /** Concurrent attempts at an account with few failures. With more failures, attempts run one by one. */
 const CONCURRENT = 20
+/** Concurrent attempts of one user in all known browsers together: their networks do not pay for them. */
+const KNOWN_CONCURRENT = 5
 
 /** The subjects that attempts are counted against: the typed name (`accountName`) and the user behind it. */
 export interface Counted {
@@ -70,7 +72,8 @@ export const budgetsOf = async (
   const id = counted.user?.id ?? ''
   if (await isKnownDevice(q, id, client_info)) {
     const device = await find(deviceKey(id, client_info), ROW)
-    return { name: [{ ...device, failed: [device], passed: [] }], person: [], is_known: true }
+    const [key, room] = [`known:${id}`, Math.min(device.room, KNOWN_CONCURRENT)]
+    return { name: [{ ...device, key, room, failed: [device], passed: [] }], person: [], is_known: true }
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)

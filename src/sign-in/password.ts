@@ -3,10 +3,12 @@ import { findCosts } from '#src/directory/users/hash-costs.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { charge } from '#src/http/charge.ts'
+import { networkOf } from '#src/http/network.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
+import type { HashLane } from '#src/lib/fair-queue.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
@@ -71,10 +73,11 @@ export const provePassword = async (context: Context, credentials: Credentials):
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
   const userSlot = budgets.person.length === 0 ? FREE : acquireSlot(context.attempts, budgets.person)
   try {
-    if (!budgets.is_known)
-      charge(context, { ip_address: client_info.ip_address, organization_id, kind: 'hash' })
+    const { is_known } = budgets
+    const { ip_address, device_hash } = client_info
+    charge(context, { ip_address, organization_id, kind: 'hash', device: is_known ? device_hash : undefined })
     const costs = await findCosts(context.store, '')
-    const lane = laneOf(organization_id)
+    const lane = laneOf(credentials, is_known)
     const isRight = await verifyPassword(context, user?.password_hash, password, lane, costs)
     const failure = userSlot ? failureOf(user, isRight) : 'throttled'
     // A throttled attempt does not count against the user: an attacker could lock out the owner with it.
@@ -85,6 +88,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
       { name, user },
       [...nameSlot.passed, ...(userSlot?.passed ?? [])],
       credentials,
+      lane,
     )
     return { user }
   } catch (error) {
@@ -99,7 +103,11 @@ export const provePassword = async (context: Context, credentials: Credentials):
   }
 }
 
-const laneOf = (organization: OrganizationId) => ({ work: 'login', organization }) as const
+/** Known browsers wait in a lane of their own: strangers who take all places of an organization leave some to them. */
+const laneOf = ({ organization_id, client_info }: Credentials, is_known: boolean): HashLane =>
+  is_known
+    ? { work: 'login', organization: `${organization_id}:known` }
+    : { work: 'login', organization: organization_id, network: networkOf(client_info.ip_address, 48) }
 
 const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefined => {
   if (!user) return 'unknown_user'
@@ -174,12 +182,11 @@ const recordSuccess = async (
   counted: { name: string; user: UserRow },
   passed: ThrottleKey[],
   { password, client_info }: Credentials,
+  lane: HashLane,
 ): Promise<void> => {
-  const { id, organization_id, password_hash } = counted.user
+  const { id, password_hash } = counted.user
   const old = password_hash ?? ''
-  const fresh = needsRehash(context, old)
-    ? await hashPassword(context, password, laneOf(organization_id))
-    : undefined
+  const fresh = needsRehash(context, old) ? await hashPassword(context, password, lane) : undefined
   await context.store.write(async tx => {
     await settleBudgets(context, tx, counted, passed, client_info)
     if (fresh) await replacePasswordHash(tx, id, old, fresh)

@@ -224,12 +224,13 @@ describe('R-16 the queue of hashes', () => {
     const jobs: Promise<unknown>[] = [queue(lane, () => promise)]
     const order: string[] = []
     let refused = 0
-    const add = (work: HashLane['work'], organization: string, times: number) => {
+    const add = (work: HashLane['work'], organization: string, times: number, network?: string) => {
       for (let i = 0; i < times; i++)
         jobs.push(
-          queue({ work, organization }, async () => void order.push(`${work} ${organization}`)).catch(
-            () => void refused++,
-          ),
+          queue(
+            { work, organization, network },
+            async () => void order.push(`${work} ${organization}`),
+          ).catch(() => void refused++),
         )
     }
     const run = async () => {
@@ -250,6 +251,17 @@ describe('R-16 the queue of hashes', () => {
     const count = (text: string) => order.filter(each => each === text).length
     expect(['change acme', 'login acme', 'login other', 'login third'].map(count)).toEqual([6, 6, 3, 1])
     expect(refused).toBe(61 - 16)
+  })
+
+  test('H-24 leaves places of each organization to other networks: each gets a third of what is left', async () => {
+    const { add, run } = heldQueue(108)
+    add('login', 'acme', 60, '192.0.2.1')
+    add('login', 'acme', 60, '192.0.2.2')
+    add('login', 'acme', 60, '192.0.2.3')
+    add('login', 'other', 1, '192.0.2.1')
+    const { order, refused } = await run()
+    expect([order.filter(each => each === 'login acme').length, refused]).toEqual([36 + 12 + 4, 180 - 52])
+    expect(order).toContain('login other')
   })
 
   test('H-24 serves logins and other work by turns, and the organizations of each', async () => {

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { eq } from 'drizzle-orm'
 import { setPassword } from '#src/directory/users/store.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -409,6 +410,85 @@ test('a full queue of hashes is said on the page', async () => {
   held.resolve(false)
   await Promise.all(flood)
   verify.mockRestore()
+})
+
+describe('H-24 the places of one organization', () => {
+  const proveIn = (device_hash: SecretHash | undefined, identifier: string, ip_address = newAddress()) =>
+    provePassword(app.context, {
+      organization_id: 'org_default',
+      identifier,
+      password: PASSWORD,
+      client_info: { ip_address, user_agent: '', device_hash },
+    })
+  /** Holds all verifications until `release`. */
+  const hold = () => {
+    const { verify } = Bun.password
+    const held = Promise.withResolvers<void>()
+    const mock = spyOn(Bun.password, 'verify').mockImplementation(async (...args) => {
+      await held.promise
+      return verify(...args)
+    })
+    const release = () => {
+      mock.mockRestore()
+      held.resolve()
+    }
+    return { release }
+  }
+  const devicesOf = async (id: string) => {
+    const devices = await app.context.store.read(async q => q.select().from(q.tables.devices))
+    return devices.filter(({ user_id }) => user_id === id).map(({ device_hash }) => device_hash)
+  }
+  const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
+
+  test('H-24 strangers who take them all leave some to known browsers', async () => {
+    const { username } = await newUser()
+    const owner = await signedIn(username)
+    const { release } = hold()
+    const flood = Array.from({ length: FLOOD }, (_, i) => proveIn(undefined, `stranger${i}`))
+    await Promise.race(
+      flood.map(async each => ((await each).refusal?.code === 'busy' ? each : new Promise<never>(() => {}))),
+    )
+    const full = waiting()
+    const login = owner(username, PASSWORD)
+    await until(() => waiting() !== full || Bun.peek.status(login) !== 'pending')
+    release()
+    expect((await login).status).toBe(302)
+    await Promise.all(flood)
+  })
+
+  test('H-24 one network that takes many leaves some to others', async () => {
+    const { username } = await newUser()
+    const ip = newAddress()
+    const { release } = hold()
+    // Fewer than the network may charge.
+    const flood = Array.from({ length: 290 }, (_, i) => proveIn(undefined, `crowd${i}`, ip))
+    await until(() => Number(waiting()) > 20)
+    const full = waiting()
+    const login = attempt(username, PASSWORD, newAddress())
+    await until(() => waiting() !== full || Bun.peek.status(login) !== 'pending')
+    release()
+    expect((await login).status).toBe(302)
+    await Promise.all(flood)
+  })
+
+  test('H-24 a user takes five at once with all known browsers, and 300 in a row with each', async () => {
+    const { id, username } = await newUser()
+    const other = await newUser()
+    for (let i = 0; i < 3; i++) await signedIn(username)
+    await signedIn(other.username)
+    const [[others], own] = [await devicesOf(other.id), await devicesOf(id)]
+    const { release } = hold()
+    const abreast = Array.from({ length: 30 }, (_, i) => proveIn(own[i % 3], username))
+    release()
+    const proofs = await Promise.all(abreast)
+    expect(proofs.filter(({ user }) => user).length).toBe(5)
+    for (let i = 0; i < 300; i++) await proveIn(own[0], username)
+    expect((await proveIn(own[0], username)).refusal?.code).toBe('throttled')
+    expect((await proveIn(own[1], username)).user?.id).toBe(id)
+    expect((await proveIn(others, other.username)).user?.id).toBe(other.id)
+    app.clock.advance(SECOND)
+    expect((await proveIn(own[0], username)).user?.id).toBe(id)
+  })
 })
 
 describe('H-24 an administrator who makes users', () => {
