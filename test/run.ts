@@ -21,12 +21,12 @@ const run = async (
   return child.exited
 }
 
-/** Where the tests get their store from `freshStore`, and so run on either engine. */
+/** Folders whose tests get their store from `freshStore` and so run on either engine. */
 const ON_BOTH = [
   ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'links', 'mail'],
   ...['oauth', 'operations', 'reliability', 'sessions', 'sign-in', 'storage'],
 ]
-/** What is about SQLite's files, plans and locks, or names its engines itself. */
+/** Tests of SQLite's files, plans and locks, and tests that choose their engines themselves. */
 const SQLITE_ALONE = new Set([
   'operations/check',
   'reliability/backup',
@@ -57,9 +57,12 @@ const onBoth = (): string[] =>
 
 const counts = { pass: 0, fail: 0, skip: 0 }
 const failures: string[] = []
-/** What the runner prints before the verdict of a test is that test's: said again at the end, where it is read. */
+/** Matches a failed test with the output before its verdict, which is repeated at the end of the run. */
 const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
-/** Of each test that names none, ms: the five seconds of the runner are too few for a browser or a process on a busy machine. */
+/**
+ * Milliseconds for a test that sets no timeout: Bun's default of 5 s is too short for a browser on a busy
+ * machine.
+ */
 const TIMEOUT = '30000'
 const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))
 const reports: string[] = []

@@ -5,7 +5,7 @@ export interface Measured {
   cpu_per_op: number
   /** The same of its database, where that has processes of its own. */
   database_per_op: number
-  /** Of all commits, so many were tried again; where the server can tell. */
+  /** Retried transactions per commit, where the server reports them. */
   retried?: number
   ops_per_second: number
   /** ms */

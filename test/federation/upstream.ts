@@ -7,7 +7,7 @@ import { create } from '#test/support/callers.ts'
 
 export const ISSUER = 'https://upstream.example'
 
-/** What a test makes the upstream say wrongly, this once. */
+/** Hooks by which a test alters the answers of the upstream provider. */
 export interface Upstream {
   twist: (draft: Draft) => void
   publish: (keys: Record<string, unknown>[]) => Record<string, unknown>[]
@@ -60,7 +60,7 @@ export interface Somebody {
   email_verified?: string
 }
 
-/** What the person does at the provider: gives the callback's address as the browser is sent there. */
+/** Signs the user in at the provider and returns the callback URL of its redirect. */
 export const atUpstream = async (
   upstream: Upstream,
   location: string,

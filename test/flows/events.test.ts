@@ -21,7 +21,7 @@ const app = await startApp()
 await app.admin('GET', '/users')
 const caused = new Set<string>()
 
-/** What an operation recorded: type, actor, target; and no other. */
+/** Returns every event of an operation as type, actor and target, so that a test asserts all of them. */
 const recorded = async (operation: () => Promise<unknown>): Promise<string[]> => {
   await app.events()
   await operation()
@@ -37,7 +37,7 @@ const by = (type: string, target_id: string, actor: string | null = 'gatehouse-a
   return `${type} by ${actor ?? 'nobody'} of ${target_type} ${target_id}`
 }
 
-/** Of each resource: how it is made, changed, and gone. */
+/** Each resource: path, body of the POST, change of the PUT, and event prefix. */
 const resources: [string, Json, Json, string][] = [
   [
     '/users',

@@ -1,4 +1,4 @@
-/** What contributors are told to run. */
+/** Checks the commands that the contributing guide names. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What the guide tells people to type. */
+/** Checks the commands and examples of the guide. */
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What the guide must name, each thing on one page, and where its links lead. */
+/** Checks that the guide documents each item on exactly one page and that its links resolve. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ describe('each stands on exactly one page', () => {
   })
 
   test('command', () => {
-    // What follows the name is an argument: in capitals, in brackets or after --.
+    // Arguments follow the name: in capitals, in brackets or after --.
     const named = rowsOf('Command').map(cell =>
       cell.replace(/^gatehouse /, '').replace(/ (?:[A-Z[]|--).*$/, ''),
     )

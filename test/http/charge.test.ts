@@ -9,7 +9,7 @@ import { addClient, authorizeUrl } from '#test/support/people.ts'
 const server = () => {
   let now = 0
   const context = { clock: { now: () => now }, charges: openCharges() }
-  /** How many of `count` charges are taken. */
+  /** Counts the accepted charges out of `count`. */
   const taken = (count: number, ip_address: string, tenant: 'a' | 'b', device?: string) => {
     let served = 0
     for (let i = 0; i < count; i++) served += refusalOf(ip_address, tenant, device) === undefined ? 1 : 0

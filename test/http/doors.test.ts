@@ -29,7 +29,7 @@ for (const [slug, { id: organization_id }] of Object.entries(organizations)) {
 
 /** The cookie by which a browser is known, if it has one. */
 const DEVICE = cookieNames(app.context.config).device
-/** Of a browser in which a user of the tenant has signed in. */
+/** Returns the device cookie of a browser in which a user of the tenant has signed in. */
 const deviceOf = async (tenant: Tenant): Promise<string> => {
   const browser = openBrowser(app)
   await logInTo(browser, `web-${tenant}`, `user-${tenant}`)
@@ -150,13 +150,16 @@ const doors: Record<string, Door> = {
   },
 }
 
-/** How many of `most` requests in a row are not refused. */
+/** Counts the consecutive requests that are not refused, up to `most`. */
 const servedOf = async ({ ask }: Door, ip: string, tenant: Tenant, most: number) => {
   for (let count = 0; count < most; count++) if ((await ask(ip, tenant)).status === 429) return count
   return most
 }
 
-/** What is left of work that many networks cause in one organization: nothing but the reserve of others. */
+/**
+ * Uses up one organization's share of this work from many networks; the reserve of other organizations
+ * remains.
+ */
 const exhaust = (kind: ChargeKind, tenant: Tenant) => {
   for (let i = 0; i < 2_000; i++)
     try {

@@ -23,7 +23,7 @@ const translations = locales.filter(locale => locale !== 'en')
 const holesOf = (text: string): string[] =>
   [...new Set([...text.matchAll(/\{(\w+)(?:, plural,|\})/g)].map(([, name = '']) => name))].sort()
 
-/** What may read as it does in English. */
+/** Keys whose text may equal the English one. */
 const alike = ['page.title', 'page.error', 'error.lead']
 
 test('the pages speak six languages, and discovery says which', async () => {
@@ -176,7 +176,7 @@ describe('the language of a request', () => {
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
-/** What went out since, as subject and first line. */
+/** Delivers the queued mail and returns it as subject and first line. */
 const post = async () => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);

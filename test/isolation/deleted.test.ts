@@ -37,7 +37,7 @@ const exchange = (client: Json, code: string) =>
 const userinfo = async (access_token: string) =>
   (await app.call('/oauth/userinfo', { headers: { authorization: `Bearer ${access_token}` } })).status
 
-/** How many rows there are of an organization in each table that has organizations' rows. */
+/** Counts an organization's rows in each table that has an `organization_id`. */
 const left = (organization_id: string) =>
   app.context.store.read(async q => {
     const counts: Record<string, number> = {}

@@ -205,7 +205,8 @@ describe('what is another tenant’s', () => {
       for (const token of [tokenOf(route), root])
         for (const name of [(tenant: Tenant) => tenant, bySlug])
           for (const owner of [beta, home]) {
-            // Whoever calls is in the caches from here on.
+            // The first request fills the caches with the caller, so that the two below run the same
+            // statements.
             let foreign: Json = await send(route, nobody, token)
             let unknown: Json
             const asked = await statementsOf(async () => {

@@ -140,7 +140,7 @@ test('O-05 a bad redirect URI beside other mistakes is a page', async () => {
   await expectPage(await get({ redirect_uri }, 'machine'))
 })
 
-/** What the client is told; state and iss go with every error. */
+/** Returns the error sent to the client, and asserts that `state` and `iss` come with it. */
 const refusal = async (page: Page) => {
   expect(page.status).toBe(302)
   expect(page.headers.getSetCookie()).toEqual([])

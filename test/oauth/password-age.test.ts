@@ -11,7 +11,7 @@ const acme = await addOrganization(app, 'acme', { settings: { password_policy: {
 const user = await addUser(app, 'alice', { organization_id: acme.id })
 await addClient(app, 'shop', { organization_id: acme.id })
 
-/** What a browser is answered in which the person was proven in this way. */
+/** Returns the response to an authorization request in a browser whose login has this `amr`. */
 const after = async (amr: string[]) => {
   const cookie = newSecret()
   await app.context.store.write(tx =>

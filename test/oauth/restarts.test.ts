@@ -21,7 +21,7 @@ import { redeem } from '#test/support/tokens.ts'
 // Each request opens the database, and others may be busy beside it.
 setDefaultTimeout(30_000)
 
-// Nobody here ever meets the same process twice: the server starts anew for each request.
+// The server restarts for each request, so no request meets the memory of an earlier one.
 const mail = captureMail()
 const app = await startApp({}, { mail })
 const remade = restarting(app)

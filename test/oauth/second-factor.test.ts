@@ -29,7 +29,7 @@ const app = await startApp()
 const web = await addClient(app, 'web')
 await addClient(app, 'shop', { consent_required: true })
 let users = 0
-/** A code is good once: whoever needs another one waits for it. */
+/** A code is valid once, so the clock moves on to the next one. */
 const nextCode = () => app.clock.advance(30 * SECOND)
 
 const rows = <Name extends 'logins' | 'sessions' | 'factors' | 'recovery_codes' | 'authorization_requests'>(

@@ -28,7 +28,7 @@ const withHistory = async () => {
   return { context: app.context, path }
 }
 
-/** What check says of the file: anything at all, an error of the engine included. */
+/** Returns the findings of `check` for the file; an error of the engine counts as a finding. */
 const findingsOf = async (path: string, { master }: Pick<Context, 'master'>): Promise<string[]> => {
   try {
     {

@@ -39,7 +39,7 @@ const countRows = () =>
     return rows
   })
 
-/** How many rows each write of the work removed. */
+/** Returns the number of rows that each write of the work removed. */
 const batchesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
   const { store } = app.context
   const { write } = store

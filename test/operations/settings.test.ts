@@ -63,7 +63,7 @@ test('backups at the interval, so many kept', async () => {
   }
   const two = ['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'] as const
   expect(backups().sort()).toEqual([...two])
-  // What a process that was killed leaves goes with the next backup; what a person put there stays.
+  // The next backup removes leftovers of a killed process; files that an operator put there stay.
   for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, 'mine.db.partial'])
     writeFileSync(join(data_dir, 'backups', left), '')
   app.clock.advance(DAY)

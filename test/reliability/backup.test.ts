@@ -19,7 +19,7 @@ const folder = (name: string): string => {
 }
 const database = (data_dir: string): string => join(data_dir, 'gatehouse.db')
 
-/** The data directory of a stopped server with so many users, and four events for each. */
+/** Returns the data directory of a stopped server with `users` users and four events for each. */
 const filled = async (name: string, users: number): Promise<string> => {
   const data_dir = folder(name)
   const server = await serveExecutable({}, data_dir)

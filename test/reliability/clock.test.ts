@@ -99,7 +99,7 @@ testWith('faketime', library)(
       else expect([status, location?.includes('code=')]).toEqual([302, true])
     }
 
-    // Two years on: nothing is left of what had a lifetime, and whoever comes anew is served.
+    // Two years later everything with a lifetime has expired, and new logins work.
     step(2 * YEAR)
     expect(await isGood(tokens.access_token)).toBe(false)
     expect((await refresh(app, client, tokens.refresh_token)).status).toBe(400)

@@ -36,7 +36,7 @@ const askToken = async (server: Running) => {
     body: (await answer.json()) as any,
   }
 }
-/** How many tokens the audit log says were handed out. */
+/** Counts the issued tokens in the audit log. */
 const recorded = (data_dir: string): number => {
   using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
   return Number(db.query("SELECT count(*) FROM events WHERE type = 'token.issued'").values()[0]?.[0])

@@ -9,7 +9,7 @@ export const testWithFaults = testWith('gcc', '/usr/bin/gcc')
 /** The long form takes an hour: `bun run test:reliability`. */
 export const LONG = process.env.RELIABILITY === 'long'
 
-/** What was measured, as `bun run test:reliability` prints it. */
+/** Prints a measured figure in the form of `bun run test:reliability`. */
 export const figure = (row: string, text: string): void => console.log(`${row}  ${text}`)
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-faults-'))
@@ -37,7 +37,10 @@ const faults = {
   'read-only': 5,
 } as const
 
-/** The environment of a process whose files below `dir` are on a disk of ours, and what goes wrong there from now on. */
+/**
+ * Returns the environment of a process whose files below `dir` meet disk faults, and the switch for the
+ * faults.
+ */
 export const faultyDisk = async (dir: string) => {
   const path = join(folder, `${crypto.randomUUID()}.control`)
   const control = openSync(path, 'w+')

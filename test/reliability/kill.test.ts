@@ -9,7 +9,7 @@ const ROUNDS = Number(process.env.KILLS ?? (LONG ? 1_000 : 20))
 
 const writer = join(import.meta.dir, 'writer.ts')
 
-/** Lets the writer run until it has acknowledged so many writes, kills it, and gives all that it acknowledged. */
+/** Runs the writer until it has acknowledged `writes` writes, kills it, and returns all acknowledged ones. */
 const runAndKill = async (path: string, round: number, writes: number): Promise<string[]> => {
   const child = Bun.spawn(['bun', writer, path, String(round)], { stdout: 'pipe', stderr: 'inherit' })
   let said = ''

@@ -19,7 +19,7 @@ import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-power-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** Writes that are answered before the end: enough for the log to be copied into the database and to begin anew. */
+/** Acknowledged writes before the end: enough for a checkpoint that copies the log and restarts it. */
 const WRITES = LONG ? 8_000 : 4_000
 const CUTS = LONG ? 400 : 16
 const SECTOR = 512
@@ -31,7 +31,7 @@ interface Entry {
   data: Buffer
 }
 
-/** What faults.c recorded, in its order. */
+/** Returns the operations that faults.c recorded, in order. */
 const readLog = (path: string): Entry[] => {
   const log = readFileSync(path)
   const entries: Entry[] = []
@@ -85,7 +85,7 @@ class File {
       if (reaches(at)) data.copy(this.synced, offset + at, at, Math.min(at + SECTOR, data.length))
     this.size = Math.max(this.size, end)
   }
-  /** What a power cut leaves: all that was synced; of the rest every sector by chance. */
+  /** Returns the content after a power cut: all synced data, and each other sector by chance. */
   left(reaches: () => boolean): Buffer {
     const copy = new File(Buffer.from(this.synced.subarray(0, this.size)), true)
     for (const entry of this.waiting) if (entry.kind === 'W' || reaches()) copy.apply(entry, reaches)
@@ -155,7 +155,7 @@ const cutPower = async (durable: boolean, cuts: number) => {
     rmSync(after, { recursive: true })
   }
   rmSync(dirname(path), { recursive: true })
-  // The log was copied into the database meanwhile, and begun anew.
+  // A sync of the database file shows that a checkpoint took place.
   const copied = entries.some(({ kind, path: name }) => kind === 'S' && name === path)
   return { lost, broken, copied, answered: answered.length, entries: entries.length }
 }

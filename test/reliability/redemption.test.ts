@@ -62,7 +62,7 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // Nobody knows whether it was redeemed; once more at most.
+          // The redemption may or may not have been committed, so at most one more succeeds.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

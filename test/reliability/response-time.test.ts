@@ -165,11 +165,11 @@ const sample = async ({ status, open }: Endpoint, submit: Submit, ip: string): P
 
 type Samples = Map<string, Sample[]>
 
-/** So many samples of each state, taken in turn, each state at each place of a round. */
+/** Takes `rounds` samples of each state in turn; each state takes each place of a round. */
 const measure = async (endpoint: Endpoint, samples: Samples, rounds: number): Promise<void> => {
   const states = Object.entries(endpoint.states)
   for (let round = 0; round < rounds; round++) {
-    // What failures of the round before have throttled is free again.
+    // A day ends the throttling by failures of the round before.
     app.clock.advance(DAY)
     for (let i = 0; i < states.length; i++) {
       const place = (i + round) % states.length
@@ -187,7 +187,7 @@ const medianOf = (samples: Sample[]): number =>
     0.5,
   )
 
-/** How much longer the slowest state's median is than the quickest one's. */
+/** Returns the excess of the slowest state's median over the fastest one's, as a fraction. */
 const spreadOf = (samples: Samples): number => {
   const medians = [...samples.values()].map(medianOf)
   return Math.max(...medians) / Math.min(...medians) - 1

@@ -27,7 +27,7 @@ const many = (bytes: number, item: (n: number) => string): string[] => {
 const MARKS = '\u0301\u0323'
 
 const admin = (path: string, body: string): Promise<Response> => {
-  // What is larger is refused before it is read, and tries nothing.
+  // A larger body is refused before it is read, so it would test nothing.
   expect(Buffer.byteLength(body)).toBeLessThanOrEqual(JSON_BODY)
   expect(Buffer.byteLength(body)).toBeGreaterThan(JSON_BODY / 4)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }

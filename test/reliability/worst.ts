@@ -13,6 +13,6 @@ export const worst = (name: string, statuses: number[], send: () => Promise<Answ
     expect(spent).toBeLessThan(LONGEST_HOLD)
   }, 60_000)
 
-/** As often as fits into so many bytes of UTF-8. */
+/** Repeats the text as often as fits into `bytes` bytes of UTF-8. */
 export const fill = (text: string, bytes: number): string =>
   text.repeat(Math.floor(bytes / Buffer.byteLength(text)))

@@ -1,6 +1,6 @@
 /**
- * What the package has to do in every runtime, without a test framework: `requestCases` run for each target (the core and
- * each adapter), `packageCases` once.
+ * Cases that the package must pass in every runtime, without a test framework: `requestCases` run for each
+ * target (the core and each adapter), `packageCases` once.
  */
 import { services } from './client-cases.ts'
 import { keySets } from './key-set-cases.ts'

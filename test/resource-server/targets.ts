@@ -18,7 +18,9 @@ export type Sdk = {
   fastify: typeof import('#src/resource-server/fastify.ts')
 }
 
-/** The route answers `{ claims }`, null when there are none; handlers answer 418 with `handled: <code>`. */
+/**
+ * The route answers `{ claims }`, which is null without claims; handlers answer 418 with `handled: <code>`.
+ */
 export type Route = { verifier: Verifier; rules?: Rules; ownHandlers?: boolean }
 export type Mounted = { send(request: Request): Promise<Response>; close(): Promise<void> }
 export type Target = { name: string; mount(sdk: Sdk, route: Route): Promise<Mounted> }

@@ -1,4 +1,4 @@
-/** What the cases of the contract are made of: an issuer, a clock, routes of one target, and what replies look like. */
+/** Parts of the contract cases: an issuer, a clock, the routes of one target, and expected replies. */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { Claims, ErrorCode, Verifier, VerifierOptions } from '#src/resource-server/index.ts'
 import type { TestIssuer } from '#src/resource-server/testing.ts'

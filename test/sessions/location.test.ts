@@ -19,7 +19,7 @@ const file = (name: string, content: Uint8Array | string): string => {
   return path
 }
 
-/** What the session list shows as `location` for browsers at these addresses. */
+/** Returns the `location` in the session list for browsers at these addresses. */
 const locations = async (geoip_file: string | undefined, ...addresses: string[]): Promise<string[]> => {
   const app = await startApp(geoip_file === undefined ? {} : { geoip_file })
   const user = await addUser(app, 'alice')

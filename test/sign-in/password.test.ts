@@ -71,7 +71,9 @@ describe('O-34 the same hashes are computed whoever is asked for', () => {
   })
 })
 
-/** Where a look at the count takes a round trip, some come in while the first four failures are being counted. */
+/**
+ * Bound on concurrent checks: on PostgreSQL reading the count takes a round trip, in which a few more start.
+ */
 const ABREAST = isPostgres ? 24 : 20
 
 describe('O-35 an account', () => {
@@ -82,7 +84,7 @@ describe('O-35 an account', () => {
     const blocked = await attempt(username, PASSWORD)
     expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '60'])
     expect(blocked.html).toMatch(/Too many attempts\. Wait 60\s+seconds, then try again\./)
-    // Nobody was asked, so nothing counts.
+    // No password was checked, so nothing counts.
     expect(await app.events()).toEqual([])
     app.clock.advance(SECOND)
     expect(answerOf(await attempt(username, PASSWORD)).code).toBeString()
@@ -142,7 +144,7 @@ describe('O-35 an account', () => {
     await fail(5, username.toUpperCase(), ip)
     expect((await attempt(username, 'wrong', ip)).status).toBe(429)
     await fail(4, email, ip)
-    // What was held was not looked at, so it does not make the person wait longer.
+    // A throttled attempt is not checked, so it does not lengthen the wait.
     app.clock.advance(SECOND)
     expect((await attempt(email, PASSWORD, ip)).status).toBe(302)
   })

@@ -44,7 +44,7 @@ test('the log of a database that was moved away gets into no other one', async (
     await expect(openStore({ data_dir })).rejects.toMatchObject(refused)
     await expect(backUp(backup, path)).rejects.toMatchObject(refused)
     expect([existsSync(path), readFileSync(log, 'utf8')]).toEqual([false, 'what was committed last'])
-    // What replaces is to replace all of it.
+    // A restore replaces the database together with its log.
     await restore(backup, path, async () => {})
     expect(existsSync(log)).toBeFalse()
     expect(verify(path).bytes).toBeGreaterThan(0)

@@ -6,7 +6,7 @@ import { freshStore } from '#test/support/store.ts'
 
 const MIB = 1 << 20
 
-/** Writes so many MiB, eight writes at a time; gives the largest size that the log had. */
+/** Writes `mib` MiB, eight writes at a time, and returns the largest size of the log. */
 const fill = async (store: Store & { path: string }, mib: number, prefix: string): Promise<number> => {
   let largest = 0
   for (let i = 0; i < mib; i++) {

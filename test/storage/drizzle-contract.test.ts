@@ -49,7 +49,10 @@ interface Statement {
   executed: unknown[]
 }
 
-/** A builder over a session with the members of ours and no other, which remembers what drizzle does with them. */
+/**
+ * A query builder over a session with only the members that our sessions have; it records the calls of
+ * Drizzle.
+ */
 const record = (engine: keyof typeof engines) => {
   const { a, b, dialect, open } = engines[engine]
   const statements: (Statement & { called: string })[] = []

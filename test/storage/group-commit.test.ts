@@ -22,7 +22,7 @@ const commitsIn = (path: string): number => {
   return commits
 }
 
-// What every engine keeps is in contract.test.ts.
+// contract.test.ts has the rules of every engine.
 
 test('writes that wait together share one commit', async () => {
   const store = await freshStore()

@@ -38,7 +38,7 @@ const rowsOf = (path: string): Record<string, unknown[]> => {
   )
 }
 
-/** What has been walked through, with a session that is still open. */
+/** A server after every flow, with one session still active. */
 const lived = async () => {
   const app = await settled()
   await walkEveryFlow(app)

@@ -58,7 +58,7 @@ const expectExact = async (path: string) => {
   for (const [what, kept, real] of await counts(path)) expect([what, kept]).toEqual([what, real])
 }
 
-/** What `check` says of the totals. */
+/** Returns the findings of `check` about the totals. */
 const findings = async (path: string): Promise<unknown[]> => {
   const asked = totalsQueries.map(({ query, finding }) => `SELECT '${finding}', (${query})`)
   const rows = await ask(path, asked.join(' UNION ALL '))

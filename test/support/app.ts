@@ -16,7 +16,7 @@ export const START = Date.UTC(2026, 0, 15, 12)
 
 export interface TestClock {
   now(): number
-  /** Moves the clock by so many milliseconds. */
+  /** Moves the clock forward by `ms` milliseconds. */
   advance(ms: number): void
 }
 
@@ -56,7 +56,7 @@ export interface RecordedEvent {
   metadata: Record<string, unknown>
 }
 
-/** What an answer says, loosely typed: the tests assert its shape. */
+/** Body of a response, loosely typed: the tests assert its shape. */
 export type Json = any
 
 /** Cheap hashes: the suite tests what the server does with them, not how long they take. */

@@ -2,7 +2,7 @@ import { createHash, createSign, generateKeyPairSync, randomBytes } from 'node:c
 import { isoCBOR } from '@simplewebauthn/server/helpers'
 import type { Json } from './app.ts'
 
-/** What the authenticator is to do wrong, or otherwise than usual. */
+/** Deviations of the authenticator from correct or usual behaviour. */
 interface Quirks {
   origin?: string
   rpId?: string

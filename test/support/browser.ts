@@ -7,7 +7,7 @@ export interface Form {
   buttons: { name: string; value: string }[]
 }
 
-/** What a browser shows, or where it is sent: redirects are followed by hand. */
+/** A page or a redirect: the browser does not follow redirects by itself. */
 export interface Page {
   status: number
   headers: Headers
@@ -15,7 +15,7 @@ export interface Page {
   url: string
   html: string
   heading: string
-  /** Where a redirect leads, as the header says. */
+  /** The `Location` header of a redirect. */
   location: string | undefined
   forms: Form[]
 }
@@ -83,7 +83,7 @@ export const formOf = (page: Page, action?: string): Form => {
   return form
 }
 
-/** Somebody's browser: a jar of cookies, forms and links; from `ip` unless a request says otherwise. */
+/** A browser with cookies, forms and links. Requests come from `ip` unless they set another address. */
 export const openBrowser = (
   app: Pick<TestApp, 'call' | 'context'>,
   { ip = '192.0.2.10', headers: own = {} }: { ip?: string; headers?: Record<string, string> } = {},

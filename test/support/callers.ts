@@ -15,7 +15,7 @@ export const callerOf = async (app: TestApp, organization_id: string, scopes: st
   return app.tokenOf(client.client_id, client.client_secret)
 }
 
-/** What a POST to the admin API made. */
+/** Creates a resource by POST to the admin API and returns it. Throws when the status is not 201. */
 export const create = async (app: Pick<TestApp, 'admin'>, path: string, body: Json): Promise<Json> => {
   const answer = await app.admin('POST', path, body)
   if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)

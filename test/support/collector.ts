@@ -22,7 +22,7 @@ const span = z.strictObject({
   status: z.strictObject({ code: z.int().optional() }),
 })
 /**
- * What we send of ExportTraceServiceRequest, by the names of its protobuf JSON mapping:
+ * The fields of ExportTraceServiceRequest that Gatehouse sends, by the names of the protobuf JSON mapping:
  * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
  */
 const exported = z.strictObject({

@@ -2,8 +2,8 @@ import { test } from 'bun:test'
 import { existsSync } from 'node:fs'
 
 /**
- * Whether a test that needs a Debian package can run here. CI has them all (`.ci/run` installs them), so there a missing one is
- * an error; elsewhere the test is left out, and the output names what is missing.
+ * Returns true when `path` of a Debian package exists. In CI, where `.ci/run` installs all packages, a
+ * missing one is an error; elsewhere the test is left out and the output names the package.
  */
 export const needs = (name: string, path: string): boolean => {
   if (existsSync(path)) return true

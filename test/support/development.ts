@@ -2,10 +2,10 @@ import type { Json } from './app.ts'
 import { EXECUTABLE } from './executable.ts'
 
 export interface Development extends AsyncDisposable {
-  /** What it said when it was ready; nothing on a terminal. */
+  /** The JSON document printed when ready; undefined on a terminal. */
   ready: Json
   output(): string
-  /** What was printed, once it holds this. */
+  /** Resolves to the output once it matches the pattern. */
   untilOutput(pattern: RegExp): Promise<string>
   kill(signal: 'SIGTERM'): void
   exited: Promise<number>

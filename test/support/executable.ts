@@ -45,7 +45,7 @@ export interface Running {
   port: number
   data_dir: string
   pid: number
-  /** What the server printed so far. */
+  /** Output of the server so far. */
   output(): string
   /** Calls the admin API as the first admin client. */
   admin(method: string, path: string, body?: unknown): Promise<{ status: number; body: Json }>

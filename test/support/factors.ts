@@ -4,7 +4,7 @@ import { newPasskey } from './authenticator.ts'
 import { type Browser, type Page, unescapeHtml } from './browser.ts'
 import { signIn } from './people.ts'
 
-/** The code that an app with this key shows now, or so many milliseconds from now. */
+/** Returns the TOTP code for this key now, or `shift` milliseconds from now. */
 export const codeOf = (app: Pick<TestApp, 'clock'>, key: string, shift = 0): string =>
   generateSync({ secret: key.replaceAll(' ', ''), epoch: Math.floor((app.clock.now() + shift) / 1000) })
 
@@ -15,7 +15,7 @@ export const keyOf = (page: Page): string => {
   return key
 }
 
-/** What a page hands to the browser's credentials API. */
+/** Returns the options that a page passes to the browser's credentials API. */
 export const optionsOf = (page: Page): Json => {
   const options = /data-options="([^"]*)"/.exec(page.html)?.[1]
   if (!options) throw new Error(`no passkey form on ${page.url}: ${page.status} ${page.heading}`)

@@ -8,7 +8,7 @@ export type Sample = {
 }[keyof Pages]
 
 const brand = { name: 'Northwind Labs' }
-/** What the preview serves at these addresses. */
+/** Logos that the preview serves, by path. */
 export const logos = Object.fromEntries(
   Object.entries({ light: '#0a7d6c', dark: '#5fd6c2' }).map(([scheme, fill]) => [
     `/assets/organizations/org_sample/${scheme}.svg`,

@@ -24,7 +24,7 @@ export const hasPostgres = (): boolean => {
 }
 
 export interface PostgresServer {
-  /** Of a superuser, without a database: `${url}/name`. */
+  /** URL of a superuser without a database name; append one: `${url}/name`. */
   url: string
   port: number
   /** Its folder. */
@@ -36,7 +36,7 @@ export interface PostgresServer {
   remove(): void
 }
 
-/** What makes tests quick: such a server does not wait for the disk. */
+/** Settings that make tests fast: the server does not wait for the disk. */
 const HASTY = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
 
 /** A server of its own on a free port of this machine, which needs no password. `durable`: as it comes, else hasty. */

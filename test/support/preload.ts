@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterwards } from './afterwards.ts'
 
-// What tests put into the machine's temporary folder goes into one of this run, which goes when it ends, and after what
-// else is done then. PostgreSQL, a user of its own, passes through it.
+// Temporary files of the tests go into one folder per run. It is removed after the run and its other
+// clean-up.
+// PostgreSQL runs as another user and must be able to enter it.
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
 chmodSync(folder, 0o711)
 process.env.TMPDIR = folder

@@ -5,8 +5,8 @@ import type { TestApp } from './app.ts'
 import { openBeside } from './store.ts'
 
 /**
- * The same server, started anew for every single request: nothing but its files outlives a step. A flow that is walked through
- * it has seen a restart between any two of its steps (R-24).
+ * The same server, restarted for every request: only its files outlive a step. A flow that runs through it
+ * meets a restart between any two of its steps (R-24).
  */
 export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => ({
   context: app.context,

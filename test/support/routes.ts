@@ -6,7 +6,7 @@ import { type Json, START, type TestApp } from './app.ts'
 import { create } from './callers.ts'
 import { addUser, PASSWORD } from './people.ts'
 
-/** What a tenant owns, by the names of path parameters. */
+/** A tenant's resources, by the names of path parameters. */
 export interface Tenant {
   org_id: string
   slug: string
@@ -25,7 +25,7 @@ interface Input {
   body?: Json
 }
 
-/** What each route that needs a query or body is sent. Names are new at each call. */
+/** Queries and bodies by route, for routes that need one. Names differ at each call. */
 let count = 0
 export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }

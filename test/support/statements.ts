@@ -65,8 +65,9 @@ interface Plan {
 }
 
 /**
- * How the engine would run these statements, whatever their parameters are. PostgreSQL sorts where it takes the rows for few:
- * among thousands of rows a plan of it says that an index can be used, not which one is among a million.
+ * Returns the engine's plans of these statements, independent of parameters. PostgreSQL sorts when it expects
+ * few rows: its plan among thousands of rows shows that an index can be used, not which one it uses among a
+ * million.
  */
 export const plansOf = async (path: string, texts: string[]): Promise<Plan[]> => {
   if (!isPostgres) {

@@ -54,7 +54,7 @@ export const freshStore = async (): Promise<Store & { path: string }> => {
 export const openBeside = (path: string): Promise<Store> =>
   isPostgres ? openPostgres({ url: path, connections: CONNECTIONS }) : openSqlite({ path })
 
-/** A store with so many users and events (test/bench/fill.ts), for the caller to close. */
+/** Opens a store with `users` users and `events` events (test/bench/fill.ts). The caller closes it. */
 export const filledStore = async (users: number, events: number): Promise<Store & { path: string }> => {
   const path = await temporaryDatabase()
   fill(path, users, events)
@@ -65,7 +65,7 @@ export const filledStore = async (users: number, events: number): Promise<Store 
   for (const name of Object.keys(tables) as (keyof typeof tables)[]) {
     const rows: object[] = await source.read(q => q.select().from(q.tables[name] as typeof q.tables.users))
     for (let start = 0; start < rows.length; start += 1000) {
-      // What triggers count begins at nothing.
+      // Counters kept by triggers start at zero.
       const some = rows.slice(start, start + 1000).map(row => ({
         ...row,
         ...('user_count' in row && { user_count: 0 }),

@@ -20,7 +20,7 @@ import type {
 } from '#src/testing/types.ts'
 import type { KeyState as ServersKey } from '#src/tokens/manual-keys.ts'
 
-/** What callers may say is what the server takes, and what the server gives is what callers are told. The compiler checks it. */
+/** Public types of `testing` match the types of the server, by a check at compile time. */
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : never
 
 const checks: true[] = [

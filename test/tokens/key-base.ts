@@ -6,7 +6,10 @@ import { openCore } from '#src/operations/core.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 
-/** What the key store needs of a server, on a database of its own; `touched` plays the commit of another process. */
+/**
+ * The parts of a server that the key store needs, on its own database; `touched` plays the commit of another
+ * process.
+ */
 export const keyBase = async () => {
   const store = await freshStore()
   const listeners: (() => void)[] = []

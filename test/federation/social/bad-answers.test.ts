@@ -206,7 +206,7 @@ describe('a provider that answers badly', () => {
     expect((await fresh().get('/oauth/social/down')).status).toBe(502)
     expect(upstream.asked).toEqual(['/.well-known/openid-configuration'])
     honest()
-    // Whoever mends the settings does not wait.
+    // Changed settings take effect without a wait.
     await app.admin('PUT', '/identity-providers/down', { name: 'Up again' })
     expect((await fresh().get('/oauth/social/down')).location).toStartWith(ISSUER)
   })

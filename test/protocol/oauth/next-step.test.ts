@@ -39,7 +39,7 @@ const proven = { chosen_login_id: 'a', is_authenticated: true }
 const approved = { consent_given_by: 'usr_a' }
 const unconsented = login('a', { has_consented: false })
 
-/** What the rows below are called, as facts. */
+/** Facts by the names that the rows below use. */
 const states: Record<string, Partial<Facts>> = {
   'no login': {},
   'a login': { logins: [a] },

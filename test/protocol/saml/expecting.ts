@@ -6,7 +6,7 @@ import { newPair } from '#test/fixtures/saml/identity-provider.ts'
 /** Our key, to which providers encrypt. */
 export const ourPair = newPair()
 
-/** What we expect of an answer to the stored request. */
+/** Returns the expectations for a response to the stored request. */
 export const expecting = (more: Partial<Expected> & Pick<Expected, 'keys'>): Expected => ({
   allow_sha1: false,
   allow_cbc: false,
@@ -19,7 +19,10 @@ export const expecting = (more: Partial<Expected> & Pick<Expected, 'keys'>): Exp
   ...more,
 })
 
-/** Why a response is refused; undefined when it is believed. Anything but a SamlError is a fault of ours. */
+/**
+ * Returns the reason of a refusal, or undefined when the response is accepted. Throws other errors, since
+ * they are bugs.
+ */
 export const refusal = (encoded: string, expected: Expected, now = party.now): SamlReason | undefined => {
   try {
     readResponse(encoded, expected, now)
