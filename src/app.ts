@@ -28,11 +28,11 @@ import { openKeys } from './tokens/keys.ts'
 
 export interface App {
   context: Context
-  /** Every admin route there is: the tests of permissions and tenancy walk it. */
+  /** All admin routes, which the tests of permissions and tenancy iterate over. */
   routes: AdminRoute[]
-  /** Every path, as it is written in its route. */
+  /** All paths as declared, such as `/api/v1/admin/users/:id`. */
   paths: string[]
-  /** The path of a route as it is written, such as `/oauth/token` or `/api/v1/admin/users/:id`. */
+  /** Returns the declared path of a route, such as `/oauth/token` or `/api/v1/admin/users/:id`. */
   routeOf(path: string): string | undefined
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
@@ -61,7 +61,7 @@ export const createApp = async (
   const routes = adminRoutes(context)
   let methods: MethodTable = []
   const refuse = (call: Call, cause?: unknown) => unmatched(context, methods, call, cause)
-  // First: a handler of errors holds for the routes that come after it.
+  // The error handler comes first: Elysia applies it only to routes added after it.
   const elysia = new Elysia({ strictPath: true })
     .onError(({ code, error, request }) => refuse(callOf(request), code === 'NOT_FOUND' ? undefined : error))
     .use(operationalRoutes(context, routes))
@@ -79,10 +79,10 @@ export const createApp = async (
 
   methods = methodTable(elysia.routes)
   elysia.compile()
-  const dispatch = ({ isHead, call }: Asked) => {
+  const dispatch = ({ isHead, call }: OpenedRequest) => {
     if (call.path.includes('%') && !isDecodable(call.path)) return unmatched(context, [], call)
-    if (!isWalked.test(call.path)) return elysia.fetch(call.request)
-    if (isPart(call.request)) return unmatched(context, [], call)
+    if (!PATHS_WITH_EFFECTS.test(call.path)) return elysia.fetch(call.request)
+    if (isSubresource(call.request)) return unmatched(context, [], call)
     return isHead ? refuse(call) : elysia.fetch(call.request)
   }
   return {
@@ -94,7 +94,7 @@ export const createApp = async (
   }
 }
 
-/** Routing decodes the parameters of a path, and fails on an escape that is broken or not UTF-8. */
+/** True unless a percent escape of the path is broken or not UTF-8; Elysia's router throws on those. */
 const isDecodable = (path: string): boolean => {
   try {
     return decodeURIComponent(path) !== ''
@@ -103,38 +103,39 @@ const isDecodable = (path: string): boolean => {
   }
 }
 
-/** Where a GET may use something up or issue a code: a HEAD must have no effect. */
-const isWalked = /^\/(?:oauth|saml|account)\b/
+/** Paths whose GET may use up a value or issue a code. A HEAD request must not have that effect. */
+const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
- * Whether a page asks for it as a picture, font or stylesheet: nothing there is one. A tenant's CSS may load from our own
- * origin alone; what it picks by the attributes of a page must not even there have an effect that the tenant sees, such as
- * our asking their provider. https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
+ * True when a page loads the URL as an image, font or stylesheet, which no route here is. A tenant's CSS may
+ * load from this origin; without this check its attribute selectors could trigger effects that the tenant
+ * observes, such as a request to its identity provider.
+ * https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header
  */
-const isPart = ({ headers }: Request): boolean =>
+const isSubresource = ({ headers }: Request): boolean =>
   !['document', 'iframe', 'frame', 'empty'].includes(headers.get('sec-fetch-dest') ?? 'document')
 
-interface Asked {
+interface OpenedRequest {
   call: Call
   isHead: boolean
 }
 
-/** Opens the call, gives every answer its request id, and logs one line. */
+/** Opens the call, adds the request id to the answer and logs one line. */
 const answer = (
   context: Context,
-  dispatch: (asked: Asked) => Response | Promise<Response>,
+  dispatch: (opened: OpenedRequest) => Response | Promise<Response>,
   request: Request,
   server: Pick<Server<unknown>, 'requestIP'> | undefined,
 ): Response | Promise<Response> => {
   const started = performance.now()
   const isHead = request.method === 'HEAD'
-  const url = addressed(request.url)
-  const asked = isHead
+  const url = routableUrl(request.url)
+  const normalized = isHead
     ? new Request(url, { headers: request.headers })
     : url === request.url
       ? request
       : new Request(url, request)
-  const call = openCall(context.config, asked, server && { requestIP: () => server.requestIP(request) })
+  const call = openCall(context.config, normalized, server && { requestIP: () => server.requestIP(request) })
   const finish = (found: Response): Response => {
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
@@ -145,7 +146,7 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // What is answered at once is not awaited: the key set costs little more than the wait.
+  // A synchronous answer is not awaited: the key set costs little more than the wait would.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
@@ -153,15 +154,16 @@ const answer = (
 /** One year: https://www.rfc-editor.org/rfc/rfc6797#section-6.1 */
 const HSTS = `max-age=${(365 * DAY) / SECOND}`
 
-/** Not for localhost: the policy holds for all ports of a host, and other servers of a developer's machine speak http. */
+/** True when browsers use TLS. Localhost is exempt: HSTS would apply to all its ports, also those of plain http. */
 const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
   (url.startsWith('https:') || tls_cert !== undefined) && !/^https?:\/\/localhost(?:[:/]|$)/.test(url)
 
 /**
- * The server's address comes from the settings alone. The URL that a Host header makes has to be valid and long enough for
- * Elysia, which looks for the path from the twelfth character on: it finds the path of `http://id/…` nowhere, or in the query.
+ * Returns the URL, with the host `localhost` when the Host header makes it invalid or shorter than Elysia
+ * expects. Elysia looks for the path from the twelfth character on, which misses that of `http://id/…`. The
+ * server's own address always comes from the settings.
  */
-const addressed = (url: string): string => {
+const routableUrl = (url: string): string => {
   const path = url.indexOf('/', 8)
   if (path <= 10 || !URL.canParse(url)) return `http://localhost${url.replace(/^\w+:\/\/[^/]*/, '')}`
   return url
@@ -195,7 +197,7 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   })
 }
 
-/** Paths with what they take; those that are fixed come first. */
+/** Declared paths with their allowed methods; paths without parameters come first. */
 type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
 const methodTable = (routes: { method: string; path: string }[]): MethodTable => {
@@ -216,19 +218,24 @@ const methodTable = (routes: { method: string; path: string }[]): MethodTable =>
     }))
 }
 
-/** What no route took: 405 with Allow when the path exists under other methods, 404 else; and what escaped a boundary. */
+/**
+ * Answers a request that no route handled, or an error that no boundary caught: 405 with `Allow` when the
+ * path exists under other methods, otherwise 404.
+ */
 const unmatched = (context: Context, methods: MethodTable, call: Call, cause?: unknown): Response => {
-  const refusal = cause === undefined ? notHere(methods, call) : asAppError(cause)
+  const refusal = cause === undefined ? unmatchedError(methods, call) : asAppError(cause)
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
   return wantsPage(call.request) ? errorPage(context, call, refusal) : errorAnswer(call, refusal)
 }
 
-const notHere = (methods: MethodTable, call: Call): AppError => {
+const unmatchedError = (methods: MethodTable, call: Call): AppError => {
   for (const { pattern, methods: allowed } of methods)
     if (pattern.test(call.path)) {
       const allow = [...allowed].join(', ')
-      return new AppError('method_not_allowed', `This path takes ${allow}.`, { headers: { allow } })
+      return new AppError('method_not_allowed', `The allowed methods of this path are ${allow}.`, {
+        headers: { allow },
+      })
     }
-  return new AppError('not_found', 'There is nothing at this path.')
+  return new AppError('not_found', 'This path does not exist.')
 }

@@ -19,7 +19,7 @@ import {
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 import { signingAlgs } from './protocol/oidc/signing-algs.ts'
 
-/** The command line shows `message` alone, as one line. */
+/** An invalid configuration. The command line shows `message` alone, on one line, and exits with 2. */
 export class ConfigError extends Error {
   readonly exit_code = 2
 }
@@ -59,7 +59,9 @@ const withDefault = <T>(
   about: string,
 ): Setting<T> & { fallback: T } => ({ schema, fallback, about })
 
-/** Every setting there is: `GATEHOUSE_` and the name in upper case in the environment, the name itself in the file. */
+/**
+ * All settings. The environment has `GATEHOUSE_` and the name in upper case; the file has the name itself.
+ */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
   internal_url: setting(baseUrl, 'address for server-to-server calls, if not url (containers)'),
@@ -145,7 +147,7 @@ type Value<S> = S extends { fallback: infer F; schema: z.ZodType<infer T, string
     : T
   : never
 
-/** Settings of the server, parsed once from environment and file. */
+/** The server's settings, parsed once from environment and file. */
 export type Config = { -readonly [K in Exclude<Name, 'url' | 'host'>]: Value<Settings[K]> } & {
   url: string
   host: string
@@ -153,30 +155,39 @@ export type Config = { -readonly [K in Exclude<Name, 'url' | 'host'>]: Value<Set
 
 export interface LoadedConfig {
   config: Config
-  /** Where each value came from, for `config print`. */
+  /** Source of each value, for `config print`. */
   sources: Record<Name, string>
   warnings: string[]
 }
 
 const PREFIX = 'GATEHOUSE_'
-/** Of the settings file, in bytes. The comparison of keys in a map takes time by their square: 3 s at the most. */
+/**
+ * Maximum size of the settings file in bytes. The parser compares map keys in quadratic time: 3 s for this
+ * size.
+ */
 const LARGEST = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
-/** Container platforms set such names for a service called "gatehouse": they are not ours to read. */
+/** True for the variables that container platforms set for a service named "gatehouse". */
 const isServiceLink = (name: string, value: string): boolean =>
   /^GATEHOUSE_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP))/.test(name) || /^(?:tcp|udp):\/\//.test(value)
 
-interface Given {
+interface RawValue {
   value: string
   source: string
 }
 
-/** The value of `name` or of the file that `name_FILE` names. */
-const take = (given: Map<Name, Given>, name: string, value: string, source: string, label: string): void => {
+/** Adds the value of `name`, or the content of the file that `name_FILE` names. */
+const addRaw = (
+  given: Map<Name, RawValue>,
+  name: string,
+  value: string,
+  source: string,
+  label: string,
+): void => {
   const key = name.toLowerCase()
   if (isName(key)) {
-    if (given.has(key)) throw new ConfigError(`${label}: given twice, directly and as a file (${source}).`)
+    if (given.has(key)) throw new ConfigError(`${label}: set twice, directly and as a file (${source}).`)
     given.set(key, { value, source })
     return
   }
@@ -186,7 +197,7 @@ const take = (given: Map<Name, Given>, name: string, value: string, source: stri
       `${label}: no such setting (${source}). ${suggest(key)}\`gatehouse help settings\` lists all.`,
     )
   try {
-    take(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)
+    addRaw(given, base, readFileSync(value, 'utf8').replace(/\r?\n$/, ''), `${source}, file ${value}`, label)
   } catch (error) {
     if (error instanceof ConfigError) throw error
     throw new ConfigError(`${label}: the file ${value} can't be read (${source}).`)
@@ -198,15 +209,19 @@ const suggest = (key: string): string => {
   return near ? `Did you mean ${near}? ` : ''
 }
 
-const fromEnvironment = (env: Record<string, string | undefined>, warnings: string[]): Map<Name, Given> => {
-  const given = new Map<Name, Given>()
+const fromEnvironment = (
+  env: Record<string, string | undefined>,
+  warnings: string[],
+): Map<Name, RawValue> => {
+  const given = new Map<Name, RawValue>()
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith(PREFIX) || name === 'GATEHOUSE_CONFIG' || value === undefined) continue
     if (isServiceLink(name, value))
-      warnings.push(`${name} looks like a container's service link and was passed over.`)
-    else if (value !== '') take(given, name.slice(PREFIX.length), value, 'environment', name)
+      warnings.push(`${name} looks like a container's service link and is ignored.`)
+    else if (value !== '') addRaw(given, name.slice(PREFIX.length), value, 'environment', name)
   }
-  // The standard's own names hold for every program of the machine: ours beat them, and those that are not ours are not judged.
+  // OTEL_ variables apply to every program on the machine: GATEHOUSE_ variables take precedence, and unknown
+  // ones are ignored.
   for (const [name, value] of Object.entries(env)) {
     const key = name.toLowerCase()
     if (name.startsWith('OTEL_') && value && isName(key) && !given.has(key))
@@ -215,7 +230,7 @@ const fromEnvironment = (env: Record<string, string | undefined>, warnings: stri
   return given
 }
 
-const parsed = (path: string): Yaml => {
+const readYaml = (path: string): Yaml => {
   try {
     return parseYaml(readBounded(path, LARGEST))
   } catch (error) {
@@ -225,28 +240,31 @@ const parsed = (path: string): Yaml => {
   }
 }
 
-const fromFile = (path: string): Map<Name, Given> => {
-  const { value: content, lineOf } = parsed(path)
+const fromFile = (path: string): Map<Name, RawValue> => {
+  const { value: content, lineOf } = readYaml(path)
   if (content === null) return new Map()
   if (typeof content !== 'object' || Array.isArray(content))
-    throw new ConfigError(`${path}: must be a table of settings in YAML or JSON.`)
-  const given = new Map<Name, Given>()
+    throw new ConfigError(`${path}: must be a map of settings in YAML or JSON.`)
+  const given = new Map<Name, RawValue>()
   for (const [name, value] of Object.entries(content)) {
     const at = `${path}:${lineOf([name])}`
     const scalar = Array.isArray(value) ? value.join(',') : value
     if (!['string', 'number', 'boolean'].includes(typeof scalar))
-      throw new ConfigError(`${name}: must be a text, a number or a list of texts (${at}).`)
-    take(given, name, String(scalar), at, name)
+      throw new ConfigError(`${name}: must be a string, a number or a list of strings (${at}).`)
+    addRaw(given, name, String(scalar), at, name)
   }
   return given
 }
 
-/** As the operator wrote it. */
+/** Returns the name of the setting as the operator wrote it. */
 const labelOf = (name: Name, source = ''): string =>
   /^environment, (OTEL_\w+)$/.exec(source)?.[1] ??
   (source.startsWith('environment') ? PREFIX + name.toUpperCase() : name)
 
-/** Reads all settings, or throws a ConfigError that says which setting, what was given, what is allowed and where it stood. */
+/**
+ * Loads all settings.
+ * | @throws ConfigError naming the setting, the given value, the allowed values and the source
+ */
 export const loadConfig = (
   env: Record<string, string | undefined>,
   file = env.GATEHOUSE_CONFIG,
@@ -263,8 +281,8 @@ export const loadConfig = (
     const { data, error } = schema.safeParse(entry.value)
     if (error) {
       const label = labelOf(name, entry.source)
-      const shown = secret ? 'a value that' : `"${entry.value.slice(0, 80)}", which`
-      throw new ConfigError(`${label}: given ${shown} is not ${error.issues[0]?.message} (${entry.source}).`)
+      const shown = secret ? 'the value' : `"${entry.value.slice(0, 80)}"`
+      throw new ConfigError(`${label}: ${shown} is not ${error.issues[0]?.message} (${entry.source}).`)
     }
     values[name] = data
   }
@@ -276,18 +294,18 @@ export const loadConfig = (
 }
 
 /**
- * The environment without our settings, for a program that is given its own: the driver of PostgreSQL reads names of its own
- * there, and so does what trusts certificates.
+ * Returns the environment without Gatehouse's settings, for child programs and libraries: the PostgreSQL
+ * driver and TLS libraries read variables of their own.
  */
 export const environmentOfOthers = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))
 
 const check = (config: Config): void => {
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
-    throw new ConfigError('tls_cert and tls_key: give both or neither.')
+    throw new ConfigError('tls_cert and tls_key: set both or neither.')
   const admin = [config.admin_username, config.admin_email, config.admin_password]
   if (admin.some(Boolean) && !admin.every(Boolean))
-    throw new ConfigError('admin_username, admin_email and admin_password: give all three or none.')
+    throw new ConfigError('admin_username, admin_email and admin_password: set all three or none.')
   if (config.master_key !== undefined && Buffer.from(config.master_key, 'base64').length !== 32)
-    throw new ConfigError('master_key: must be 32 bytes in base64 (`openssl rand -base64 32` makes one).')
+    throw new ConfigError('master_key: must be 32 bytes in base64; make one with `openssl rand -base64 32`.')
 }

@@ -9,39 +9,44 @@ import type { TokenBuckets } from './lib/token-buckets.ts'
 import type { JobInput, JobKind, JobOutput } from './protocol/saml/jobs.ts'
 import type { Queries, Store } from './storage/store.ts'
 
-/** Milliseconds since the epoch. Tests and dev mode move it; nothing else reads the time. */
+/**
+ * Source of the current time, in milliseconds since the epoch. Only tests and development mode replace it.
+ */
 export interface Clock {
   now(): number
 }
 
-/** Whoever calls the admin API, with the rights of this very moment. */
+/** The authenticated caller of the admin API, with its current permissions. */
 export interface Caller {
   kind: 'client' | 'user'
   /** `usr_…` or the client_id: the `actor_id` of events. */
   id: string
   email: string | null
   organization_id: OrganizationId
-  /** A caller of the default organization acts on the whole instance, any other on its own organization alone. */
+  /** True for callers of the default organization, who act on all organizations. Others act on their own. */
   instance: boolean
   permissions: ReadonlySet<Permission>
-  /** The scope of the token: tells `insufficient_scope` from `forbidden`. */
+  /** Scopes of the token, to tell `insufficient_scope` from `forbidden`. */
   scopes: readonly string[]
-  /** Permissions that the person or client would have but for the token's scopes. */
+  /** Permissions of the user or client that the token's scopes exclude. */
   withheld: ReadonlySet<Permission>
   /**
-   * Looks the caller up again and takes over the rights of this moment: part of each write on their behalf. Throws 401 when
-   * the token is no longer good, 403 when the permission that let the request in is gone.
+   * Reloads the caller's permissions inside a write on the caller's behalf.
+   * | @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
    */
   confirm(q: Queries): Promise<void>
 }
 
-/** The organization that a call to another server is made for: `outbound_allow` names hosts by organization. */
+/**
+ * The organization on whose behalf another server is called; entries of `outbound_allow` are per
+ * organization.
+ */
 export interface CalledFor {
   id: OrganizationId
   slug: string
 }
 
-/** How we ask other servers (http/outbound): like `fetch`, with a text, a form or nothing as the body. */
+/** Calls another server (http/outbound): like `fetch`, with text, a form or no body. */
 export type Outbound = (
   url: string | URL,
   init: {
@@ -55,12 +60,13 @@ export type Outbound = (
   },
 ) => Promise<Response>
 
-/** Reads foreign XML outside of this process (directory/identity-providers/xml-reader). */
+/** Parses XML of other parties in a separate process (directory/identity-providers/xml-reader). */
 export interface XmlReader {
   /**
-   * Waits in the queue of the organization; rejects with `SamlError`, also when the message costs too much.
+   * Runs a job in the organization's queue.
    *
-   * @param ip_address of the client, for a message that anybody can send: its network has a share of the queue
+   * @param ip_address of the client, for messages from unauthenticated clients: its network has a share of the queue
+   * @throws SamlError for an invalid message, or one that exceeds a limit
    * @throws AppError 503 with `Retry-After` when the queue is full
    */
   run<K extends JobKind>(
@@ -69,7 +75,7 @@ export interface XmlReader {
     input: JobInput<K>,
     ip_address?: string,
   ): Promise<JobOutput<K>>
-  /** The same 503, before a request uses something up. */
+  /** Throws the same 503 before a request uses up a single-use value. */
   check(organization_id: string, ip_address?: string): void
 }
 
@@ -87,7 +93,9 @@ export interface OpenedToken {
   claims: Record<string, unknown>
 }
 
-/** A login that a browser has come to: the handle of its request, and the token of its form. */
+/**
+ * A login step shown in a browser: the handle of its authorization request and the CSRF token of its form.
+ */
 export interface LoginStep {
   request: Request
   organization_id: OrganizationId
@@ -105,7 +113,7 @@ export interface Mail {
   html: string
 }
 
-/** Takes mail: an SMTP server, or whatever keeps it for development and tests. Rejects when it could not be handed over. */
+/** Sends mail by SMTP, or keeps it in development mode and tests. Rejects when the mail was not accepted. */
 export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
@@ -118,7 +126,7 @@ export interface Core {
   readonly log: Logger
   readonly fetch: Outbound
   readonly xml: XmlReader
-  /** Absent where no mail server is configured: whatever needs mail is then not offered. */
+  /** undefined when no mail server is configured; features that require mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   /** What is left of the work that clients may cause before they have proven anything (http/charge). */

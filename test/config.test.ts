@@ -88,23 +88,20 @@ test('RUN-15 a secret can stand in a file, and no other setting can', () => {
   expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain("can't be read")
   expect(
     refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret, GATEHOUSE_ADMIN_CLIENT_SECRET: 'x' }),
-  ).toContain('given twice')
+  ).toContain('set twice')
 })
 
 test.each([
-  [
-    { GATEHOUSE_PORT: '80a' },
-    'GATEHOUSE_PORT: given "80a", which is not a whole number from 0 to 65535 (environment).',
-  ],
-  [{ GATEHOUSE_PORT: '65536' }, 'GATEHOUSE_PORT: given "65536"'],
-  [{ GATEHOUSE_URL: 'https://id.example.com/' }, 'GATEHOUSE_URL: given "https://id.example.com/"'],
+  [{ GATEHOUSE_PORT: '80a' }, 'GATEHOUSE_PORT: "80a" is not a whole number from 0 to 65535 (environment).'],
+  [{ GATEHOUSE_PORT: '65536' }, 'GATEHOUSE_PORT: "65536"'],
+  [{ GATEHOUSE_URL: 'https://id.example.com/' }, 'GATEHOUSE_URL: "https://id.example.com/"'],
   [{ GATEHOUSE_URL: 'https://id.example.com/auth' }, 'without path'],
   [{ GATEHOUSE_URL: 'ftp://id.example.com' }, 'an http or https address'],
   [{ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/33' }, 'GATEHOUSE_TRUSTED_PROXIES'],
   [{ GATEHOUSE_LOG_LEVEL: 'loud' }, 'trace, debug, info, warn, error, silent'],
   [{ GATEHOUSE_ARGON2_MEMORY: '1024' }, 'a whole number from 19456'],
-  [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'give both or neither'],
-  [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'give all three or none'],
+  [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'set both or neither'],
+  [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'set all three or none'],
   [{ GATEHOUSE_MASTER_KEY: 'c2hvcnQ=' }, 'must be 32 bytes in base64'],
   [{ GATEHOUSE_SMTP_URL: 'mail.example.com:25' }, 'smtp://host:port'],
   [{ GATEHOUSE_SMTP_URL: 'https://mail.example.com' }, 'smtp://host:port'],
@@ -132,7 +129,7 @@ test('a refused secret is not shown', () => {
 test('an unknown name in the file is named with the file', () => {
   const path = file('a.yaml', 'prot: 1\n')
   expect(refusal({}, path)).toContain(`prot: no such setting (${path}:1)`)
-  expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a table of settings')
+  expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a map of settings')
   expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
 })
 

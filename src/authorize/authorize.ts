@@ -44,7 +44,7 @@ export const postAuthorize =
     return authorize(context, call, parameters, async ({ request, organization }) => {
       const who = { ip_address: call.ip_address, organization_id: organization.id }
       const body = JSON.stringify(request)
-      charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
+      charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
       charge(context, { ...who, kind: 'commit' })
       const handle = newSecret()
       const expires_at = context.clock.now() + POST_KEPT_FOR

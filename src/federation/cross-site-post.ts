@@ -26,7 +26,7 @@ export const storePost = async (
   key: string,
 ): Promise<Response> => {
   const who = { ip_address, organization_id }
-  charge(context, { ...who, kind: 'parking', units: Math.ceil(body.length / 1_024) })
+  charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
   charge(context, { ...who, kind: 'commit' })
   const handle = boundHandle(context, 'replay', key)
   const expires_at = context.clock.now() + POST_KEPT_FOR

@@ -8,7 +8,7 @@ const inline = (part: Inline): string => {
   if (part.type === 'code') return `<code>${text(part.text)}</code>`
   if (part.type === 'strong') return `<strong>${inlines(part.text)}</strong>`
   const { to } = part
-  // A file of the repository is not at hand where the executable runs: its path is named, and leads nowhere.
+  // Repository files are not available beside the executable, so their path is shown without a link.
   if ('file' in to) {
     const path = `<code>${text(to.file)}</code>`
     return plain(part.text) === to.file ? path : `${inlines(part.text)} (${path})`
@@ -18,7 +18,7 @@ const inline = (part: Inline): string => {
 }
 const inlines = (parts: Inline[]): string => parts.map(inline).join('')
 
-/** On a narrow page cells stand below each other: those between the first and the last say what they are. */
+/** On narrow pages cells are stacked; the cells between the first and the last show their column's name. */
 const labelOf = (head: Inline[][], i: number): string =>
   i > 0 && i < head.length - 1 ? ` data-label="${text(plain(head[i] ?? []))}"` : ''
 
@@ -34,7 +34,7 @@ const block = (part: Block): string => {
   if (part.type === 'heading')
     return `<h${part.depth} id="${text(part.id)}">${inlines(part.text)}</h${part.depth}>`
   if (part.type === 'paragraph') return `<p>${inlines(part.text)}</p>`
-  // Scrolled by keyboard too: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
+  // `tabindex` makes it scrollable by keyboard: https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
   if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
   if (part.type === 'table') return table(part.head, part.rows)
   const tag = part.ordered ? 'ol' : 'ul'
@@ -54,7 +54,9 @@ const contents = (withAbout: boolean, current?: string): string =>
     )
     .join('')
 
-/** The document of a page, or of the table of contents when there is none. `sheets` are addresses of stylesheets. */
+/**
+ * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets.
+ */
 export const guideDocument = (
   page: Page | undefined,
   { sheets, icon }: { sheets: string[]; icon: string },

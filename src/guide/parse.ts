@@ -5,7 +5,7 @@ import { type Block, type Inline, plain, type Section, type Target } from './tre
 
 const FOLDER = 'templates/guide'
 
-/** The anchor of a heading on a forge. */
+/** Returns the anchor of a heading as GitHub makes it. */
 const anchor = (text: string): string =>
   text
     .toLowerCase()
@@ -20,7 +20,7 @@ const target = (href: string, subject: string): Target => {
   return page ? { subject: page, id } : { file: join(FOLDER, path) }
 }
 
-/** Syntax that the renderers do not know stops the build: it would be lost silently. */
+/** Stops the build at Markdown that the renderers do not support and would lose. */
 const unknown = (token: Token, subject: string): never => {
   throw new Error(`${FOLDER}/${subject}.md: ${token.type} is not supported: ${token.raw.slice(0, 60)}`)
 }
@@ -67,8 +67,9 @@ const read = (subject: string): Block[] =>
   )
 
 /**
- * The guide in the order of its table of contents, README.md: headings, and below them lists of `[title](subject): about`.
- * A Bun macro: the executable carries the tree and no parser of Markdown. https://bun.com/docs/bundler/macros
+ * Returns the guide in the order of its table of contents, README.md: headings, each with a list of
+ * `[title](subject): about`. This is a Bun macro: the executable contains the tree and no Markdown parser.
+ * https://bun.com/docs/bundler/macros
  */
 export const parseGuide = (): Section[] => {
   const sections: Section[] = []

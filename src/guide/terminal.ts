@@ -4,15 +4,15 @@ import type { Block, Inline, Page } from './tree.ts'
 interface Style {
   /** Columns. */
   width: number
-  /** Marks a text as bold; the identity where nobody would see it. */
+  /** Marks text as bold; the identity when the output does not support it. */
   bold(text: string): string
 }
 
 const GAP = 2
-/** The last column explains: narrower than this it is hard to read. */
+/** Minimum width of the last column, which holds the explanation. */
 const NARROWEST = 32
 
-/** What a link leads to stands behind its text, unless the text says it. */
+/** Renders a link's target after its text, unless the text contains it. */
 const inline = (part: Inline): string => {
   if (typeof part.text === 'string') return part.text
   const text = part.text.map(inline).join('')
@@ -37,7 +37,7 @@ const wrap = (text: string, width: number): string[] => {
 
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
-/** Widths of columns, the widest made narrower until all fit; undefined when they cannot. */
+/** Returns column widths that fit by narrowing the widest one repeatedly, or undefined when none fit. */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
     (rows[0] ?? []).map((_, i) => Math.max(...rows.map(row => measure(row[i] ?? ''))))
@@ -69,7 +69,8 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
   const widths = columns([head, ...rows], width)
   if (widths) return [...tableRow(head, widths).map(bold), ...rows.flatMap(row => tableRow(row, widths))]
-  // Too wide: the first cell above the others, which have the names of their columns but for the last one.
+  // Too wide for columns: the first cell stands above the others, each with its column's name except the
+  // last.
   return rows.flatMap(([first = '', ...rest]) => [
     bold(first),
     ...rest
@@ -96,11 +97,11 @@ const block = (part: Block, style: Style): string[] => {
   })
 }
 
-/** A page as text, each block after a blank line. */
+/** Renders a page as text, with an empty line between blocks. */
 export const pageText = (page: Page, style: Style): string =>
   page.blocks.map(part => block(part, style).join('\n')).join('\n\n')
 
-/** The table of contents: the subjects, a line each. */
+/** Renders the table of contents, one subject per line. */
 export const contentsText = ({ width, bold }: Style): string => {
   const all = sections.flatMap(({ pages }) => pages)
   const longest = Math.max(...all.map(({ subject }) => subject.length))

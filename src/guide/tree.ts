@@ -1,9 +1,9 @@
-/** A page of the guide, as the terminal, the development server and the console render it. */
+/** A page of the guide as the terminal, the development server and the console render it. */
 export interface Page {
-  /** Name of the file without its extension, such as `backup`. */
+  /** File name without extension, such as `backup`. */
   subject: string
   title: string
-  /** One line for the table of contents. */
+  /** One line of description for the table of contents. */
   about: string
   blocks: Block[]
 }
@@ -14,7 +14,7 @@ export interface Section {
 }
 
 export type Block =
-  /** `id` is the anchor that a forge gives the heading. */
+  /** `id` is the anchor as GitHub makes it. */
   | { type: 'heading'; depth: number; id: string; text: Inline[] }
   | { type: 'paragraph'; text: Inline[] }
   | { type: 'list'; ordered: boolean; items: Inline[][] }
@@ -30,5 +30,6 @@ export type Inline =
 /** Another page of the guide, a file of the repository, or an address. */
 export type Target = { subject: string; id: string } | { file: string } | { url: string }
 
+/** Returns the text without formatting. */
 export const plain = (text: Inline[]): string =>
   text.map(part => (typeof part.text === 'string' ? part.text : plain(part.text))).join('')

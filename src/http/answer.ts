@@ -1,7 +1,7 @@
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
-/** The one error body of the service. */
+/** Error body of all JSON endpoints outside OAuth. */
 export interface ErrorBody {
   error: string
   error_description: string
@@ -12,6 +12,7 @@ export interface ErrorBody {
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** Returns a JSON answer that must not be cached. */
 export const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), {
     status,
@@ -28,11 +29,11 @@ export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): Erro
   ...(error.details && { details: error.details }),
 })
 
-/** Every refusal of a JSON endpoint as HTTP. */
+/** Turns a refusal into an HTTP answer of a JSON endpoint. */
 export const errorAnswer = (call: Pick<Call, 'request_id'>, error: AppError): Response =>
   json(errorBody(call, error), error.status, error.headers)
 
-/** Anything thrown that is no refusal is a 500 that says nothing of its cause. */
+/** Returns the error itself if it is a refusal, otherwise a 500 that does not reveal the cause. */
 export const asAppError = (error: unknown): AppError =>
   error instanceof AppError
     ? error
@@ -44,13 +45,16 @@ export const asAppError = (error: unknown): AppError =>
         },
       )
 
-/** Headers of every redirect: its Location may carry a code or a handle. */
+/** Headers of every redirect; its Location may carry a code or a handle. */
 export const redirectHeaders = {
   'cache-control': 'no-store',
   pragma: 'no-cache',
   'referrer-policy': 'no-referrer',
 }
 
-/** RFC 9110 section 15.4.4: the browser goes on with GET, also after a POST that carried credentials. */
+/**
+ * Redirects with 303, after which browsers use GET and drop the body of a POST:
+ * https://www.rfc-editor.org/rfc/rfc9110#section-15.4.4
+ */
 export const seeOther = (location: string): Response =>
   new Response(null, { status: 303, headers: { ...redirectHeaders, location } })

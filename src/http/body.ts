@@ -6,13 +6,16 @@ const OAUTH_BODY = 64 * 1024
 export const SAML_BODY = 256 * 1024
 const ADMIN_BODY = 1024 * 1024
 
-/** A whole body arrives in this time: 1 MiB at 0.9 Mbit/s. */
-const BODY_WITHIN = 10 * SECOND
+/** Maximum time for a complete body; 1 MiB then requires 0.9 Mbit/s. */
+const BODY_TIMEOUT = 10 * SECOND
 
 const tooLarge = (limit: number): AppError =>
   new AppError('payload_too_large', `The request body is larger than the ${limit / 1024} KiB allowed here.`)
 
-/** The body as bytes, or 413 as soon as more than `limit` bytes are announced or have arrived. */
+/**
+ * Reads the body.
+ * | @throws AppError 413 as soon as more than `limit` bytes are announced or have arrived
+ */
 const readBytes = async (request: Request, limit: number): Promise<Uint8Array> => {
   const announced = request.headers.get('content-length')
   if (announced !== null) {
@@ -29,11 +32,14 @@ const readBytes = async (request: Request, limit: number): Promise<Uint8Array> =
   return Buffer.concat(chunks)
 }
 
-/** Rejects with 408 when the body is not whole after `ms`; the connection is closed with the answer, so nobody reads on. */
-const inTime = async <T>(body: Promise<T>, ms: number): Promise<T> => {
+/**
+ * Rejects with 408 when the body is incomplete after `ms`. The answer closes the connection, so the rest is
+ * not read.
+ */
+const withTimeout = async <T>(body: Promise<T>, ms: number): Promise<T> => {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
-    const text = `The request body was not here within ${ms / SECOND} seconds.`
+    const text = `The request body did not arrive within ${ms / SECOND} seconds.`
     late.reject(new AppError('request_timeout', text, { headers: { connection: 'close' } }))
   }, ms)
   try {
@@ -43,8 +49,8 @@ const inTime = async <T>(body: Promise<T>, ms: number): Promise<T> => {
   }
 }
 
-/** Whoever sent it went away, which is no failure of ours. */
-const cutShort = (cause: unknown): never => {
+/** Reports an interrupted body as the client's error: the connection ended, nothing failed here. */
+const refuseTruncated = (cause: unknown): never => {
   throw cause instanceof AppError
     ? cause
     : new AppError('invalid_request', 'The request body ended early.', { cause })
@@ -56,7 +62,7 @@ const mediaType = (request: Request): string =>
   (request.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 const readText = async (request: Request, limit: number, type: string, within: number): Promise<string> => {
-  const bytes = await inTime(readBytes(request, limit).catch(cutShort), within)
+  const bytes = await withTimeout(readBytes(request, limit).catch(refuseTruncated), within)
   if (mediaType(request) !== type)
     throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
   try {
@@ -66,12 +72,18 @@ const readText = async (request: Request, limit: number, type: string, within: n
   }
 }
 
-/** A form body as the raw text that protocol/oauth/parameters parses. `within` in ms. 408, 413, 415, 400. */
-export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_WITHIN): Promise<string> =>
+/**
+ * Reads a form body as raw text for protocol/oauth/parameters. `within` is in ms.
+ * | @throws AppError 400, 408, 413, 415
+ */
+export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIMEOUT): Promise<string> =>
   readText(request, limit, 'application/x-www-form-urlencoded', within)
 
-/** A JSON body of the admin API. `within` in ms. 408, 413, 415, 400 `invalid_request`. */
-export const readJson = async (request: Request, within = BODY_WITHIN): Promise<unknown> => {
+/**
+ * Reads a JSON body of the admin API. `within` is in ms.
+ * | @throws AppError 400 `invalid_request`, 408, 413, 415
+ */
+export const readJson = async (request: Request, within = BODY_TIMEOUT): Promise<unknown> => {
   const text = await readText(request, ADMIN_BODY, 'application/json', within)
   if (isNestedDeeply(text))
     throw new AppError('invalid_request', 'The JSON of the request body has more than 64 levels.')

@@ -7,15 +7,15 @@ import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
-/** One request on its way through: its id, and who asks. Address and agent are read only when something records them. */
+/** A request with its id and client. Address and user agent are computed only when something records them. */
 export interface Call extends ClientInfo {
   readonly request: Request
   readonly request_id: string
-  /** Path without query, as asked for. */
+  /** Path without the query, not decoded. */
   readonly path: string
-  /** What the authorization that the call is a step of asks for; empty until that is known. */
+  /** `ui_locales` of the authorization request that this call continues; empty until it is loaded. */
   ui_locales: readonly string[]
-  /** The language of the answer, and of mail that the call gives rise to. */
+  /** Language of the answer, and of mail that the call causes. */
   readonly locale: string
 }
 
@@ -23,7 +23,7 @@ const calls = new WeakMap<Request, Call>()
 
 const MAX_USER_AGENT = 512
 
-/** Opens the call of a request; whoever has the request finds it again (`callOf`). */
+/** Opens the call of a request. `callOf` returns it for the same request object. */
 export const openCall = (config: Config, request: Request, server: RequestIP | undefined): Call => {
   let ip_address: string | undefined
   const call: Call = {
@@ -53,6 +53,7 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
   return call
 }
 
+/** Returns the call of a request that came through `openCall`; throws for any other. */
 export const callOf = (request: Request): Call => {
   const call = calls.get(request)
   if (!call) throw new Error('a request that did not come through openCall')

@@ -17,7 +17,10 @@ const trusted = (proxies: string[]): BlockList => {
   return list
 }
 
-/** `::ffff:192.0.2.1` is 192.0.2.1; zone ids and brackets go; anything that is no address is undefined. */
+/**
+ * Returns an IP address without brackets, port and zone id, `::ffff:192.0.2.1` as 192.0.2.1. Returns
+ * undefined for other text.
+ */
 export const normalizeAddress = (text: string): string | undefined => {
   const bare = text
     .trim()
@@ -30,8 +33,9 @@ export const normalizeAddress = (text: string): string | undefined => {
 }
 
 /**
- * The address of the caller: the socket's, or, when that is a trusted proxy, the first one from the right of
- * `X-Forwarded-For` that is not a trusted proxy. A header from anybody else is ignored.
+ * Returns the client's address: that of the socket, or, behind trusted proxies, the rightmost entry of
+ * `X-Forwarded-For` that is not a trusted proxy. The header is ignored when the socket is not a trusted
+ * proxy.
  */
 export const clientAddress = (socket: string, forwarded: string | null, proxies: string[]): string => {
   let address = normalizeAddress(socket) ?? socket

@@ -2,13 +2,13 @@ import type { Config } from '#src/config.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 
 interface CookieNames {
-  /** Names the logins of this browser; a fresh value at every login. */
+  /** Identifies the logins of this browser; each login sets a new value. */
   readonly login: string
   /** Binds pending authorization requests and single-use links to the browser that opened them. */
   readonly browser: string
-  /** Tells a browser in which somebody logged in before. */
+  /** Marks a browser in which a user has logged in before. */
   readonly device: string
-  /** Keeps the token of a link by mail until whose it is has signed in. */
+  /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
 }
 
@@ -16,7 +16,10 @@ const names = new WeakMap<Config, CookieNames>()
 
 const isHttps = (config: Config): boolean => config.url.startsWith('https:')
 
-/** `__Host-` follows the scheme of `config.url`; on http the name carries the port, because cookies do not keep ports apart. */
+/**
+ * Names carry `__Host-` when `config.url` is https. On http they carry the port, because cookies do not
+ * distinguish ports.
+ */
 export const cookieNames = (config: Config): CookieNames => {
   let known = names.get(config)
   if (!known) {
@@ -28,7 +31,7 @@ export const cookieNames = (config: Config): CookieNames => {
   return known
 }
 
-/** The value of the first cookie of that name, as sent: ours are opaque, so nothing is decoded or parsed. */
+/** Returns the first cookie of that name as sent. Values are opaque, so nothing is decoded. */
 export const findCookie = (request: Request, name: string): string | undefined => {
   const header = request.headers.get('cookie')
   if (header === null) return undefined
@@ -39,7 +42,7 @@ export const findCookie = (request: Request, name: string): string | undefined =
   return undefined
 }
 
-/** A Set-Cookie line. Without `max_age` (seconds) the cookie goes when the browser is closed. */
+/** Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends with the browser session. */
 export const setCookie = (config: Config, name: string, value: string, max_age?: number): string =>
   `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isHttps(config) ? '; Secure' : ''}` +
   (max_age === undefined ? '' : `; Max-Age=${Math.floor(max_age)}`)
@@ -60,7 +63,7 @@ export const deviceHash = (config: Config, request: Request): SecretHash | undef
 export const browserHash = (config: Config, request: Request): SecretHash | undefined =>
   hashOf(request, cookieNames(config).browser)
 
-/** The answer with further Set-Cookie lines. */
+/** Adds Set-Cookie lines to the answer and returns it. */
 export const withCookies = (response: Response, cookies: readonly string[]): Response => {
   for (const cookie of cookies) response.headers.append('set-cookie', cookie)
   return response

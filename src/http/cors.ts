@@ -1,8 +1,8 @@
 import type { Context } from '#src/context.ts'
 
 /**
- * The preflight of an endpoint that pages of clients call. All origins get one answer, so that it tells nothing of the origins
- * that clients register; `allowOrigin` decides who reads the answer to the request itself.
+ * Answers the preflight of an endpoint that clients' web pages call. The answer is the same for all origins,
+ * so it does not reveal registered ones; `allowOrigin` controls access to the answer of the request itself.
  * https://fetch.spec.whatwg.org/#cors-preflight-fetch
  */
 export const preflight = (methods: string) => (): Response =>
@@ -16,7 +16,7 @@ export const preflight = (methods: string) => (): Response =>
     },
   })
 
-/** Lets a page of the client that the answer concerns read it, and nobody else. */
+/** Lets only pages of the client with this id read the answer. */
 export const allowOrigin = async (
   context: Pick<Context, 'allowsOrigin'>,
   request: Request,

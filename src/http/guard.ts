@@ -16,8 +16,8 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
     : Record<never, string>
 
 /**
- * A route of the admin API: permission, schemas and handler side by side. The guard, the OpenAPI document and the
- * tests of the permission table all read this one object, so none of them can miss a route.
+ * A route of the admin API: permission, schemas and handler side by side. The guard, the OpenAPI document and
+ * the permission tests all read this object, so none of them can miss a route.
  */
 export interface AdminRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -30,13 +30,13 @@ export interface AdminRoute {
   body?: z.ZodType
   status: 200 | 201 | 204
   answer?: z.ZodType
-  /** Further error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422 as they apply). */
+  /** Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422 as they apply). */
   errors?: (404 | 409)[]
-  /** What the 409 means, where it is not about what is stored. */
+  /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
   conflict?: string
   /**
-   * Judges a refused body by what is stored: one answer names every wrong field. `good` has the fields that the schema
-   * accepts, and its defaults; `bad` names the others.
+   * Checks a refused body against stored data, so that one answer names every wrong field. `good` has the fields
+   * that the schema accepts, with defaults; `bad` names the others.
    */
   review?(
     q: Queries,
@@ -60,7 +60,7 @@ interface Reviewed {
 }
 type ReviewInput<P = Record<string, string>> = Pick<RouteInput<P>, 'caller' | 'params' | 'client_info'>
 
-/** Types `handle` and `review` by path and schemas. */
+/** Defines a route whose `handle` and `review` are typed by its path and schemas. */
 export const route = <
   const Path extends string,
   Q extends z.ZodType = z.ZodUndefined,
@@ -80,7 +80,10 @@ export const route = <
   },
 ): AdminRoute => definition as unknown as AdminRoute
 
-/** The order of checks: 401, 403, 408 / 413 / 415 / 400, 422, and only then the handler's own refusals. */
+/**
+ * Runs a route with its checks in this order: 401, 403, then 408, 413, 415 and 400 of the body, 422, and the
+ * handler's own refusals.
+ */
 export const serve =
   (context: Context, route: AdminRoute) =>
   async ({ request, params }: Matched): Promise<Response> => {
@@ -119,8 +122,10 @@ export const serve =
   }
 
 /**
- * A write on behalf of a caller, who is looked up again in it: what was taken from them while the request waited for its
- * body, another server or the queue holds. Errors: 401, 403. Without a caller it is the server's own.
+ * Writes on behalf of a caller, whose permissions are checked again inside the write: they may have changed
+ * while the request waited for its body, another server or the queue. Without a caller the write is the
+ * server's own.
+ * | @throws AppError 401, 403
  */
 export const writeAs = <T>(
   { store }: Pick<Context, 'store'>,
@@ -132,7 +137,7 @@ export const writeAs = <T>(
     return body(tx)
   })
 
-/** Details of the fields that the schema accepts, of a body that it refuses. */
+/** Returns problems of the fields that the schema accepts in a body that it refuses. */
 const review = async (
   { store }: Pick<Context, 'store'>,
   { body: schema, review: judge }: AdminRoute,
@@ -142,17 +147,17 @@ const review = async (
 ): Promise<Detail[]> => {
   const bad = new Set(problems.map(({ field }) => field.split('.', 1)[0] ?? ''))
   const good = goodFields(schema, body)
-  // The other fields are judged by the settings of their organization.
+  // Without a valid organization the settings to check against are unknown.
   if (!judge || !good || bad.has('organization_id')) return []
   const more = await store.read(q => judge(q, input, good, bad)).catch(reviewedBy)
   return more.problems.filter(({ field }) => !problems.some(known => isWithin(known.field, field)))
 }
 
-/** Reports whether one of the fields is the other, or a part of it. */
+/** True when one of the fields is the other or a part of it. */
 const isWithin = (one: string, other: string): boolean =>
   `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)
 
-/** The fields of an object that its schema accepts; undefined where the schema is of another kind. */
+/** Returns the fields of an object that its schema accepts; undefined for a schema of another kind. */
 const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | undefined => {
   const shape = shapeFor(schema, value)
   return (
@@ -168,7 +173,7 @@ const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | 
   )
 }
 
-/** The fields of an object; of a union, those of the type that the value names. */
+/** Returns the fields of an object schema; for a union, those of the value's type. */
 const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | undefined => {
   if (schema instanceof z.ZodObject) return schema.shape
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
@@ -181,7 +186,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** A refusal of a review counts by the fields that it names: the whole answer is 422. */
+/** Returns the details of a refusal in a review; the answer as a whole is a 422. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error
@@ -198,14 +203,14 @@ const permit = (caller: Caller, route: AdminRoute): void => {
             'www-authenticate': `Bearer error="insufficient_scope", scope="${route.permission}"`,
           },
         })
-      : new AppError('forbidden', `This needs the permission ${route.permission}.`)
+      : new AppError('forbidden', `The permission ${route.permission} is required.`)
   if (route.instance_only && !caller.instance)
     throw new AppError('forbidden', 'Only administrators of the default organization may do this.')
 }
 
 const nothing = z.strictObject({})
 
-/** A repeated name becomes an array, which no schema of ours accepts. */
+/** Parses the query. A repeated name becomes an array, which no schema accepts. */
 const queryOf = (request: Request): Record<string, unknown> => {
   const start = request.url.indexOf('?')
   if (start < 0) return {}
@@ -222,13 +227,15 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/** zod's issue as our detail. Values never go out; names of unknown fields do, when they are plain. */
+/**
+ * Converts an issue of zod. Values are never included; names of unknown fields only when they are printable.
+ */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({
       field: [...issue.path, /^[\w.:-]{1,64}$/.test(key) ? key : '(unprintable)'].join('.'),
       code: 'unknown_field',
-      message: 'This field is not known here.',
+      message: 'This field is unknown.',
     }))
   return [{ field: issue.path.join('.'), code: issue.code, message: issue.message }]
 }

@@ -3,11 +3,14 @@ import type { Context } from '#src/context.ts'
 import { type Keyset, openCursor, sealCursor } from '#src/lib/cursor.ts'
 import { isPlain } from '#src/lib/text.ts'
 
-/** Decimal digits and nothing else: `Number` would read `0x10`, `1e1` and blanks too. */
+/** Converts decimal digits to a number. `Number` would also accept `0x10`, `1e1` and spaces. */
 export const digits = (text: unknown): unknown =>
   typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : text
 
-/** An id that a list is filtered by. An empty one is a slip, and must not pass for none. */
+/**
+ * Schema of an id filter. An empty one is refused: it is probably a mistake, and would otherwise mean no
+ * filter.
+ */
 export const idFilter = z
   .string()
   .min(1, 'An id.')
@@ -16,7 +19,7 @@ export const idFilter = z
 
 const LIMIT = 'A whole number from 1 to 100.'
 
-/** limit, cursor and order: what every list takes. */
+/** Query schema of a list: limit, cursor, order and the list's own filters. */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
     limit: z.preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 })).default(20),
@@ -25,7 +28,7 @@ export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
     ...shape,
   })
 
-/** The pagination envelope around `item`. */
+/** Answer schema of a list: items of `item` and the pagination. */
 export const listOf = (item: z.ZodType) =>
   z.object({
     data: z.array(item),
@@ -37,7 +40,7 @@ export const listOf = (item: z.ZodType) =>
     }),
   })
 
-/** A filtered total is exact up to here; one more means "more than that". */
+/** Maximum of an exact filtered total. A total one above it means "more than this". */
 export const COUNT_LIMIT = 10_000
 
 interface ListQuery {
@@ -46,16 +49,16 @@ interface ListQuery {
 }
 
 /**
- * One page by keyset. `fetch` gets the keyset after which to start and how many rows to bring (limit + 1); `keyset`
- * names the sort values of a row. The cursor is bound to `name`, to every filter and to the caller's scope, so it opens
- * no other query.
+ * Returns one page by keyset. `fetch` receives the keyset after which to start and the number of rows to load
+ * (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to `name`, all filters and the
+ * caller's scope, so it works for no other query.
  */
 export const page = async <Row, Item>(
   context: Context,
   list: {
     name: string
     query: ListQuery & Record<string, unknown>
-    /** What restricts the caller: part of the cursor's binding. */
+    /** The restriction of the caller, part of the cursor's binding. */
     scope: string
     fetch(after: Keyset | undefined, limit: number): Promise<Row[]>
     total(): Promise<number>

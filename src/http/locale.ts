@@ -5,19 +5,19 @@ export const localeFiles = embed('templates/locales', ['.json'])
 export const FALLBACK_LOCALE = 'en'
 const right_to_left = new Set(['ar', 'arc', 'ckb', 'dv', 'fa', 'he', 'ku', 'ps', 'sd', 'ug', 'ur', 'yi'])
 
-/** The languages that the pages speak, as BCP 47 tags. */
+/** Languages of the pages, as BCP 47 tags. */
 export const locales: readonly string[] = Object.keys(localeFiles).map(path => path.slice(0, -'.json'.length))
 
 export const direction = (locale: string): 'ltr' | 'rtl' =>
   right_to_left.has(locale.split('-')[0] ?? '') ? 'rtl' : 'ltr'
 
-/** RFC 5646 section 4.4.1. */
+/** Longest tag that is matched: https://www.rfc-editor.org/rfc/rfc5646#section-4.4.1 */
 const LONGEST_TAG = 35
 const MOST_TAGS = 100
 
 /**
- * The language of the pages: the first of `ui_locales` that is available, then of Accept-Language, then English. Matches as
- * RFC 4647 section 3.4 (lookup): `pt-BR` finds `pt`. Never throws.
+ * Returns the language of the pages: the first available one of `ui_locales`, then of Accept-Language, then
+ * English. Tags match by lookup, so `pt-BR` finds `pt`: https://www.rfc-editor.org/rfc/rfc4647#section-3.4
  */
 export const chooseLocale = (
   ui_locales: readonly string[],

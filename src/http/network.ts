@@ -1,8 +1,9 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * The network that one party can be held to own: an IPv4 address in whatever spelling, the first `bits` of an IPv6 one. Access
- * providers assign a /64 to a home at least, and a /48 to a site at most (RFC 6177 section 2).
+ * Returns the network that is charged as one party: the IPv4 address in canonical form, or the first `bits` of an IPv6
+ * address. Providers assign at least a /64 to a home and at most a /48 to a site
+ * (https://www.rfc-editor.org/rfc/rfc6177#section-2).
  */
 export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
   if (!isIPv6(ip_address)) return ip_address
@@ -19,7 +20,7 @@ export const networkOf = (ip_address: string, bits: 48 | 64 = 64): string => {
 
 const hex = (group: number): string => group.toString(16)
 
-/** The eight groups of an address as a URL parser prints it: `::` once at most, no dots. */
+/** Returns the eight groups of an IPv6 address in the form of URL parsers: at most one `::`, no dots. */
 const expand = (address: string): number[] => {
   const [head = '', tail] = address.split('::')
   const groupsOf = (text: string) =>

@@ -9,20 +9,20 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
 /**
- * A call that was not made, or that had no whole answer. The message is one and the same, so that nobody who reads it tells
- * hosts and ports apart; `cause` is for the server's log.
+ * A call that was refused or got no complete answer. All have the same message, which reveals nothing about
+ * hosts and ports; `cause` is for the server's log.
  */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
   constructor(cause: unknown) {
-    super('The other server may not be called, or gave no whole answer in time.', { cause })
+    super('The call to the other server is not allowed or got no complete answer in time.', { cause })
   }
 }
 
 interface Limits {
-  /** Milliseconds from the call to the last byte. */
+  /** Milliseconds from the start of the call to the last byte. */
   timeout: number
-  /** Of the answer's body. */
+  /** Maximum size of the answer's body. */
   bytes: number
   resolve: (hostname: string) => Promise<{ address: string; family: number }[]>
 }
@@ -45,16 +45,19 @@ const subnets = (family: Family, ranges: string): BlockList => {
   return list
 }
 
-/** Not the Internet's: https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart. */
+/**
+ * Non-public ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and its IPv6 counterpart.
+ */
 const private4 = subnets(
   'ipv4',
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 ' +
     '192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3',
 )
 const public6 = subnets('ipv6', '2000::/3')
-/** Within 2000::/3, but special: tunnels lead to IPv4 addresses of all kinds. */
+/** Special ranges within 2000::/3; tunnels lead to any IPv4 address. */
 const special6 = subnets('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20')
 
+/** True for an address of the public Internet. */
 export const isPublic = (address: string): boolean =>
   isIP(address) === 4
     ? !private4.check(address, 'ipv4')
@@ -64,8 +67,8 @@ type Allow = Pick<Config, 'outbound_allow'>
 type Call = Parameters<Outbound>[1]
 
 /**
- * Reports whether `outbound_allow` names host and port of the URL for this organization: it may then be private, and plain
- * http. Development mode has entries for all organizations and ports (`*=localhost:*`), which no setting can have.
+ * True when `outbound_allow` names host and port of the URL for this organization. The host may then be
+ * private and plain http. Development mode uses `*=localhost:*`, which no setting can express.
  */
 export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: CalledFor): boolean => {
   const target = `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
@@ -74,25 +77,28 @@ export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: Cal
   return outbound_allow.some(entry => entries.includes(entry))
 }
 
-/** Reports whether an entry of `outbound_allow` is for the tenant of this slug, whether or not one has it. */
+/** True when an entry of `outbound_allow` names this slug, even if no organization has it. */
 export const isSlugNamed = ({ outbound_allow }: Allow, slug: string): boolean =>
   outbound_allow.some(entry => entry.startsWith(`${slug}=`))
 
-/** The one address to which this call goes: names are resolved once, so that no second answer of DNS can turn it elsewhere. */
+/**
+ * Returns the one address to connect to. The name is resolved once, so a second DNS answer cannot redirect
+ * the call (DNS rebinding).
+ */
 const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
   const bare = url.hostname.replace(/^\[|\]$/g, '')
   const literal = isIP(bare)
   const found = literal ? [{ address: bare, family: literal }] : await limits.resolve(bare)
   const usable = isNamed ? found[0] : found.find(({ address }) => isPublic(address))
-  if (!usable) throw new Error('The address is a private one, which outbound_allow does not name.')
+  if (!usable) throw new Error('The address is private and outbound_allow does not name it.')
   return usable
 }
 
 /**
- * Asks another server: five seconds and 1 MiB at most, https only and never a private address unless the setting
- * `outbound_allow` names host and port for the organization. Redirects are answers like any other and are not followed. Each
- * call has a connection of its own, so that a slow server keeps nobody waiting but those who asked it. Rejects with
- * OutboundError.
+ * Returns `fetch` for other servers: at most five seconds and 1 MiB, https only and no private address unless
+ * `outbound_allow` names host and port for the organization. Redirects are not followed. Each call has its
+ * own connection, so a slow server delays only its own callers.
+ * | @throws OutboundError for every failure
  */
 export const outboundFetch =
   (config: Allow, given: Partial<Limits> = {}): Outbound =>
@@ -104,8 +110,8 @@ export const outboundFetch =
       late.reject(new Error(reason))
       stop.abort()
     }
-    const timer = setTimeout(() => giveUp('There was no whole answer in time.'), limits.timeout)
-    const abort = () => giveUp('The call was given up.')
+    const timer = setTimeout(() => giveUp('There was no complete answer in time.'), limits.timeout)
+    const abort = () => giveUp('The call was aborted.')
     init.signal?.addEventListener('abort', abort)
     try {
       return await Promise.race([send(config, new URL(address), init, limits, stop.signal), late.promise])
@@ -126,7 +132,7 @@ const send = async (
 ): Promise<Response> => {
   const isNamed = isAllowed(config, url, organization)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isNamed))
-    throw new Error('Only https is called, and http where outbound_allow names host and port.')
+    throw new Error('The URL must be https, or http with host and port in outbound_allow.')
   const { address, family } = await addressOf(url, isNamed, limits)
   signal.throwIfAborted()
   const text = body?.toString()
@@ -138,7 +144,7 @@ const send = async (
     headers: {
       ...Object.fromEntries(new Headers(headers)),
       ...(body instanceof URLSearchParams && { 'content-type': 'application/x-www-form-urlencoded' }),
-      // Nothing packed: the limit is then one of what we unpack, too.
+      // No compression, so that the size limit also bounds the decoded body.
       'accept-encoding': 'identity',
       ...(text !== undefined && { 'content-length': String(Buffer.byteLength(text)) }),
     },
@@ -152,7 +158,7 @@ const send = async (
   const bytes = await readAll(message, limits.bytes)
   const answered = bytes.toString('latin1')
   if (/^\s*[[{]/.test(answered) && isNestedDeeply(answered))
-    throw new Error('The answer is JSON of too many levels.')
+    throw new Error('The answer is JSON with too many levels.')
   return asResponse(message, bytes)
 }
 
@@ -171,7 +177,7 @@ const readAll = async (message: IncomingMessage, limit: number): Promise<Buffer>
 }
 
 const asResponse = ({ statusCode = 0, headers }: IncomingMessage, bytes: Buffer): Response => {
-  if (statusCode < 200) throw new Error('The answer has no status that ends a call.')
+  if (statusCode < 200) throw new Error('The answer has no final status.')
   const plain = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(', ') : value] as [string, string]],
   )

@@ -1,21 +1,21 @@
 import { type Logger, pino } from 'pino'
 import type { Call } from './call.ts'
 
-// Parts of a logger have names: https://github.com/pinojs/pino/blob/main/docs/api.md#pino-symbols
+// The symbols of a pino logger's parts: https://github.com/pinojs/pino/blob/main/docs/api.md#pino-symbols
 const names = pino.symbols
 
 interface Parts {
   [pino.symbols.streamSym]: { write(line: string): void }
-  /** The time as JSON behind a comma, and likewise what every line of this logger tells. */
+  /** Time, and below the fields common to all lines, as JSON text that begins with a comma. */
   [pino.symbols.timeSym](): string
   [pino.symbols.chindingsSym]: string
 }
 
 /**
- * The line of a request as `log.info({ event: 'request', … })` writes it: no query, no header, no body. It is put together
- * here because pino serializes six fields at a cost that shows end to end: CPU time per answer is 8 % lower for the key set,
- * 12 % for discovery and 15 % for client credentials (medians of three rounds). test/http/pino-contract.test.ts holds the
- * symbols.
+ * Writes the line of a request as `log.info({ event: 'request', … })` would: no query, header or body. It is
+ * written here because pino's serialization of six fields shows end to end: CPU time per answer is 8 % lower
+ * for the key set, 12 % for discovery and 15 % for client credentials (medians of three rounds).
+ * test/http/pino-contract.test.ts verifies the symbols.
  */
 export const logRequest = (
   log: Logger,

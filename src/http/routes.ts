@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 
-/** A request that a route took, with the parameters of its path decoded. */
+/** A matched request with the decoded parameters of its path. */
 export interface Matched {
   request: Request
   params: Record<string, string>
@@ -11,7 +11,9 @@ export type Handler = (matched: Matched) => Response | Promise<Response>
 /** Handlers by method and path, such as `POST /oauth/token` or `GET /saml/:provider/metadata`. */
 export type RouteTable<H> = Readonly<Record<`${'GET' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS'} /${string}`, H>>
 
-/** Mounts a table. No route may let Elysia parse a body: handlers read it with a limit, after their own checks. */
+/**
+ * Mounts a table of handlers. Elysia parses no body: handlers read it with a limit, after their own checks.
+ */
 export const mount = (table: RouteTable<Handler>) => {
   const app = new Elysia({ strictPath: true })
   for (const [name, handle] of Object.entries(table)) {

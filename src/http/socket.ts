@@ -1,18 +1,23 @@
 import type { Logger } from 'pino'
 import { asAppError, errorAnswer } from './answer.ts'
 
-/** In bytes. Above the limits of every family of routes: those answer with their own 413, the socket's answer is a bare one. */
+/**
+ * In bytes. It exceeds the limits of all routes, which answer with their own 413; the socket's own answer has
+ * no body.
+ */
 const SOCKET_BODY = 2 * 1024 * 1024
 const IDLE_SECONDS = 30
 
-/** The options of `Bun.serve` that every mode shares. */
+/** Options of `Bun.serve` for all modes. */
 export const socketOptions = (log: Pick<Logger, 'error'>) => ({
   maxRequestBodySize: SOCKET_BODY,
   idleTimeout: IDLE_SECONDS,
   development: false as const,
-  // Without development mode Bun shares the port with other processes of the user unless told not to.
+  // Bun's default outside development mode lets other processes of the user share the port.
   reusePort: false,
-  /** Answers an error that escaped every boundary: the page of the runtime shows source lines and directories. */
+  /**
+   * Answers an error that escaped all boundaries. Bun's own error page shows source lines and directories.
+   */
   error: (cause: Error): Response => {
     const request_id = Bun.randomUUIDv7()
     log.error({ request_id, err: cause }, 'unhandled')

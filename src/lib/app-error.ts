@@ -1,4 +1,4 @@
-/** One refused field of a body or query, for the person who reads the answer. It never carries the refused value. */
+/** One refused field of a body or query. It never carries the refused value. */
 export interface Detail {
   field: string
   code: string
@@ -23,16 +23,19 @@ const statuses = {
   temporarily_unavailable: 503,
 } as const
 
+/** Error codes of JSON endpoints outside OAuth; each code has one HTTP status. */
 export type AppErrorCode = keyof typeof statuses
 
 interface AppErrorOptions {
   details?: Detail[]
   headers?: Record<string, string>
-  /** For the log alone, never for the answer. */
+  /** For the log only, never for the answer. */
   cause?: unknown
 }
 
-/** The closed set of refusals outside the OAuth endpoints; one boundary per family of routes turns them into HTTP. */
+/**
+ * A refusal outside the OAuth endpoints. The boundary of each family of routes turns it into an HTTP answer.
+ */
 export class AppError extends Error {
   readonly code: AppErrorCode
   readonly status: number
@@ -49,15 +52,17 @@ export class AppError extends Error {
   }
 }
 
-/** 404, the same for unknown and foreign ids. */
+/** Returns a 404, the same for unknown ids and ids of other organizations. */
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 
+/** Returns a 409. */
 export const conflict = (description: string): AppError => new AppError('conflict', description)
 
+/** Returns a 403. */
 export const forbidden = (description: string): AppError => new AppError('forbidden', description)
 
-/** 422 with one detail per refused field. */
+/** Returns a 422 `validation_failed` with one detail per refused field. */
 export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
   new AppError(
     'validation_failed',
@@ -65,7 +70,7 @@ export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
     { details },
   )
 
-/** 429 or 503 with `Retry-After` in whole seconds. */
+/** Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1. */
 export const retryLater = (
   code: 'rate_limited' | 'temporarily_unavailable',
   description: string,

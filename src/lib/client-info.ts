@@ -1,11 +1,14 @@
 import type { SecretHash } from './secrets.ts'
 
-/** Who asks, as seen from the network: what sessions and audit events record. */
+/** The client as the network shows it: the data that sessions and audit events record. */
 export interface ClientInfo {
   readonly ip_address: string
   readonly user_agent: string
-  /** The language in which they would be written to. */
+  /** BCP 47 tag of the language for mail to this client's user. */
   readonly locale?: string
-  /** Of the device cookie. Never recorded: it tells known browsers from others (sign-in/login-throttle). */
+  /**
+   * Hash of the device cookie. It is never recorded; sign-in/login-throttle uses it to recognize known
+   * browsers.
+   */
   readonly device_hash?: SecretHash | undefined
 }

@@ -1,22 +1,25 @@
 import { AppError } from './app-error.ts'
 import { openWith, sealWith } from './master-key.ts'
 
-/** Where a page ended: the values of the sort columns of its last row. */
+/** Position at which a page ended: the values of the sort columns in its last row. */
 export type Keyset = (string | number | null)[]
 
-/** Bytes to whose multiple a keyset is filled up: the length of a cursor does not tell how large a number is. */
+/**
+ * Padding unit in bytes. Keysets are padded to a multiple of it, so the cursor's length reveals nothing about
+ * their values.
+ */
 const BLOCK = 64
 
 const refused = (cause?: unknown): AppError =>
   new AppError(
     'invalid_request',
-    'The cursor does not belong to this query. Start again without it, with the same filters and order on each page.',
+    'The cursor does not belong to this query. Start again without a cursor and keep the filters and the order on each page.',
     { cause },
   )
 
 /**
- * An opaque cursor, base64url: the keyset under AES-256-GCM, bound to the query that it belongs to. Sort columns count all
- * rows of the instance, which a tenant is not told.
+ * Returns an opaque cursor in base64url: the keyset under AES-256-GCM, bound to its query. Keysets hold
+ * sequence numbers of the whole instance, which tenants must not see.
  */
 export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string => {
   const plain = Buffer.from(JSON.stringify(keyset))
@@ -25,10 +28,13 @@ export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string
   return sealWith(key, filled, binding).toString('base64url')
 }
 
-/** The keyset of a cursor that this server made for the same query; 400 `invalid_request` for any other. */
+/**
+ * Returns the keyset of a cursor.
+ * | @throws AppError 400 `invalid_request` unless this server made the cursor for the same query
+ */
 export const openCursor = (key: Buffer, cursor: string, binding: string): Keyset => {
   const sealed = Buffer.from(cursor, 'base64url')
-  // Another spelling of the same bytes is another cursor.
+  // base64url has several spellings of the same bytes; only the canonical one is accepted.
   if (sealed.toString('base64url') !== cursor) throw refused()
   let plain: string
   try {

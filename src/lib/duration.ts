@@ -1,11 +1,15 @@
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
+/** Units of time in milliseconds. */
 export const SECOND = 1_000
 export const MINUTE = units.m
 export const HOUR = units.h
 export const DAY = units.d
 
-/** `12h`, `7d`: a whole number and `m`, `h`, `d` or `w`, in milliseconds; undefined when it is none. */
+/**
+ * Parses `12h` or `7d` (a whole number and `m`, `h`, `d` or `w`) into milliseconds. Returns undefined for any
+ * other text.
+ */
 export const parseDuration = (text: string): number | undefined => {
   const match = /^([1-9]\d{0,6})([mhdw])$/.exec(text)
   if (!match) return undefined

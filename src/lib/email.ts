@@ -3,12 +3,16 @@ import { fold, normalize } from './text.ts'
 
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** Code units of 16 bits: a character outside the BMP has two, and its `xn--` form at least one of the 253 letters. */
+/**
+ * In UTF-16 code units. A character outside the BMP has two and adds at least one of the 253 letters of the
+ * `xn--` form.
+ */
 const LONGEST_DOMAIN = 506
 
 /**
- * A host name as it is compared: lower case, non-ASCII labels in their `xn--` form (UTS 46,
- * https://www.unicode.org/reports/tr46/). undefined when it is no domain name of two labels or more.
+ * Returns a host name in its comparable form: lower case, non-ASCII labels as `xn--` (UTS 46,
+ * https://www.unicode.org/reports/tr46/). Returns undefined for anything but a domain name of at least two
+ * labels.
  */
 export const canonicalDomain = (text: string): string | undefined => {
   if (text.length > LONGEST_DOMAIN || normalize(text, 'NFKC') !== text || /[^\p{L}\p{M}\p{N}.-]/u.test(text))
@@ -19,15 +23,16 @@ export const canonicalDomain = (text: string): string | undefined => {
   return fits && !/^\d+$/.test(labels.at(-1) ?? '') ? domain : undefined
 }
 
-/** RFC 5321 section 4.5.3.1.1 */
+/** In characters: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1.1 */
 const LONGEST_LOCAL = 64
-// RFC 5321 section 4.1.2, Dot-string: https://www.rfc-editor.org/rfc/rfc5321#section-4.1.2
+// Dot-string: https://www.rfc-editor.org/rfc/rfc5321#section-4.1.2
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 
 /**
- * An e-mail address as it is compared, in every place: the whole in lower case, the domain as `canonicalDomain` has
- * it. `+tags` and dots stay: to us they are different addresses. undefined for what is no address here: a quoted
- * or non-ASCII local part, an address literal, a trailing dot, a domain of one label, more than 254 characters.
+ * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain of
+ * `canonicalDomain`. `+tags` and dots stay, because they make different addresses. Returns undefined for a
+ * quoted or non-ASCII local part, an address literal, a trailing dot, a domain of one label, and more than
+ * 254 characters.
  */
 export const canonicalEmail = (text: string): string | undefined => {
   const at = text.lastIndexOf('@')
@@ -38,8 +43,11 @@ export const canonicalEmail = (text: string): string | undefined => {
   return domain && email.length <= 254 ? email : undefined
 }
 
-/** What a person typed to say who they are, in the form in which user names and addresses are looked up. */
+/** Returns a typed user name or address in the form in which both are looked up. */
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 
-/** The mailbox that mail to the address most often ends in: `+tags` share one. */
+/**
+ * Returns the mailbox that usually receives mail to the address: addresses that differ in their `+tag` share
+ * one.
+ */
 export const mailboxOf = (email: string): string => (canonicalEmail(email) ?? email).replace(/\+[^@]*/, '')

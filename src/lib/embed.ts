@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The files of a folder of the repository as `{ path: text }`, for the given extensions. A Bun macro: it runs while the
- * caller is transpiled or bundled, so that the executable carries the texts and reads no file.
+ * Returns the files of a repository folder with the given extensions as `{ path: text }`. This is a Bun
+ * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
  */
 export const embed = (folder: string, extensions: string[]): Record<string, string> => {

@@ -1,5 +1,5 @@
 /**
- * Ids: a type prefix and a UUID version 7 (RFC 9562 section 5.7), so that ids sort by creation.
+ * Ids are a type prefix and a UUID version 7, so that they sort by creation.
  * https://www.rfc-editor.org/rfc/rfc9562#section-5.7
  */
 export type UserId = `usr_${string}`
@@ -22,9 +22,9 @@ let latest = 0
 let count = 0
 
 /**
- * A new id that sorts after every id made before it in this process, even when the clock (`now`, ms) steps back. Those of one
- * millisecond count in `rand_a` (RFC 9562 section 6.2, method 1). Bun's own counter begins anew whenever an id of another moment,
- * such as an event's, comes in between.
+ * Returns an id that sorts after all earlier ids of this process, even when the clock (`now`, ms) steps back.
+ * Ids of one millisecond count in `rand_a` (https://www.rfc-editor.org/rfc/rfc9562#section-6.2, method 1).
+ * Bun's own counter restarts at each id of another time, such as that of an event.
  */
 export const newId = <P extends Prefix>(prefix: P, now: number): `${P}_${string}` => {
   count = now > latest ? 0 : count + 1
@@ -35,13 +35,16 @@ export const newId = <P extends Prefix>(prefix: P, now: number): `${P}_${string}
   return `${prefix}_${time.slice(0, 8)}-${time.slice(8)}-7${counted}-${crypto.randomUUID().slice(19)}`
 }
 
-/** The id without its type prefix: what tokens carry as `sub`, `org_id` and `sid`. */
+/** Returns the id without its prefix, as tokens carry it in `sub`, `org_id` and `sid`. */
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
+/** True for a UUID in its usual form of 36 characters, in any case. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-/** Whether a name chosen by a person could be read as one of our ids: such slugs and client ids are refused. */
+/**
+ * True when a chosen name (a slug or client id) could be mistaken for a generated id. Such names are refused.
+ */
 export const looksLikeId = (text: string): boolean =>
   isUuid(text) || prefixes.some(prefix => text.startsWith(`${prefix}_`))

@@ -1,10 +1,12 @@
-/** Levels of arrays and objects that a JSON text from outside may have. */
+/** Maximum nesting of arrays and objects in JSON from outside. */
 const DEPTH = 64
 const [QUOTE, BACKSLASH, ARRAY, ARRAY_END, OBJECT, OBJECT_END] = [...'"\\[]{}'].map(character =>
   character.charCodeAt(0),
 )
 
-/** Whether a JSON text has more than 64 levels: a parser would hold the event loop for 100 ms with a mebibyte of `[`. */
+/**
+ * True when a JSON text has more than 64 levels. Parsing 1 MiB of `[` would block the event loop for 100 ms.
+ */
 export const isNestedDeeply = (text: string): boolean => {
   let depth = 0
   let isString = false

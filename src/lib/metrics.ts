@@ -17,8 +17,8 @@ const labelled = (label: string, value: string): string =>
 
 const BOUNDS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000] as const
 
-interface Observed {
-  /** How many fell between a bound and the one before it; the last is past all of them. */
+interface Series {
+  /** Number of values per bucket, not cumulative; the last bucket is above all bounds. */
   buckets: number[]
   sum: number
 }

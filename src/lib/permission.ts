@@ -1,4 +1,4 @@
-/** Every permission string, in the order of the specification's table; `*` is none of them and covers all. */
+/** All permissions, in the order of the documentation. `*` covers them all and is not in the list. */
 export const permissions = [
   ...verbs('users', 'read', 'create', 'update', 'delete'),
   ...verbs('roles', 'read', 'create', 'update', 'delete'),
@@ -23,8 +23,9 @@ const known: ReadonlySet<string> = new Set(permissions)
 const isPermission = (text: string): text is Permission => known.has(text)
 
 /**
- * The permissions that a role's list or a token's scopes stand for. `*` (only the built-in role `admin` holds it)
- * and the scope `admin` stand for all, later ones included; other strings stand for themselves or for nothing.
+ * Returns the permissions that a role's list or a token's scopes grant. `*` (only in the built-in role
+ * `admin`) and the scope `admin` grant all of them, including those added later; an unknown string grants
+ * nothing.
  */
 export const expand = (granted: Iterable<string>): Set<Permission> => {
   const held = new Set<Permission>()
@@ -35,9 +36,12 @@ export const expand = (granted: Iterable<string>): Set<Permission> => {
   return held
 }
 
-/** Granting these needs no right of one's own: every user has them. */
+/** Permissions that every user has, so granting them requires no right. */
 const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 
-/** The permissions among `wanted` that `held` lacks: nobody grants, or acts on a holder of, what they lack. */
+/**
+ * Returns the permissions of `wanted` missing from `held`. Callers must not grant a permission that they
+ * lack, nor act on a user who has one.
+ */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))

@@ -3,18 +3,21 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 declare const secret: unique symbol
 declare const secretHash: unique symbol
 
-/** A secret as its holder knows it. It never reaches a store: columns take a `SecretHash`. */
+/** A secret in clear text. It never reaches a store: columns take a `SecretHash`. */
 export type Secret = string & { readonly [secret]: true }
-/** The SHA-256 of a secret, base64url: all that is stored of one. */
+/** The SHA-256 of a secret in base64url, the only stored form. */
 export type SecretHash = string & { readonly [secretHash]: true }
 
-/** 256 random bits, base64url (43 characters): tokens, codes, cookie values, handles. */
+/** Returns 256 random bits in base64url (43 characters) for a token, code, cookie value or handle. */
 export const newSecret = (): Secret => randomBytes(32).toString('base64url') as Secret
 
-/** Digest of what a caller presented. Our secrets have full entropy, so one round of SHA-256 is enough. */
+/**
+ * Returns the digest of a presented secret. Generated secrets have full entropy, so one round of SHA-256 is
+ * enough.
+ */
 export const hashSecret = (presented: string): SecretHash =>
   hash('sha256', presented, 'base64url') as SecretHash
 
-/** Constant-time comparison of two digests of equal length. */
+/** Compares two digests of equal length in constant time. */
 export const sameHash = (a: SecretHash, b: SecretHash): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { parseDuration } from './duration.ts'
 
-/** Schemas of the texts of settings. The message of a schema completes the sentence "is not …". */
+/** Returns a schema for the text of a setting. `allowed` completes the error "… is not". */
 const value = <T>(parse: (value: string) => T | undefined, allowed: string) =>
   z.string().transform((given, context) => {
     const parsed = parse(given)
@@ -50,7 +50,10 @@ export const endpoint = value(given => {
   return isPlain ? given.replace(/\/+$/, '') : undefined
 }, 'an http or https address without credentials and query, such as http://127.0.0.1:4318')
 
-/** https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables */
+/**
+ * Format:
+ * https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables
+ */
 export const headers = value((given): Record<string, string> | undefined => {
   const entries = given.split(',').map(entry => /^\s*([!#$%&'*+.^`|~\w-]+)=(\S*)\s*$/.exec(entry))
   try {
@@ -69,7 +72,7 @@ export const smtpUrl = matching(given => {
 
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
 
-/** The database's name in a PostgreSQL URL; undefined for any other text. */
+/** Returns the database name of a PostgreSQL URL, or undefined for any other text. */
 export const databaseOf = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol)) return undefined
@@ -96,6 +99,7 @@ export const ratio = z
   .regex(/^(?:0|1|0?\.\d{1,9}|1\.0+)$/, 'a number from 0 to 1, such as 0.1')
   .transform(Number)
 
+/** True for an IP address, alone or with a prefix length such as `10.0.0.0/8`. */
 export const isRange = (entry: string): boolean => {
   const [address = '', bits, more] = entry.split('/')
   const family = isIP(address)
@@ -106,10 +110,13 @@ export const isRange = (entry: string): boolean => {
   )
 }
 
-/** Milliseconds. */
+/** Parses a duration such as `90d` into milliseconds. */
 export const duration = value(parseDuration, 'a whole number and m, h, d or w, such as 90d')
 
-/** `host:port` or `SLUG=host:port`, the host as URLs spell it; without a port, 443. An IPv6 address stands in brackets. */
+/**
+ * Parses entries `host:port` or `SLUG=host:port`. Hosts are normalized as in URLs, IPv6 addresses need
+ * brackets, and the default port is 443.
+ */
 export const outboundAllow = value((given): string[] | undefined => {
   const hosts = entriesOf(given).map(allowedHost)
   return hosts.every(host => host !== undefined) ? hosts : undefined

@@ -1,17 +1,26 @@
-/** Code units of 16 bits: what composes to the 1,024 bytes of the longest password has at most three for two bytes. */
+/**
+ * In UTF-16 code units. Text that composes to a password of the maximum 1,024 bytes has at most three units
+ * for two bytes.
+ */
 const LONGEST_NORMALIZED = 1_536
 
 /**
- * Unicode normalization (https://www.unicode.org/reports/tr15/). It sorts combining marks in a row in quadratic time: 30,000
- * of them take seconds. A longer text than anything that is stored normalized stays as it is.
+ * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Longer text is returned unchanged,
+ * since nothing stored normalized is that long: sorting combining marks takes quadratic time, seconds for
+ * 30,000 of them.
  */
 export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
   text.length > LONGEST_NORMALIZED ? text : text.normalize(form)
 
-/** The form in which user names and e-mail addresses are compared, looked up and sorted: NFKC, without case. */
+/**
+ * Returns user names and e-mail addresses in the form in which they are compared, looked up and sorted: NFKC
+ * in lower case.
+ */
 export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCase()
 
-/** Whether a text can be stored and shown as it is: no lone surrogate, no NUL, no C0 control but tab and line feed. */
+/**
+ * True for text that can be stored and shown: no lone surrogate, NUL or C0 control except tab and line feed.
+ */
 export const isPlain = (text: string): boolean => text.isWellFormed() && !hasControl(text)
 
 const hasControl = (text: string): boolean => {
@@ -22,4 +31,5 @@ const hasControl = (text: string): boolean => {
   return false
 }
 
+/** Formats milliseconds since the epoch as an ISO 8601 time in UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()

@@ -6,13 +6,13 @@ export interface Allowance {
 
 interface Bucket {
   left: number
-  /** When `left` was counted, in milliseconds. */
+  /** Time of the value in `left`, in milliseconds. */
   at: number
 }
 
 /**
- * Token buckets by key, in memory. At most `most` keys are kept: the one used least lately makes room, and its bucket is full
- * again. A clock that steps back adds nothing.
+ * Token buckets by key, in memory. At most `most` keys are kept; the least recently used one is dropped,
+ * which refills its bucket. A clock that steps back adds nothing.
  */
 export class TokenBuckets {
   readonly #most: number
@@ -22,14 +22,14 @@ export class TokenBuckets {
     this.#most = most
   }
 
-  /** Units in the bucket of `key` at `now` (milliseconds). */
+  /** Returns the units in the bucket of `key` at `now` (ms). */
   left(key: string, { burst, per_second }: Allowance, now: number): number {
     const bucket = this.#buckets.get(key)
     if (!bucket) return burst
     return Math.min(burst, bucket.left + (Math.max(0, now - bucket.at) / 1000) * per_second)
   }
 
-  /** Takes units out; the caller has looked that they are there. */
+  /** Removes units. The caller must have checked `left` before. */
   take(key: string, allowance: Allowance, now: number, units: number): void {
     const left = this.left(key, allowance, now) - units
     this.#buckets.delete(key)

@@ -1,15 +1,15 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Times that anchors may be used, each weighted by the aliases inside it. */
+/** Maximum uses of anchors, each weighted by the aliases inside it. */
 const MOST_ALIASES = 10_000
-/** Values after aliases are expanded. A seed of 100,000 users has a tenth. */
+/** Maximum number of values after aliases are expanded, ten times that of a seed with 100,000 users. */
 const MOST_VALUES = 8_000_000
 const DEEPEST = 100
 const CHUNK = 65_536
 
-/** A text that is not YAML, or over a bound. */
+/** Text that is not valid YAML or exceeds a limit. */
 export class YamlError extends Error {
-  /** From 1; undefined: the file as a whole. */
+  /** From 1; undefined when the error concerns the whole file. */
   readonly line: number | undefined
   constructor(message: string, line?: number) {
     super(message)
@@ -19,16 +19,17 @@ export class YamlError extends Error {
 
 export interface Yaml {
   value: unknown
-  /** The line of what stands at `path`, or of the nearest value around it. From 1. */
+  /** Returns the line of the value at `path`, or of its nearest parent, from 1. */
   lineOf(path: readonly PropertyKey[]): number | undefined
 }
 
 /**
- * Parses YAML 1.2, which includes JSON. Bounds the work of what reads the value: it has no cycle, and aliases do not multiply
- * without limit. Throws YamlError.
+ * Parses YAML 1.2, which includes JSON. The value has no cycle and a limited size, so reading it takes
+ * bounded time.
+ * | @throws YamlError for invalid YAML and for a value beyond a limit
  */
 export const parseYaml = (text: string): Yaml => {
-  // Loaded by the first file: a start without one does not wait the milliseconds that it takes.
+  // Loaded lazily: a start without a YAML file saves the milliseconds of the import.
   const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, logLevel: 'error' })
@@ -50,7 +51,7 @@ export const parseYaml = (text: string): Yaml => {
   }
 }
 
-/** In one line, without the position, which the caller shows in its own way. */
+/** Returns one line without the position, which the caller adds in its own format. */
 const reasonOf = (error: unknown): string => {
   const [reason = ''] = (error as Error).message.split('\n')
   if (/call stack/.test(reason)) return `Nested deeper than ${DEEPEST} levels.`
@@ -77,8 +78,8 @@ const requireBounded = (root: unknown): void => {
 }
 
 /**
- * Reads a text file, or standard input for `-`, of at most `largest` bytes. Throws YamlError beyond that, and the system's
- * errors.
+ * Reads a text file, or standard input for `-`, of at most `largest` bytes.
+ * | @throws YamlError for a larger file; errors of the file system pass through
  */
 export const readBounded = (file: string, largest: number): string => {
   const fd = file === '-' ? 0 : openSync(file, 'r')
@@ -97,7 +98,7 @@ export const readBounded = (file: string, largest: number): string => {
   }
 }
 
-/** Standard input may be a pipe that does not block. */
+/** Retries on EAGAIN: standard input may be a non-blocking pipe. */
 const readChunk = (fd: number, chunk: Buffer): number => {
   for (;;)
     try {

@@ -4,7 +4,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { VERSION } from '#src/lib/version.ts'
 
-/** Values are numbers, or words from closed sets of ours: nothing of a person, no id, no query. */
+/**
+ * Attributes of a span. Values are numbers or words from closed sets, never personal data, ids or queries.
+ */
 export type Attributes = Record<string, string | number>
 
 export interface Span {
@@ -12,7 +14,7 @@ export interface Span {
   span_id: string
   parent_id: string | undefined
   name: string
-  /** https://opentelemetry.io/docs/specs/otel/trace/api/#spankind, as the wire format numbers them. */
+  /** Span kind in the wire format: https://opentelemetry.io/docs/specs/otel/trace/api/#spankind */
   kind: 1 | 2 | 3
   /** Milliseconds since the epoch, with fractions. */
   started: number
@@ -21,14 +23,17 @@ export interface Span {
   failed: boolean
 }
 
-/** Spans that wait: more are dropped. */
-const KEPT = 2_048
+/** Maximum number of queued spans; further ones are dropped. */
+const MAX_QUEUED = 2_048
 const BATCH = 512
-const EVERY = SECOND
-const PATIENCE = 5 * SECOND
-const LONGEST_PAUSE = 30 * SECOND
-/** https://opentelemetry.io/docs/specs/otlp/#otlphttp-response: others will never be accepted. */
-const TRY_AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const SEND_INTERVAL = SECOND
+const TIMEOUT = 5 * SECOND
+const MAX_PAUSE = 30 * SECOND
+/**
+ * Retryable statuses; spans refused with any other are lost:
+ * https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
+ */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 const SPANS: Family = {
   name: 'gatehouse_trace_spans_total',
@@ -60,7 +65,10 @@ const spanOf = ({ trace_id, span_id, parent_id, name, kind, started, ended, attr
   status: failed ? { code: 2 } : {},
 })
 
-/** Throws nothing: `try` again later, or how many of the batch are `refused` for good. */
+/**
+ * Result of one batch: the number of spans refused for good, or a retry after `pause` ms. The exporter never
+ * throws.
+ */
 type Outcome = { refused: number } | { pause: number | undefined; reason: string }
 
 type ExporterConfig = Pick<
@@ -68,7 +76,7 @@ type ExporterConfig = Pick<
   'otel_exporter_otlp_endpoint' | 'otel_exporter_otlp_headers' | 'otel_service_name'
 >
 
-/** One batch to the collector, which has `patience` ms to answer. */
+/** Returns a function that sends one batch to the collector and waits `patience` ms for its answer. */
 const openPost = (config: ExporterConfig, patience: number) => {
   const url = `${config.otel_exporter_otlp_endpoint}/v1/traces`
   const headers = { ...config.otel_exporter_otlp_headers, 'content-type': 'application/json' }
@@ -94,14 +102,14 @@ const openPost = (config: ExporterConfig, patience: number) => {
         redirect: 'manual',
       })
       const text = await answer.text()
-      if (TRY_AGAIN.has(answer.status)) {
+      if (RETRYABLE.has(answer.status)) {
         const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
         return { pause: seconds > 0 ? seconds * SECOND : undefined, reason: `status ${answer.status}` }
       }
       if (!answer.ok) return { refused: spans.length }
       return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
     } catch (error) {
-      // The code of what a signal ends is a number, which tells nobody anything.
+      // An aborted request has a numeric code, which says nothing in a log.
       const { code, name } = error as { code?: unknown; name: string }
       return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }
@@ -109,9 +117,10 @@ const openPost = (config: ExporterConfig, patience: number) => {
 }
 
 /**
- * Hands spans to a collector by OTLP over HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is
- * a page; the SDK that writes it would cost every start some 60 ms and 25 MB. Spans are collected and sent together;
- * nobody waits for it, and while the collector is away so many are kept and the rest are counted and dropped.
+ * Exports spans to a collector by OTLP over HTTP in JSON
+ * (https://opentelemetry.io/docs/specs/otlp/#otlphttp). The format is a page long; OpenTelemetry's SDK would
+ * add 60 ms and 25 MB to each start. Requests never wait for the export; while the collector is unavailable,
+ * a limited number of spans is kept and the rest is counted and dropped.
  */
 export const openExporter = (
   config: ExporterConfig,
@@ -132,12 +141,14 @@ export const openExporter = (
       const outcome = await post(batch)
       if ('reason' in outcome) {
         if (failures++ === 0)
-          log.warn({ event: 'traces', reason: outcome.reason }, 'the collector takes no spans: some are kept')
-        resume =
-          performance.now() + Math.min(outcome.pause ?? SECOND * 2 ** Math.min(failures, 5), LONGEST_PAUSE)
+          log.warn(
+            { event: 'traces', reason: outcome.reason },
+            'the collector does not accept spans; keeping a limited number',
+          )
+        resume = performance.now() + Math.min(outcome.pause ?? SECOND * 2 ** Math.min(failures, 5), MAX_PAUSE)
         return
       }
-      if (failures > 0) log.info({ event: 'traces' }, 'the collector takes spans again')
+      if (failures > 0) log.info({ event: 'traces' }, 'the collector accepts spans again')
       failures = 0
       queue.splice(0, batch.length)
       for (let i = 0; i < batch.length; i++) metrics.count(SPANS, i < outcome.refused ? 'refused' : 'sent')
@@ -151,7 +162,7 @@ export const openExporter = (
   }
   const timer = setInterval(() => {
     if (queue.length > 0 && performance.now() >= resume) void send()
-  }, EVERY)
+  }, SEND_INTERVAL)
   timer.unref()
 
   return {
@@ -159,7 +170,7 @@ export const openExporter = (
       if (queue.length < KEPT) queue.push(span)
       else metrics.count(SPANS, 'dropped')
     },
-    /** The last spans, at the end of the process. */
+    /** Sends the remaining spans when the process ends. */
     close: async (): Promise<void> => {
       clearInterval(timer)
       await sending

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '#src/config.ts'
 
-/** Where a span belongs: https://www.w3.org/TR/trace-context/#traceparent-header */
+/** The parent of a span: https://www.w3.org/TR/trace-context/#traceparent-header */
 export interface TraceParent {
   trace_id: string
   span_id: string
@@ -9,27 +9,31 @@ export interface TraceParent {
 }
 
 const HEADER = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
-const isNothing = (id: string): boolean => /^0+$/.test(id)
+const isAllZero = (id: string): boolean => /^0+$/.test(id)
 
-/** undefined for a header that is missing, malformed or of no meaning: the trace then begins here. */
+/** Returns undefined for a header that is missing or invalid; the trace then starts here. */
 export const parseTraceParent = (header: string | null): TraceParent | undefined => {
   const [, version, trace_id = '', span_id = '', flags = '', more] = HEADER.exec(header ?? '') ?? []
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined
-  if (isNothing(trace_id) || isNothing(span_id)) return undefined
+  if (isAllZero(trace_id) || isAllZero(span_id)) return undefined
   return { trace_id, span_id, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** 16 bytes for a trace, 8 for a span, in hexadecimal. */
+/** Returns a random id in hexadecimal: 16 bytes for a trace, 8 for a span. */
 export const newId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
 /**
- * The last seven bytes of a trace id are random (https://www.w3.org/TR/trace-context-2/#random-trace-id-flag): all who see
- * the trace decide alike.
+ * Samples by the last seven bytes of the trace id, which are random, so all participants of a trace decide
+ * alike.
+ * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
 
-/** Whether a trace is recorded: https://opentelemetry.io/docs/specs/otel/trace/sdk/#built-in-samplers */
+/**
+ * Returns the function that decides if a trace is recorded:
+ * https://opentelemetry.io/docs/specs/otel/trace/sdk/#built-in-samplers
+ */
 export const sampler = ({
   otel_traces_sampler,
   otel_traces_sampler_arg,

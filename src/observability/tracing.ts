@@ -11,13 +11,16 @@ import { newId, parseTraceParent, sampler } from './trace-context.ts'
 type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 type Started = Omit<Span, 'ended' | 'failed'>
 
-/** https://opentelemetry.io/docs/specs/semconv/http/http-spans/: any other method is a stranger's text. */
+/**
+ * Known methods; others are client input and become `_OTHER`:
+ * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+ */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])
 const methodOf = (method: string): string => (METHODS.has(method) ? method : '_OTHER')
 
 const now = (): number => performance.timeOrigin + performance.now()
 
-/** The span under way, and how further ones begin and end. */
+/** Returns the current span and functions to begin and end further ones. */
 const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   const active = new AsyncLocalStorage<Started>()
 
@@ -37,7 +40,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   })
   const end = (span: Started, failed = false, ended = now()): void => exporter.add({ ...span, ended, failed })
 
-  /** The work as a span of its own, if a trace is being recorded. */
+  /** Runs work as a child span if a trace is being recorded. */
   const within = <T>(
     name: string,
     kind: Span['kind'],
@@ -69,7 +72,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
 }
 type Tracer = ReturnType<typeof openTracer>
 
-/** Writes, with the time before they begin and that of the commit, which others may share. */
+/** Traces writes, with the wait before each and the commit, which concurrent writes may share. */
 const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   const system = { 'db.system.name': store.engine === 'sqlite' ? 'sqlite' : 'postgresql' }
   return {
@@ -92,7 +95,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   }
 }
 
-/** Calls to other servers. They are told nothing of the trace. */
+/** Traces calls to other servers. No trace context is sent to them. */
 const traceOutbound =
   ({ within }: Tracer, fetch: Context['fetch']): Context['fetch'] =>
   (url, init) => {
@@ -115,7 +118,7 @@ const traceRequests = (
 ): Handler => {
   const isSampled = sampler(config)
   const { hostname, protocol } = new URL(config.url)
-  const settle = (span: Started, response: Response): Response => {
+  const finish = (span: Started, response: Response): Response => {
     span.attributes['http.response.status_code'] = response.status
     if (response.status >= 500) span.attributes['error.type'] = String(response.status)
     span.attributes['gatehouse.request_id'] = response.headers.get('x-request-id') ?? ''
@@ -145,15 +148,15 @@ const traceRequests = (
     return active.run(span, () => {
       const answer = handler(request, server)
       return answer instanceof Response
-        ? settle(span, answer)
-        : answer.then(response => settle(span, response))
+        ? finish(span, answer)
+        : answer.then(response => finish(span, response))
     })
   }
 }
 
 /**
- * Traces of requests, for a collector: the settings have to name one. Everything that is traced is wrapped here, so that a
- * server without tracing runs none of this. Spans tell names of routes and durations; never ids, addresses or queries.
+ * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
+ * tracing runs none of this code. Spans carry route names and durations, never ids, addresses or queries.
  */
 export const openTracing = (config: Config, log: Logger, metrics: Metrics) => {
   const exporter = openExporter(config, log, metrics)

@@ -99,7 +99,7 @@ describe('what is nowhere', () => {
     expect(json.status).toBe(404)
     expect(await json.json()).toEqual({
       error: 'not_found',
-      error_description: 'There is nothing at this path.',
+      error_description: 'This path does not exist.',
       status: 404,
       request_id: json.headers.get('x-request-id'),
     })

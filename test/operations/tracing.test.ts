@@ -157,7 +157,7 @@ test('settings: the headers are a secret, ours beat the standard ones, wrong one
     ['OTEL_EXPORTER_OTLP_HEADERS', 'let-me-in'],
   ] as const) {
     const { code, stderr } = await gatehouse(['config', 'check'], { [name]: value })
-    expect([code, stderr.startsWith(`gatehouse: ${name}: given `)]).toEqual([2, true])
+    expect([code, stderr.startsWith(`gatehouse: ${name}: `)]).toEqual([2, true])
     expect(stderr).not.toContain('let-me-in')
   }
 })
@@ -196,14 +196,14 @@ test('a collector that is away: so many spans are kept, the rest dropped and cou
   const exporter = exporterTo(collector.url)
   for (const span of some(3_000)) exporter.add(span)
   await until(() => exporter.said.length === 1)
-  expect(exporter.said).toEqual(['the collector takes no spans: some are kept'])
+  expect(exporter.said).toEqual(['the collector does not accept spans; keeping a limited number'])
   expect((outcomes().dropped ?? 0) - (before.dropped ?? 0)).toBe(3_000 - 2_048)
   await using back = startCollector(port)
   await until(() => back.spans.length === 2_048)
   await exporter.close()
   expect(exporter.said).toEqual([
-    'the collector takes no spans: some are kept',
-    'the collector takes spans again',
+    'the collector does not accept spans; keeping a limited number',
+    'the collector accepts spans again',
   ])
   expect(back.spans).toHaveLength(2_048)
   expect((outcomes().sent ?? 0) - (before.sent ?? 0)).toBe(2_048)
