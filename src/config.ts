@@ -263,7 +263,8 @@ const labelOf = (name: Name, source = ''): string =>
 
 /**
  * Loads all settings.
- * | @throws ConfigError naming the setting, the given value, the allowed values and the source
+ *
+ * @throws ConfigError naming the setting, the given value, the allowed values and the source
  */
 export const loadConfig = (
   env: Record<string, string | undefined>,

@@ -32,7 +32,8 @@ export interface Caller {
   withheld: ReadonlySet<Permission>
   /**
    * Reloads the caller's permissions inside a write on the caller's behalf.
-   * | @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
+   *
+   * @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
    */
   confirm(q: Queries): Promise<void>
 }

@@ -426,22 +426,23 @@ ALTER TABLE "recovery_codes" ADD CONSTRAINT "recovery_codes_user_id_users_id_fk"
 ALTER TABLE "devices" ADD CONSTRAINT "devices_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE cascade;
 ALTER TABLE "mails" ADD CONSTRAINT "mails_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE cascade;
 
--- What drizzle-kit does not know: written by hand. Triggers run once a statement: a batch of events counts once.
+-- Statements that drizzle-kit cannot generate, written by hand. Triggers run per statement, so a batch of
+-- events counts once.
 
--- Every write holds this table in the weakest mode; one that others have kept from committing holds it alone.
-CREATE TABLE turns ();
+-- Every write locks this table in a shared mode; a write that conflicted too often locks it exclusively.
+CREATE TABLE write_lock ();
 
--- The audit log is written once.
+-- Audit events cannot be updated.
 CREATE FUNCTION events_immutable() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'events are immutable';
 END $$;
 CREATE TRIGGER events_immutable BEFORE UPDATE ON events FOR EACH STATEMENT EXECUTE FUNCTION events_immutable();
 
--- Counters. Two transactions that count the same must not meet in one row: each connection that writes has a slot of its
--- own, and a total is the sum over them. An organization is born with a row for each kind (slot -1, which nobody updates)
--- and takes all of them along when it goes: what is written or removed for it afterwards (its rows are purged in batches)
--- finds no row and counts nothing. The number of organizations itself stands under the organization ''.
+-- Counters. Two transactions must not update the same row, so each writing connection has its own slot and a
+-- total is the sum over slots. A new organization gets a row of each kind (slot -1, never updated). Its
+-- deletion removes all of its rows, after which changes to its data (removed in batches) find no row and
+-- count nothing. The number of organizations is stored under the organization ''.
 CREATE TABLE counter_slots (
   kind text COLLATE "C" NOT NULL,
   organization_id text COLLATE "C" NOT NULL,
@@ -454,13 +455,14 @@ INSERT INTO counter_slots VALUES ('organizations', '', -1, 0);
 CREATE VIEW counters AS
 SELECT kind, organization_id, sum(total)::bigint AS total FROM counter_slots GROUP BY kind, organization_id;
 
--- A rehearsal is a transaction that is rolled back in the end (postgres-writer.ts says which one is). It counts nothing: rows
--- of totals that one transaction updates a thousand times get slower each time, and others would wait for them.
+-- A rehearsal is a transaction that is rolled back at the end (src/storage/postgres/writer.ts). It does not
+-- count: a row updated a thousand times in one transaction becomes slow, and others would wait for it.
 CREATE FUNCTION is_rehearsal() RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT coalesce(current_setting('gatehouse.rehearsal', true), '') = 'on'
 $$;
 
--- plpgsql keeps the plans, which cost more than the statements do. A row of our own says that there is an organization.
+-- plpgsql caches the plans, which cost more than the statements. The row of slot -1 shows that the
+-- organization exists.
 CREATE FUNCTION count_rows(counted text, organization text, change bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   own int := coalesce(nullif(current_setting('gatehouse.slot', true), ''), '0');
@@ -476,7 +478,7 @@ BEGIN
   END IF;
 END $$;
 
--- What the rows of a statement add to totals: they came or they went.
+-- Returns 1 for inserted rows and -1 for deleted ones.
 CREATE FUNCTION sign_of(operation text) RETURNS int LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE operation WHEN 'INSERT' THEN 1 ELSE -1 END
 $$;
@@ -525,8 +527,9 @@ END $$;
 CREATE TRIGGER organizations_delete AFTER DELETE ON organizations
 REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION organizations_delete();
 
--- Sessions that have not ended. Those that ran out and that the sweep has not marked yet are subtracted by the reader.
--- Touching a session, the most frequent update, runs nothing: it is a trigger of the rows in which `ended_at` changes.
+-- Sessions that have not ended. The reader subtracts expired sessions that the sweep has not marked yet. The
+-- trigger runs only when `ended_at` changes, so touching a session, the most frequent update, does not run
+-- it.
 CREATE FUNCTION sessions_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM count_rows('sessions', NEW.organization_id, (NEW.ended_at IS NULL)::int - (OLD.ended_at IS NULL)::int);
@@ -545,7 +548,7 @@ REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_co
 CREATE TRIGGER sessions_delete AFTER DELETE ON sessions
 REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION sessions_count();
 
--- Users: their counts, and the index of their search_text.
+-- Counts of users, and the index of their search_text.
 CREATE FUNCTION users_count() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF is_rehearsal() THEN RETURN NULL; END IF;
@@ -563,7 +566,7 @@ REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION users_count
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 CREATE INDEX users_search ON users USING gin (search_text gin_trgm_ops);
 
--- What user_roles repeats of its user.
+-- Values of the user repeated in user_roles.
 CREATE FUNCTION users_roles_update() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE user_roles SET enabled = NEW.enabled, email_verified = NEW.email_verified,

@@ -433,18 +433,18 @@ CREATE TABLE `counters` (
   PRIMARY KEY(`kind`, `organization_id`)
 ) STRICT, WITHOUT ROWID;
 
--- What drizzle-kit does not know: written by hand. Triggers refuse with RAISE(ABORT) alone: it undoes one statement,
--- RAISE(ROLLBACK) would take the writes of everybody in the same commit along.
+-- Statements that drizzle-kit cannot generate, written by hand. Triggers refuse with RAISE(ABORT), which
+-- undoes one statement; RAISE(ROLLBACK) would undo all writes of the same commit.
 
--- The audit log is written once.
+-- Audit events cannot be updated.
 CREATE TRIGGER events_immutable BEFORE UPDATE ON events
 BEGIN
   SELECT RAISE(ABORT, 'events are immutable');
 END;
 
--- Counters. An organization is born with a row for each kind and takes them along when it goes: what is written or
--- removed for it afterwards (its rows are purged in batches) finds no row and counts nothing. The number of
--- organizations itself stands under the organization ''. A total of the instance is the sum over a kind.
+-- Counters. A new organization gets a row of each kind, and its deletion removes them, after which changes to
+-- its data (removed in batches) find no row and count nothing. The number of organizations is stored under
+-- the organization ''. A total of the instance is the sum over a kind.
 INSERT INTO counters (kind, organization_id, total) VALUES ('organizations', '', 0);
 
 CREATE TRIGGER organizations_insert AFTER INSERT ON organizations
@@ -497,7 +497,7 @@ BEGIN
   UPDATE counters SET total = total - 1 WHERE kind = 'events' AND organization_id = OLD.organization_id;
 END;
 
--- Sessions that have not ended. Those that ran out and that the sweep has not marked yet are subtracted by the reader.
+-- Sessions that have not ended. The reader subtracts expired sessions that the sweep has not marked yet.
 CREATE TRIGGER sessions_insert AFTER INSERT ON sessions WHEN NEW.ended_at IS NULL
 BEGIN
   UPDATE counters SET total = total + 1 WHERE kind = 'sessions' AND organization_id = NEW.organization_id;
@@ -513,11 +513,11 @@ BEGIN
   UPDATE counters SET total = total - 1 WHERE kind = 'sessions' AND organization_id = OLD.organization_id;
 END;
 
--- Users: their counts, and the index of their search_text. It stores no text of its own and refers to users.seq.
+-- Counts of users, and the index of their search_text. It stores no text of its own and refers to users.seq.
 CREATE VIRTUAL TABLE users_search USING fts5(
   search_text, content = 'users', content_rowid = 'seq', columnsize = 0, tokenize = 'trigram case_sensitive 1'
 );
--- Its trigrams in order: those that begin with one or two letters are found here.
+-- The index's trigrams in order, to find those that begin with one or two letters.
 CREATE VIRTUAL TABLE users_search_terms USING fts5vocab(users_search, instance);
 
 CREATE TRIGGER users_insert AFTER INSERT ON users
@@ -538,7 +538,7 @@ BEGIN
   INSERT INTO users_search (users_search, rowid, search_text) VALUES ('delete', OLD.seq, OLD.search_text);
 END;
 
--- What user_roles repeats of its user.
+-- Values of the user repeated in user_roles.
 CREATE TRIGGER users_roles_update
 AFTER UPDATE OF enabled, email_verified, username_fold, email_fold, last_login ON users
 BEGIN

@@ -79,7 +79,7 @@ export const sweepEvents = async ({
     const events = await store.read(q => eventsBefore(q, before, BATCH))
     if (events.length === 0) return moved
     appendEvents(join(config.data_dir, 'events'), events)
-    await store.calm()
+    await store.drained()
     moved += await store.write(tx => removeEvents(tx, events))
   }
 }

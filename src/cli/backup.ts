@@ -12,7 +12,7 @@ import { size, stage, sum } from './progress.ts'
 export const backup = async (file: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { bytes, rows } = config.database_url
-    ? await toFile(config.database_url, file, { online: true, told: stage })
+    ? await toFile(config.database_url, file, { online: true, onProgress: stage })
     : await backUpFile(requireDatabase(config), file)
   console.log(
     `${file}: ${sum(rows)} rows, ${size(bytes)}, verified. Keep the master key as well, in another place.`,

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
-import { reading } from '#src/storage/sqlite/backup.ts'
+import { withReadOnly } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openExisting, requireDatabase } from './instance.ts'
 import { stage, sum } from './progress.ts'
@@ -18,7 +18,7 @@ export const check = async (options: { config?: string }): Promise<void> => {
   const { database_url } = config
   const inspected = database_url
     ? await inspectPostgres(database_url)
-    : reading(requireDatabase(config), inspect)
+    : withReadOnly(requireDatabase(config), inspect)
   findings.push(...inspected.findings)
   if (findings.length === 0) {
     const held = database_url ? 'totals hold' : 'structure, references and totals hold'

@@ -24,7 +24,7 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
         throw new StorageError('GATEHOUSE_DATABASE_URL: not set, so this instance is in SQLite already.', 2)
       const file = join(data_dir, DATABASE_FILE)
       if (existsSync(file)) throw new StorageError(`${file}: exists; move it away first.`, 1)
-      const { rows } = await toFile(database_url, file, { online: false, told: stage })
+      const { rows } = await toFile(database_url, file, { online: false, onProgress: stage })
       console.log(`${file}: ${sum(rows)} rows, verified. The PostgreSQL database stays as it is.`)
       console.log('Next: remove GATEHOUSE_DATABASE_URL from the settings and start the server.')
       return
@@ -38,7 +38,7 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
     const file = requireDatabase(config)
     stage('reading the database')
     verify(file)
-    const rows = await toPostgres(file, to, { replace: false, told: stage })
+    const rows = await toPostgres(file, to, { replace: false, onProgress: stage })
     console.log(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)
     console.log(
       'Next: set GATEHOUSE_DATABASE_URL to that address, keep the master key, and start the server.',

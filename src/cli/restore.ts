@@ -40,7 +40,7 @@ const intoPostgres = (config: Config, file: string, force: boolean): Promise<str
   const partial = join(config.data_dir, 'restore.partial')
   return withBackup(file, partial, async () => {
     await requireKey(config, partial)
-    const rows = await toPostgres(partial, config.database_url ?? '', { replace: force, told: stage })
+    const rows = await toPostgres(partial, config.database_url ?? '', { replace: force, onProgress: stage })
     return `PostgreSQL: ${sum(rows)} rows, restored from ${file}.`
   })
 }

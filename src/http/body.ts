@@ -14,7 +14,8 @@ const tooLarge = (limit: number): AppError =>
 
 /**
  * Reads the body.
- * | @throws AppError 413 as soon as more than `limit` bytes are announced or have arrived
+ *
+ * @throws AppError 413 as soon as more than `limit` bytes are announced or have arrived
  */
 const readBytes = async (request: Request, limit: number): Promise<Uint8Array> => {
   const announced = request.headers.get('content-length')
@@ -74,14 +75,16 @@ const readText = async (request: Request, limit: number, type: string, within: n
 
 /**
  * Reads a form body as raw text for protocol/oauth/parameters. `within` is in ms.
- * | @throws AppError 400, 408, 413, 415
+ *
+ * @throws AppError 400, 408, 413, 415
  */
 export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIMEOUT): Promise<string> =>
   readText(request, limit, 'application/x-www-form-urlencoded', within)
 
 /**
  * Reads a JSON body of the admin API. `within` is in ms.
- * | @throws AppError 400 `invalid_request`, 408, 413, 415
+ *
+ * @throws AppError 400 `invalid_request`, 408, 413, 415
  */
 export const readJson = async (request: Request, within = BODY_TIMEOUT): Promise<unknown> => {
   const text = await readText(request, ADMIN_BODY, 'application/json', within)

@@ -81,7 +81,8 @@ export interface Charge {
 /**
  * Charges work to the client's network and to the organization before it is done. Budgets are in memory: a
  * restart allows at most one more burst.
- * | @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
 export const charge = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,

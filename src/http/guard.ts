@@ -125,7 +125,8 @@ export const serve =
  * Writes on behalf of a caller, whose permissions are checked again inside the write: they may have changed
  * while the request waited for its body, another server or the queue. Without a caller the write is the
  * server's own.
- * | @throws AppError 401, 403
+ *
+ * @throws AppError 401, 403
  */
 export const writeAs = <T>(
   { store }: Pick<Context, 'store'>,

@@ -98,7 +98,8 @@ const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
  * Returns `fetch` for other servers: at most five seconds and 1 MiB, https only and no private address unless
  * `outbound_allow` names host and port for the organization. Redirects are not followed. Each call has its
  * own connection, so a slow server delays only its own callers.
- * | @throws OutboundError for every failure
+ *
+ * @throws OutboundError for every failure
  */
 export const outboundFetch =
   (config: Allow, given: Partial<Limits> = {}): Outbound =>

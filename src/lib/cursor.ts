@@ -30,7 +30,8 @@ export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string
 
 /**
  * Returns the keyset of a cursor.
- * | @throws AppError 400 `invalid_request` unless this server made the cursor for the same query
+ *
+ * @throws AppError 400 `invalid_request` unless this server made the cursor for the same query
  */
 export const openCursor = (key: Buffer, cursor: string, binding: string): Keyset => {
   const sealed = Buffer.from(cursor, 'base64url')

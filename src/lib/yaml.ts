@@ -26,7 +26,8 @@ export interface Yaml {
 /**
  * Parses YAML 1.2, which includes JSON. The value has no cycle and a limited size, so reading it takes
  * bounded time.
- * | @throws YamlError for invalid YAML and for a value beyond a limit
+ *
+ * @throws YamlError for invalid YAML and for a value beyond a limit
  */
 export const parseYaml = (text: string): Yaml => {
   // Loaded lazily: a start without a YAML file saves the milliseconds of the import.
@@ -79,7 +80,8 @@ const requireBounded = (root: unknown): void => {
 
 /**
  * Reads a text file, or standard input for `-`, of at most `largest` bytes.
- * | @throws YamlError for a larger file; errors of the file system pass through
+ *
+ * @throws YamlError for a larger file; errors of the file system pass through
  */
 export const readBounded = (file: string, largest: number): string => {
   const fd = file === '-' ? 0 : openSync(file, 'r')

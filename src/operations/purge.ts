@@ -31,7 +31,7 @@ export const purge = async (context: Context): Promise<number> => {
       continue
     }
     for (let removed = -1; removed !== 0; ) {
-      await context.store.calm()
+      await context.store.drained()
       removed = await context.store.write(async tx => {
         const count = await removals[kind](tx, id)
         if (count === 0) await endPurge(tx, id)

@@ -17,7 +17,7 @@ export const sweep = async (context: Context): Promise<number> => {
 
 const untilDone = async (context: Context, batch: (tx: Transaction) => Promise<number>): Promise<number> => {
   for (let total = 0; ; ) {
-    await context.store.calm()
+    await context.store.drained()
     const count = await context.store.write(batch)
     total += count
     if (count < BATCH) return total

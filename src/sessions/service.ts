@@ -119,7 +119,7 @@ export const revokeAllSessions = async (
   { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
 ): Promise<number> => {
   for (let revoked = 0; ; ) {
-    await context.store.calm()
+    await context.store.drained()
     const isFirst = revoked === 0
     const count = await writeAs(context, isFirst ? caller : undefined, tx =>
       revokeSessions(context, tx, filter, by, BATCH),

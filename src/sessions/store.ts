@@ -1,6 +1,6 @@
 import { and, asc, type Column, desc, eq, gt, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
-import { removeSome } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -285,5 +285,5 @@ export const removeEndedSessions = (
   limit: number,
 ): Promise<number> => {
   const { sessions } = tx.tables
-  return removeSome(tx, sessions, sessions.id, lte(sessions.ended_at, ended_before), limit)
+  return deleteBatch(tx, sessions, sessions.id, lte(sessions.ended_at, ended_before), limit)
 }

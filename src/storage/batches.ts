@@ -2,11 +2,11 @@ import { and, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Transaction } from './store.ts'
 
-/** Rows that one write takes away: a few milliseconds in which nobody else writes. */
+/** Rows that one write removes: other writes wait for a few milliseconds. */
 export const BATCH = 250
 
-/** Removes `limit` rows at most, and says how many there were: as many, and there may be more. */
-export const removeSome = async (
+/** Deletes at most `limit` rows and returns their number. When it equals `limit`, there may be more. */
+export const deleteBatch = async (
   tx: Transaction,
   table: SQLiteTable,
   key: SQLiteColumn,

@@ -6,9 +6,9 @@ interface Entries<V> {
 }
 
 /**
- * `load` with its answers kept in memory until a commit touches the topic. A load that began before the drop is not
- * stored (the generation tells), so a stale row never outlives the write that changed it. What was not found
- * (undefined) is not kept: strangers could fill the memory with names that do not exist.
+ * Returns `load` with its results cached in memory until a commit changes the topic. A load that began before
+ * the change is not cached (`generation`), so a stale row never outlives the write. undefined is not cached,
+ * since clients could fill memory with unknown names.
  */
 export const cached = <V>(topic: Topic, load: (q: Queries, key: string) => Promise<V>, limit = 10_000) => {
   const id = {}

@@ -1,7 +1,11 @@
 import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { StorageError } from './errors.ts'
 
-/** Makes the data directory (mode 0700) where there is none, and says plainly when it can't be used. */
+/**
+ * Creates the data directory (mode 0700) if it is missing.
+ *
+ * @throws StorageError when it cannot be used
+ */
 export const makeDataDir = (data_dir: string): void => {
   try {
     mkdirSync(data_dir, { recursive: true, mode: 0o700 })
@@ -9,12 +13,16 @@ export const makeDataDir = (data_dir: string): void => {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
     throw new StorageError(
-      `${data_dir}: can't be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to one that is writable.`,
+      `${data_dir}: can't be used as data directory (${code}). Set GATEHOUSE_DATA_DIR to a writable directory.`,
     )
   }
 }
 
-/** Makes a file for its owner alone (mode 0600) where there is none. Throws StorageError when it can't be written to. */
+/**
+ * Creates a file readable only by its owner (mode 0600) if it is missing.
+ *
+ * @throws StorageError when it cannot be written
+ */
 export const touch = (path: string): void => {
   try {
     closeSync(openSync(path, 'a', 0o600))
@@ -24,18 +32,22 @@ export const touch = (path: string): void => {
 }
 
 /**
- * A database that is made at `path` would be given what SQLite's log of an earlier one says: their names are all that binds
- * them. Throws StorageError where such a log has been left behind.
+ * Checks that no log of an earlier database lies beside `path`. SQLite finds a log by its name alone and
+ * would apply it to a database created there.
+ *
+ * @throws StorageError when there is such a log
  */
 export const requireNoLog = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-journal`])
     if (statSync(log, { throwIfNoEntry: false })?.size)
-      throw new StorageError(`${log} belongs to a database that is not here: move it to that one first.`)
+      throw new StorageError(
+        `${log} belongs to a database that is missing: move it beside that database first.`,
+      )
 }
 
-/** File or folder: what was written, or renamed, outlives a power failure. */
+/** Writes a file, or the entries of a folder, through to the disk, so that they survive a power failure. */
 export const sync = (path: string): void => {
-  // Windows does so for neither folders nor what is open for reading.
+  // Windows can sync neither folders nor files open for reading.
   if (process.platform === 'win32') return
   const file = openSync(path, 'r')
   try {

@@ -1,8 +1,8 @@
 import * as sqlite from 'drizzle-orm/sqlite-core'
 
 /**
- * The vocabulary in which tables.ts defines the data model once for both engines. Times are integer milliseconds
- * and JSON is text on both: drizzle's own timestamp and jsonb columns differ between the engines.
+ * Column types with which tables.ts defines the data model once for both engines. Times are integer
+ * milliseconds and JSON is text, because drizzle's timestamp and jsonb columns differ between the engines.
  */
 const sqliteJson = sqlite.customType<{ data: unknown; driverData: string }>({
   dataType: () => 'text',

@@ -1,4 +1,4 @@
-/** What a mail is about: the words of each are in templates/locales under `mail.<kind>`. */
+/** Kinds of mail. Their texts are in templates/locales under `mail.<kind>`. */
 export type MailKind =
   | 'reset_password'
   | 'verify_email'

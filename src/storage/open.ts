@@ -6,20 +6,22 @@ import type { Store } from './store.ts'
 
 export const DATABASE_FILE = 'gatehouse.db'
 
-/** The engine that the settings name: SQLite in the data directory unless a URL names another. */
+/**
+ * Opens the configured store: PostgreSQL when `database_url` is set, otherwise SQLite in the data directory.
+ */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
   options: { migrate?: boolean; durable?: boolean } = {},
 ): Promise<Store> => {
   if (config.database_url) {
-    // Only an instance that has one pays for its driver.
+    // Loaded lazily: SQLite instances do not load the PostgreSQL driver.
     const { openPostgres } = await import('#src/storage/postgres/store.ts')
     return openPostgres({ url: config.database_url, ...options })
   }
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
   if (!existsSync(path)) requireNoLog(path)
-  // SQLite gives its log the mode of the database.
+  // SQLite creates its log with the file mode of the database.
   touch(path)
   return openSqlite({ path, ...options })
 }

@@ -1,7 +1,7 @@
 import { type Column, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Queries } from './store.ts'
 
-/** Condition: none of what these columns name has been deleted and still waits for its rows to be removed. */
+/** Returns the condition that no row named by these columns is deleted and waiting for its purge. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)

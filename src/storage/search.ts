@@ -12,32 +12,33 @@ interface Searchable {
   last_name: string
 }
 
-/** What is looked for, in one organization or in all. */
+/** A search in one organization or in all. */
 export interface Search {
   term: string
   organization_id?: OrganizationId | undefined
-  /** Without the users of whom this begins with the term. */
+  /** Excludes users for whom this field begins with the term. */
   unless?: 'username' | 'email' | undefined
 }
 
 /**
- * Three characters that stand for the organization at the start of `users.search_text`. The index of SQLite (FTS5) knows
- * trigrams of the text and nothing else of a row, so this one trigram is what lets a search in one organization skip the users
- * of all others inside the index. The characters are of Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and are
- * taken from a hash of the id: they mean nothing elsewhere, so that a term of letters never matches them. Two organizations
- * may share a code: the rows that are found are compared by `organization_id` as well.
+ * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's index
+ * (FTS5) contains only trigrams of the text, so this trigram lets a search in one organization skip the users of all
+ * others inside the index.
+ *
+ * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a hash of the
+ * id, so no term of letters matches them. Two organizations may share a code; results are therefore also compared by
+ * `organization_id`.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')
   return String.fromCharCode(...[0, 2, 4].map(i => 0xe000 + (digest.readUInt16BE(i) % 6400)))
 }
 
-/** What each field begins with: characters that no field holds, so that no term spans two fields. */
+/** First character of each field. No field contains it, so no term spans two fields. */
 const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
 
 /**
- * The value of `users.search_text`: what search compares with. The two characters at the end let a trigram begin at
- * each letter.
+ * Returns the value of `users.search_text`. The two characters at its end let a trigram begin at each letter.
  */
 export const searchText = (user: Searchable): string => {
   const fields = Object.entries(starts).map(
@@ -46,7 +47,7 @@ export const searchText = (user: Searchable): string => {
   return `${organizationCode(user.organization_id)}${fields.join('')}\x05\x05`
 }
 
-/** The index knows trigrams: a shorter term is looked for among their beginnings. */
+/** True for a term of at least three characters. Shorter terms are looked up as prefixes of trigrams. */
 export const isIndexedTerm = (term: string): boolean => [...fold(term)].length >= 3
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
@@ -63,9 +64,9 @@ const matchOf = ({ term, organization_id, unless }: Search): string => {
 const like = (text: string): string => `%${text.replace(/[%_\\]/g, '\\$&')}%`
 
 /**
- * A table `matches` with the `seq` of each user whose `search_text` contains the term, by way of the index: its cost
- * follows the number taken from it. Indexed terms come in the order of `seq` if that is asked for. PostgreSQL knows
- * trigrams of letters and digits alone, and looks short terms up row by row.
+ * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. It uses the
+ * index, so its cost depends on the number of rows read from it. PostgreSQL indexes only trigrams of letters
+ * and digits and scans for shorter terms.
  */
 export const matchesOf = (q: Queries, search: Search): SQL => {
   const text = fold(search.term)
@@ -83,7 +84,7 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
 
 export const matchSeq = sql<number>`matches.seq`
 
-/** The same looked up row by row: the cost follows the number looked at. */
+/** Returns the same condition evaluated per row; its cost depends on the number of rows examined. */
 export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
   const text = fold(term)
   const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')

@@ -1,7 +1,7 @@
 import { Column, getTableName, is, Param, Placeholder, SQL } from 'drizzle-orm'
 
-// Binds the values and reads the rows of a statement of drizzle's builder, on either engine. The members of drizzle that
-// this folder uses without documentation are held by test/storage/drizzle-contract.test.ts.
+// Binds values and reads rows of statements made with drizzle's builder, for both engines.
+// test/storage/drizzle-contract.test.ts verifies the undocumented members of drizzle used in this folder.
 
 export type Values = Record<string, unknown>
 export type Row = Record<string, unknown>
@@ -12,7 +12,7 @@ export interface Field {
   field: Column | SQL | SQL.Aliased
 }
 
-/** From the values of the placeholders to those of the statement, in its order. */
+/** Returns a function from the values of placeholders to the parameters of the statement, in order. */
 export const binder = (params: unknown[]): ((values?: Values) => unknown[]) => {
   const binds = params.map(param => {
     const placeholder = is(param, Param) ? param.value : param
@@ -31,7 +31,7 @@ export const binder = (params: unknown[]): ((values?: Values) => unknown[]) => {
   return (values = {}) => binds.map(bind => bind(values))
 }
 
-/** undefined for columns that the engine answers as they are: most. */
+/** Returns the decoder of a field, or undefined when the engine's value needs none (most columns). */
 export const decoderOf = ({ field }: Field): Decode | undefined => {
   if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
   const decoder: { mapFromDriverValue: Decode } = is(field, Column)
@@ -40,7 +40,10 @@ export const decoderOf = ({ field }: Field): Decode | undefined => {
   return value => decoder.mapFromDriverValue(value)
 }
 
-/** From the values of a row, in the order of the fields, to the object that the query asked for. */
+/**
+ * Returns a function from the values of a row, in the order of the fields, to the object that the query
+ * selects.
+ */
 export const rowMapper = (
   fields: Field[],
   decoders: (Decode | undefined)[],
@@ -64,7 +67,7 @@ export const rowMapper = (
   }
 }
 
-/** The objects of a row that a left join leaves null when it finds no partner. */
+/** Returns the names of objects that are null when a left join finds no row. */
 const optionalObjects = (fields: Field[], notNullable: Record<string, boolean> | undefined): Set<string> =>
   new Set(
     fields.flatMap(({ path: [name = '', inner], field }) =>

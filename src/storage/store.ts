@@ -5,20 +5,20 @@ import type { Tables } from './tables.ts'
 export type Engine = 'sqlite' | 'postgres'
 
 /**
- * What a query is written against, on both engines: drizzle's builder, always awaited, always yielding arrays
- * (`.get()`, `.all()` and `.run()` exist on one engine only), with the tables of this engine beside it, so that a
- * store's functions are plain functions of `q`.
+ * The query interface of both engines: drizzle's builder plus the engine's tables, so that functions of a
+ * store depend only on `q`. Results are awaited arrays; `.get()`, `.all()` and `.run()` exist on one engine
+ * only.
  */
 export type Queries = Pick<
   BaseSQLiteDatabase<'async', unknown>,
   'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'
 > & { readonly tables: Tables; readonly engine: Engine }
 
-/** What caches hold: a write names the topics that it touches, and caches of them are dropped after its commit. */
+/** Topics of caches. A write names the topics it changes; their caches are dropped after its commit. */
 export type Topic =
   | 'organizations'
   | 'throttles'
-  /** Removed, or hidden; not: written. */
+  /** Events removed or hidden, not events written. */
   | 'events'
   | 'users'
   | 'roles'
@@ -30,11 +30,20 @@ export type Topic =
 
 export type Transaction = Queries & {
   changed(topic: Topic): void
-  /** Done once, after the commit: a body itself may run again, and must leave nothing behind but what `tx` undoes. */
+  /**
+   * Registers an effect to run once after the commit. The body itself may run several times and must have no
+   * effects outside `tx`.
+   */
   after(effect: () => void): void
-  /** For a `prepared` statement whose answer nobody needs: PostgreSQL is not waited for, and the transaction fails with it. */
+  /**
+   * Runs a `prepared` statement whose result is not needed. PostgreSQL does not wait for it; if it fails, the
+   * transaction fails.
+   */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
-  /** Part of the body: what it wrote is undone when it throws, and the rest may go on. */
+  /**
+   * Runs part of the body in a savepoint: if it throws, its writes are undone and the transaction may
+   * continue.
+   */
   nested<T>(body: () => Promise<T>): Promise<T>
 }
 
@@ -47,36 +56,39 @@ export interface Store {
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
-   * One transaction, as if nobody else wrote. The body does no I/O but `tx`; when it throws, nothing of it has happened.
-   * It runs again when another copy of the server came between. A refusal that must record something is returned from the
-   * body and thrown after the commit. Rejects with AppError `temporarily_unavailable` when the store cannot write.
+   * Runs one isolated transaction. The body does no I/O except through `tx`, and nothing is stored when it
+   * throws. It runs again after a conflict with another copy of the server. A refusal that must store
+   * something is returned from the body and thrown after the commit.
+   *
+   * @throws AppError `temporarily_unavailable` when the store cannot write
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * To be awaited before each of many large writes: settles once what the earlier ones left behind is put away, which all
-   * others would have to wait for.
+   * Waits until the store has processed earlier writes. A caller of many large writes awaits it before each,
+   * so that other writers do not have to wait.
    */
-  calm(): Promise<void>
-  /** As `write`, and nothing of it is kept. Other writes may come between the statements of a rehearsal on PostgreSQL. */
+  drained(): Promise<void>
+  /** Runs a write and rolls it back. On PostgreSQL other writes may commit between its statements. */
   rehearse<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * Calls `listener` after each commit that named topics, before its writer is answered; without topics after another
-   * process has committed: then anything may have changed.
+   * Calls `listener` after each commit with topics, before its writer gets the result. The listener is called
+   * without topics when another process has committed: anything may have changed then.
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**
-   * Runs the body while no other copy of the server runs one of this name; unless `wait`, it is left out (undefined) when
-   * another copy is at it. A copy that loses its connection loses its right: bodies must be correct without it too.
+   * Runs the body while no other copy of the server runs one of this name. If another copy does, it waits
+   * (`wait`) or skips the body and returns undefined. A copy that loses its connection loses the lock, so
+   * bodies must be correct without it.
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
-  /** Whether reads and writes work at present, for /readyz. */
+  /** Resolves to true when reads and writes work, for /readyz. */
   ready(): Promise<boolean>
   close(): Promise<void>
 }
 
 /**
- * A statement built once per connection and executed many times: building a drizzle query costs seven times what
- * running a prepared one does. `build` uses `sql.placeholder(name)` for its parameters.
+ * Builds a statement once per connection and executes it many times: building a drizzle query costs seven
+ * times the execution of a prepared one. `build` uses `sql.placeholder(name)` for parameters.
  */
 export const prepared = <P extends Record<string, unknown>, R>(
   build: (

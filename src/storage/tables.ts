@@ -1,4 +1,4 @@
-/** Over 300 lines on purpose: the whole data model can be read on one page. */
+/** Over 300 lines on purpose: the whole data model stands on one page. */
 import { sql } from 'drizzle-orm'
 import type {
   EventId,
@@ -18,11 +18,12 @@ import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
 
 /**
- * The whole data model, once for both engines. Columns have the wire names of the specification. Rows belong to an
- * organization, and every query that reads by id carries it. Secrets are stored as their SHA-256 (`*_hash`).
- * Counts (`user_count`, `member_count`, `counters`) are kept by triggers; the search index too.
- * Rows that mean nothing without their parent go with it. Nothing refers to `organizations`: a deleted one vanishes at
- * once, its rows follow in batches (`purges`).
+ * The data model, once for both engines. Columns have the names of the API. Rows belong to an organization,
+ * which every query by id includes. Secrets are stored as their SHA-256 (`*_hash`). Triggers maintain counts
+ * (`user_count`, `member_count`, `counters`) and the search index.
+ *
+ * Rows without meaning of their own are deleted with their parent. Nothing references `organizations`: a
+ * deleted one is hidden at once and its rows are removed in batches (`purges`).
  */
 export const tables = (kit: Kit) => {
   const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
@@ -36,7 +37,7 @@ export const tables = (kit: Kit) => {
   const updated_at = () => ms('updated_at').notNull()
   const cascade = { onDelete: 'cascade' } as const
 
-  /** Of the server: master-key check, settings changed by the API, and the like. */
+  /** Values of the server, such as the check of the master key and settings changed through the API. */
   const settings = table('settings', {
     name: text('name').primaryKey(),
     value: json('value').notNull(),
@@ -44,8 +45,8 @@ export const tables = (kit: Kit) => {
   })
 
   /**
-   * `private_key` is PKCS #8, sealed under the master key. Signing begins at `active_at` and ends at `retired_at`;
-   * published until `expires_at`.
+   * `private_key` is PKCS #8, sealed. A key signs from `active_at` to `retired_at` and is published until
+   * `expires_at`.
    */
   const signing_keys = table('signing_keys', {
     id: id<KeyId>('id').primaryKey(),
@@ -65,7 +66,7 @@ export const tables = (kit: Kit) => {
       name: text('name').notNull(),
       slug: text('slug').notNull(),
       display_name: text('display_name').notNull(),
-      /** Name, slug and display name as search compares them: SQL folds ASCII alone. */
+      /** Name, slug and display name in the form that search compares; SQL folds only ASCII. */
       search_text: text('search_text').notNull(),
       settings: json('settings').$type<Record<string, unknown>>().notNull(),
       user_count: int('user_count').notNull().default(0),
@@ -78,14 +79,14 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** Pictures and stylesheets of an organization's pages: too large to be read with it. */
+  /** Images and stylesheets of an organization's pages, too large to be loaded with the organization. */
   const organization_assets = table(
     'organization_assets',
     {
       organization_id: organization_id(),
       /** SHA-256 of type and body, 32 hexadecimal digits. */
       hash: text('hash').notNull(),
-      /** The extension of its address: png, svg, webp, jpg or css. */
+      /** File extension in the URL: png, svg, webp, jpg or css. */
       type: text('type').notNull(),
       body: bytes('body').notNull(),
     },
@@ -115,7 +116,7 @@ export const tables = (kit: Kit) => {
   const users = table(
     'users',
     {
-      /** What the search index refers to: unlike a bare rowid it survives VACUUM. */
+      /** Row number for the search index. Unlike an implicit rowid it survives VACUUM. */
       seq: kit.serial('seq'),
       id: id<UserId>('id').notNull(),
       organization_id: organization_id(),
@@ -123,11 +124,11 @@ export const tables = (kit: Kit) => {
       username_fold: text('username_fold').notNull(),
       email: text('email').notNull(),
       email_fold: text('email_fold').notNull(),
-      /** The address that the user wants instead, until they show that it is theirs. */
+      /** The new address of the user until it is verified. */
       pending_email: text('pending_email'),
       first_name: text('first_name').notNull(),
       last_name: text('last_name').notNull(),
-      /** What search looks at, see `searchText`: SQL folds ASCII alone. */
+      /** Text for the search (`searchText`); SQL folds only ASCII. */
       search_text: text('search_text').notNull(),
       enabled: bool('enabled').notNull().default(true),
       email_verified: bool('email_verified').notNull().default(false),
@@ -144,7 +145,8 @@ export const tables = (kit: Kit) => {
       uniqueIndex('users_id').on(t.id),
       uniqueIndex('users_username').on(t.organization_id, t.username_fold),
       uniqueIndex('users_email').on(t.organization_id, t.email_fold),
-      // Lists read these in order, one range for each pair of enabled and email_verified: a rare value costs what a common one does.
+      // Lists read these in order, one range per pair of enabled and email_verified, so rare values cost no
+      // more than common ones.
       index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
       index('users_sorted_username').on(
         t.organization_id,
@@ -163,15 +165,15 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * From `seq` on the columns repeat what user and role say, so that the holders of a role are listed in any order; a
-   * trigger keeps them.
+   * From `seq` on, columns repeat values of user and role, so that users with a role can be listed in any
+   * order. A trigger updates them.
    */
   const user_roles = table(
     'user_roles',
     {
       number: kit.serial('number'),
       user_id: user_id().references(() => users.id, cascade),
-      /** The rows of a deleted role mean nothing and follow in batches (`purges`). */
+      /** Not a reference: rows of a deleted role are ignored and removed in batches (`purges`). */
       role_id: role_id(),
       role_name: text('role_name').notNull(),
       organization_id: organization_id(),
@@ -225,7 +227,7 @@ export const tables = (kit: Kit) => {
   const group_members = table(
     'group_members',
     {
-      /** The rows of a deleted group mean nothing and follow in batches (`purges`). */
+      /** Not a reference: rows of a deleted group are ignored and removed in batches (`purges`). */
       group_id: group_id(),
       user_id: user_id().references(() => users.id, cascade),
     },
@@ -266,7 +268,10 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** One authenticated browser. Several logins may share a cookie (the account picker): `browser_hash` is the cookie's. */
+  /**
+   * An authenticated browser. Several logins may share one cookie, whose hash is `browser_hash` (account
+   * selection).
+   */
   const logins = table(
     'logins',
     {
@@ -274,9 +279,9 @@ export const tables = (kit: Kit) => {
       browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
       user_id: user_id(),
       organization_id: organization_id(),
-      /** When the person last proved who they are, as clients are told; 0 when a provider did not say. */
+      /** Time of the last authentication as reported to clients; 0 when the provider did not report it. */
       auth_time: ms('auth_time').notNull(),
-      /** When this browser last signed in, by a provider's single sign-on too. */
+      /** Time of the last sign-in in this browser, including single sign-on of a provider. */
       signed_in_at: ms('signed_in_at').notNull(),
       acr: text('acr').notNull(),
       amr: json('amr').$type<string[]>().notNull(),
@@ -293,9 +298,10 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * One user at one client: what a code exchange makes, the family of its refresh tokens. Active while `ended_at` is
-   * null and `expires_at` lies ahead. `tokens_valid_until` is null or the moment from which this server refuses its access
-   * tokens: revocation sets it, `/oauth/revoke` and the deletion of the client do not.
+   * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
+   * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
+   * server refuses the session's access tokens; revocation sets it, `/oauth/revoke` and the deletion of the
+   * client do not.
    */
   const sessions = table(
     'sessions',
@@ -312,17 +318,23 @@ export const tables = (kit: Kit) => {
       started_at: ms('started_at').notNull(),
       last_active_at: ms('last_active_at').notNull(),
       expires_at: ms('expires_at').notNull(),
-      /** When the sweep looks at it: never after `expires_at`, which moves with each refresh and has no index for that reason. */
+      /**
+       * Time at which the sweep checks the session, at most `expires_at`. That changes with each refresh and
+       * is therefore not indexed.
+       */
       due_at: ms('due_at').notNull(),
-      /** The hard end that sliding never passes: start + the organization's `session_ttl`; null without one. */
+      /**
+       * Latest end, regardless of refreshes: start plus the organization's `session_ttl`; null without that
+       * setting.
+       */
       ends_by: ms('ends_by'),
       ended_at: ms('ended_at'),
-      /** Of the refresh token that is good now, since `last_active_at`; null without one. */
+      /** Hash of the current refresh token, issued at `last_active_at`; null without one. */
       refresh_hash: text('refresh_hash').$type<SecretHash>(),
       tokens_valid_until: ms('tokens_valid_until'),
     },
     t => [
-      // Lists show what has not ended, newest or oldest first: none of them walks over ended rows.
+      // Lists show sessions that have not ended, by creation; these indexes skip ended ones.
       index('sessions_user').on(t.user_id, t.ended_at, t.id),
       index('sessions_client').on(t.client_id, t.ended_at, t.id),
       index('sessions_organization').on(t.organization_id, t.ended_at, t.id),
@@ -352,7 +364,7 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
       consumed_at: ms('consumed_at'),
-      /** The session that the first use made: a second use revokes it. */
+      /** The session made by the first use; a second use revokes it. */
       session_id: id<SessionId>('session_id'),
     },
     t => [
@@ -361,7 +373,10 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** A pending authorization, stored only once a person has to act; `client_id` is empty for a login that ends on /account. */
+  /**
+   * A pending authorization request, stored once the user has to act. `client_id` is empty for a login that
+   * leads to /account.
+   */
   const authorization_requests = table(
     'authorization_requests',
     {
@@ -372,21 +387,23 @@ export const tables = (kit: Kit) => {
       request: json('request').$type<Record<string, unknown>>().notNull(),
       login_id: id<LoginId>('login_id'),
       selected: bool('selected').notNull().default(false),
-      /** A first factor that was proven here while a second one is owed: a login begins with that one, and not before. */
+      /**
+       * First factor proven in this request while a second one is required; the login begins with the second.
+       */
       proof: json('proof').$type<{
         user_id: UserId
         acr: string
         amr: string[]
-        /** The `auth_time` of the login to come, where a provider's word sets it. */
+        /** `auth_time` of the future login when the provider reported it. */
         auth_time?: number
         at: number
         password_changed_at: number
-        /** Sealed: what the login is to bring about. */
+        /** Sealed post-login action. */
         action?: string
-        /** When the login ends at the latest. */
+        /** Latest end of the login, when the provider limits it. */
         until?: number
       } | null>(),
-      /** Challenges of passkeys and new secrets are derived from it: one more with each that was used. */
+      /** Input for deriving passkey challenges and new TOTP secrets; each success increments it. */
       round: int('round').notNull().default(0),
       enrolled: bool('enrolled').notNull().default(false),
       created_at: created_at(),
@@ -398,7 +415,7 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** What a cross-site POST brought, until our own GET picks it up. */
+  /** Body of a cross-site POST until the browser repeats it as a same-site GET. */
   const stored_posts = table(
     'stored_posts',
     {
@@ -423,10 +440,7 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.user_id, t.client_id] }), index('consents_client').on(t.client_id)],
   )
 
-  /**
-   * Where else a person may prove who they are. `settings` is what the type of provider needs; `client_secret` is sealed
-   * under the master key.
-   */
+  /** Upstream identity providers. `settings` depends on the type; `client_secret` is sealed. */
   const identity_providers = table(
     'identity_providers',
     {
@@ -438,7 +452,7 @@ export const tables = (kit: Kit) => {
       enabled: bool('enabled').notNull(),
       allow_registration: bool('allow_registration').notNull(),
       trust_email: bool('trust_email').notNull(),
-      /** By id: a role that is deleted and made again under its name is another one. */
+      /** Ids, because a role created again under the same name is a different role. */
       default_role_ids: json('default_role_ids').$type<RoleId[]>().notNull(),
       attribute_mapping: json('attribute_mapping').$type<Record<string, string>>().notNull(),
       settings: json('settings').notNull(),
@@ -453,7 +467,10 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** Who a provider's `subject` is here. The rows of a deleted provider mean nothing and follow in batches (`purges`). */
+  /**
+   * Links a provider's `subject` to a user. Rows of a deleted provider are ignored and removed in batches
+   * (`purges`).
+   */
   const external_accounts = table(
     'external_accounts',
     {
@@ -461,14 +478,16 @@ export const tables = (kit: Kit) => {
       subject: text('subject').notNull(),
       user_id: user_id().references(() => users.id, cascade),
       organization_id: organization_id(),
-      /** What the provider calls the account, for the person to recognise it by. */
+      /** The provider's name for the account, shown to the user. */
       label: text('label').notNull(),
       created_at: created_at(),
     },
     t => [primaryKey({ columns: [t.provider_id, t.subject] }), index('external_accounts_user').on(t.user_id)],
   )
 
-  /** A person on the way to a provider (`away`), or back from it with something left to say (`arrived`). */
+  /**
+   * Upstream authorization requests: `sent` to the provider, or `answered` with a question to the user left.
+   */
   const upstream_requests = table(
     'upstream_requests',
     {
@@ -476,7 +495,7 @@ export const tables = (kit: Kit) => {
       step: text('step').$type<'sent' | 'answered'>().notNull(),
       browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
       provider_id: provider_id(),
-      /** Sealed: the handle of the pending authorization and, once arrived, what the provider said. */
+      /** Sealed: the handle of the authorization request and, once answered, the provider's response. */
       sealed: bytes('sealed').notNull(),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
@@ -485,8 +504,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * What a user proves beside a password, or instead of one. Of an authenticator app (`totp`): its secret, sealed, and the
-   * latest time step whose code was taken. Of a passkey: what WebAuthn calls the credential record.
+   * Additional factors of a user. An authenticator app (`totp`) has a sealed secret and the last time step
+   * used; a passkey has its credential record.
    * https://www.w3.org/TR/webauthn-3/#credential-record
    */
   const factors = table(
@@ -502,7 +521,7 @@ export const tables = (kit: Kit) => {
       public_key: bytes('public_key'),
       sign_count: int('sign_count').notNull().default(0),
       transports: json('transports').$type<string[]>().notNull(),
-      /** The key may live on several devices at once. */
+      /** True when the passkey may exist on several devices. */
       synced: bool('synced').notNull().default(false),
       created_at: created_at(),
       last_used_at: ms('last_used_at'),
@@ -510,7 +529,7 @@ export const tables = (kit: Kit) => {
     t => [index('factors_user').on(t.user_id), uniqueIndex('factors_credential').on(t.credential_id)],
   )
 
-  /** The codes that are left; `code_hash` is keyed by the master key. A used one is gone. */
+  /** Unused recovery codes; `code_hash` is keyed with the master key. A code is deleted when it is used. */
   const recovery_codes = table(
     'recovery_codes',
     {
@@ -520,7 +539,10 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.user_id, t.code_hash] })],
   )
 
-  /** Assertions that somebody has come in with, by the hash of provider and ID, for as long as they would be good. */
+  /**
+   * Assertions already used for a login, by the hash of provider and ID, until they expire (replay
+   * protection).
+   */
   const used_assertions = table(
     'used_assertions',
     {
@@ -530,7 +552,7 @@ export const tables = (kit: Kit) => {
     t => [index('used_assertions_expires').on(t.expires_at)],
   )
 
-  /** Browsers in which a user has logged in: by a cookie of their own, so that a login from a new one can be told. */
+  /** Browsers in which a user has logged in, each with its own cookie, to detect logins from new ones. */
   const devices = table(
     'devices',
     {
@@ -546,8 +568,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Mail on its way out. A row says what a mail is about; address, text and links are made when it is sent, so that no secret
-   * waits here. `user_id` is null while nobody has looked whether there is such a user.
+   * Outgoing mail. A row has the kind of mail; address, text and links are created when it is sent, so no
+   * secret is stored. `user_id` is null until the sender has looked up the user.
    */
   const mails = table(
     'mails',
@@ -566,16 +588,22 @@ export const tables = (kit: Kit) => {
     t => [index('mails_next').on(t.next_attempt_at), index('mails_user').on(t.user_id)],
   )
 
-  /** Single-use links: first-admin set-up (no user yet), sign-in links made by an admin, and those that go out by mail. */
+  /**
+   * Single-use links: set-up of the first admin (without user), sign-in links made by an admin, and links
+   * sent by mail.
+   */
   const links = table(
     'links',
     {
       link_hash: text('link_hash').$type<SecretHash>().primaryKey(),
       kind: text('kind').$type<'set_up' | 'sign_in' | 'reset_password' | 'verify_email'>().notNull(),
       user_id: id<UserId>('user_id'),
-      /** The address that a link is to verify. */
+      /** The address to verify. */
       email: text('email'),
-      /** Of the administrator who made it: it lets nobody in who has more by then. Null: made by the server itself. */
+      /**
+       * Permissions of the administrator who made the link; it is refused once the user has more. null when
+       * the server made it.
+       */
       permissions: json('permissions').$type<string[]>(),
       organization_id: organization_id(),
       created_at: created_at(),
@@ -584,7 +612,7 @@ export const tables = (kit: Kit) => {
     t => [index('links_user').on(t.user_id), index('links_expires').on(t.expires_at)],
   )
 
-  /** Failures in a row or in a window, by account and by address: kept over restarts. */
+  /** Failed attempts by account and by network, stored so that they survive restarts. */
   const throttles = table(
     'throttles',
     {
@@ -597,13 +625,16 @@ export const tables = (kit: Kit) => {
     t => [index('throttles_expires').on(t.expires_at)],
   )
 
-  /** The audit log. A trigger refuses UPDATE. `subject_id` is the user whom the event names anywhere: it goes with that user. */
+  /**
+   * The audit log; a trigger refuses UPDATE. `subject_id` is the user named anywhere in the event; the event
+   * is deleted with that user.
+   */
   const events = table(
     'events',
     {
-      /** Order of writing; times may repeat, or step back with the clock. */
+      /** Order of writing. Timestamps may repeat, or decrease with the clock. */
       seq: kit.serial('seq'),
-      /** Random, and it begins with `timestamp`: one is found by that, without an index of its own. */
+      /** UUID version 7 that begins with `timestamp`, by which an event is found without an index on `id`. */
       id: id<EventId>('id').notNull(),
       type: text('type').notNull(),
       actor_id: text('actor_id'),
@@ -616,7 +647,10 @@ export const tables = (kit: Kit) => {
       timestamp: ms('timestamp').notNull(),
       metadata: json('metadata').$type<Record<string, unknown>>().notNull(),
       subject_id: id<UserId>('subject_id'),
-      /** Over all but `seq`, see audit/record.ts: `gatehouse check` finds what was changed behind the server's back. */
+      /**
+       * MAC over all columns except `seq` (audit/record.ts); `gatehouse check` detects changes made outside
+       * the server.
+       */
       mac: text('mac').notNull(),
     },
     t => [
@@ -631,7 +665,7 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** What was deleted while rows that hang on it are still being removed in batches: hidden from every read at once. */
+  /** Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. */
   const purges = table('purges', {
     id: text('id').primaryKey(),
     kind: text('kind')
@@ -640,7 +674,7 @@ export const tables = (kit: Kit) => {
     created_at: created_at(),
   })
 
-  /** Totals by kind of row and organization, kept by triggers: an unfiltered total costs no scan. */
+  /** Totals by kind and organization, maintained by triggers, so that an unfiltered total needs no scan. */
   const counters = table(
     'counters',
     { kind: text('kind').notNull(), organization_id: organization_id(), total: int('total').notNull() },

@@ -112,7 +112,7 @@ testOnPostgres(
     const failure = await sql.unsafe('SELECT pg_sleep(60)').catch((error: unknown) => error)
     expect(await withLocation(unavailable(failure), { config: file })).toMatchObject({
       exit_code: 75,
-      message: `PostgreSQL at ${new URL(url).host}, database ${new URL(url).pathname.slice(1)}: no answer in time; it may be being restored or copied.`,
+      message: `PostgreSQL at ${new URL(url).host}, database ${new URL(url).pathname.slice(1)}: no answer in time; a restore or copy may be running.`,
     })
     const other = new Error('anything else')
     expect(await withLocation(other, { config: file })).toBe(other)

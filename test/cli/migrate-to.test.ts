@@ -59,7 +59,7 @@ testOnPostgres(
     writeFileSync(join(data_dir, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is not here'),
+      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is missing'),
     })
     renameSync(join(data_dir, 'gatehouse.db-wal'), join(data_dir, 'old.db-wal'))
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({ code: 0, stderr: '' })
@@ -115,8 +115,13 @@ testOnPostgres(
       [['migrate-to', `${secret}?sslmode=verify`], {}, 2, 'verify-ca, verify-full'],
       [['migrate-to', 'sqlite'], {}, 2, 'in SQLite already'],
       [['migrate-to', url], { GATEHOUSE_DATABASE_URL: url }, 2, 'names PostgreSQL already'],
-      [['migrate-to', `${secret}_missing`], {}, 78, 'there is no such database'],
-      [['migrate-to', 'postgres://u:hidden-word@127.0.0.1:1/db'], {}, 75, 'nothing answers there'],
+      [['migrate-to', `${secret}_missing`], {}, 78, 'the database does not exist'],
+      [
+        ['migrate-to', 'postgres://u:hidden-word@127.0.0.1:1/db'],
+        {},
+        75,
+        'no server answers at this address',
+      ],
       [
         ['backup', join(folder, 'none.db')],
         { GATEHOUSE_DATABASE_URL: url },

@@ -135,7 +135,7 @@ describe('backup and restore', () => {
       [path('absent.db'), 'no such file'],
       [folder, 'no such file'],
       [join(data_dir, 'gatehouse.db'), 'is the database itself'],
-      [withLog, 'with its log beside it'],
+      [withLog, 'with a log beside it'],
     ] as const) {
       const { code, stderr } = await run(data_dir, 'restore', file, '--force')
       expect([1, 78]).toContain(code)
@@ -196,7 +196,7 @@ describe('backup and restore', () => {
     writeFileSync(join(fresh, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(fresh, 'restore', file)).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is not here'),
+      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is missing'),
     })
     rmSync(join(fresh, 'gatehouse.db-wal'))
     expect((await run(fresh, 'restore', file)).code).toBe(0)

@@ -74,7 +74,9 @@ test('two that make one file do not meet in it; what a process has left that die
     copyFileSync(source, partial)
     writeFileSync(target, 'of the other')
   })
-  await expect(late).rejects.toMatchObject({ message: `${target} was made by another process meanwhile.` })
+  await expect(late).rejects.toMatchObject({
+    message: `${target} was created by another process in the meantime.`,
+  })
   expect(readFileSync(target, 'utf8')).toBe('of the other')
   expect(readdirSync(folder).filter(name => name.startsWith('twice.db.partial'))).toEqual([
     `twice.db.partial-${living.pid}`,

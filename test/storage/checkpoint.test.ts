@@ -33,7 +33,7 @@ test('a log that a long read of another process kept shrinks once the read is ov
   expect(await fill(store, 70, 'a')).toBeGreaterThan(64 * MIB)
   other.run('COMMIT')
   await fill(store, 45, 'b')
-  await store.calm()
+  await store.drained()
   await fill(store, 1, 'c')
   expect(statSync(`${store.path}-wal`).size).toBeLessThan(64 * MIB)
 })
@@ -50,6 +50,6 @@ test('who waits for calm finds a long log copied, however few writes have made i
       tx.insert(tx.tables.settings).values({ name: `${n}`, value: 'x'.repeat(8 * MIB), updated_at: 1 }),
     )
   expect(rest()).toBeGreaterThan(10_000)
-  await store.calm()
+  await store.drained()
   expect(rest()).toBe(0)
 })

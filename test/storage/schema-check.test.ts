@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { reading, restore, verify } from '#src/storage/sqlite/backup.ts'
+import { restore, verify, withReadOnly } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { migrate, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
@@ -38,7 +38,7 @@ describe('a file whose schema is not that of its migrations', () => {
     ['a foreign trigger', evil, '"trigger" "evil" is unknown'],
     ['a trigger that does something else', another, '"trigger" "users_delete" is changed'],
     ['clients as a view', clientsAsView, '"table" "clients" is missing'],
-    ['migrations as a view', migrationsAsView, 'migrations is not the table'],
+    ['migrations as a view', migrationsAsView, 'migrations is not the expected table'],
     ['an index dropped', 'DROP INDEX', 'is missing'],
     ['an index more', 'CREATE INDEX more ON users (email)', '"index" "more" is unknown'],
     ['a column more', 'ALTER TABLE users ADD COLUMN more TEXT', '"table" "users" is changed'],
@@ -59,14 +59,14 @@ describe('a file whose schema is not that of its migrations', () => {
       expect(readFileSync(target).equals(before)).toBeTrue()
       // Refused before the server is asked for.
       const nowhere = 'postgres://nobody@127.0.0.1:9/none'
-      await expect(toPostgres(path, nowhere, { replace: true, told: () => {} })).rejects.toMatchObject(
+      await expect(toPostgres(path, nowhere, { replace: true, onProgress: () => {} })).rejects.toMatchObject(
         refused,
       )
     },
   )
 
   const someIndex = async (): Promise<string> =>
-    reading(await temporaryDatabase(), db =>
+    withReadOnly(await temporaryDatabase(), db =>
       String(
         db.query("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").values()[0]?.[0],
       ),
@@ -75,7 +75,7 @@ describe('a file whose schema is not that of its migrations', () => {
 
 test('H-51 check names every object that differs, and reads no row of such a file', async () => {
   const path = await changed('DROP TRIGGER events_immutable; DROP TRIGGER users_delete')
-  expect(reading(path, inspect)).toEqual({
+  expect(withReadOnly(path, inspect)).toEqual({
     findings: [
       'schema: "trigger" "events_immutable" is missing',
       'schema: "trigger" "users_delete" is missing',
@@ -92,11 +92,11 @@ test('H-51 what ANALYZE adds is no finding, and neither is an older version', as
     using db = new Database(older, { create: true })
     migrate(db, { [name]: text })
   }
-  expect(reading(older, inspect).findings).toEqual([])
+  expect(withReadOnly(older, inspect).findings).toEqual([])
 })
 
 test('H-51 a file that is judged calls no function with side effects from its schema', async () => {
   const pragma = (name: string) => (db: Database) => db.query(`PRAGMA ${name}`).values()[0]?.[0]
   const path = await temporaryDatabase()
-  expect(['trusted_schema', 'cell_size_check'].map(name => reading(path, pragma(name)))).toEqual([0, 1])
+  expect(['trusted_schema', 'cell_size_check'].map(name => withReadOnly(path, pragma(name)))).toEqual([0, 1])
 })

@@ -28,7 +28,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 let made = 0
 const newFile = (): string => join(folder, `${++made}.db`)
-const told = (): void => {}
+const onProgress = (): void => {}
 
 const rowsOf = (path: string): Record<string, unknown[]> => {
   using db = new Database(path, { readonly: true })
@@ -85,11 +85,11 @@ describe('from SQLite to PostgreSQL', () => {
       const { app } = await lived()
       await inventRows(pathOf(app))
       const { url, drop } = await temporaryPostgres(true)
-      const rows = await toPostgres(pathOf(app), url, { replace: false, told })
+      const rows = await toPostgres(pathOf(app), url, { replace: false, onProgress })
       expect(rows.users).toBeGreaterThan(1)
       expect(rows.events).toBeGreaterThan(20)
       const back = newFile()
-      await toFile(url, back, { online: false, told })
+      await toFile(url, back, { online: false, onProgress })
       const before = rowsOf(pathOf(app))
       expect(rowsOf(back)).toEqual(before)
       expect(Object.values(before).filter(rows => rows.length === 0)).toEqual([])
@@ -103,7 +103,7 @@ describe('from SQLite to PostgreSQL', () => {
   testOnPostgres('tokens, passwords, sessions and the marks of events go on', async () => {
     const { app, client, tokens } = await lived()
     const { url, drop } = await temporaryPostgres(true)
-    await toPostgres(pathOf(app), url, { replace: false, told })
+    await toPostgres(pathOf(app), url, { replace: false, onProgress })
     const store = await openPostgres({ url, connections: 2 })
     const moved = await createApp({ ...app.context, store })
     const there = {
@@ -130,10 +130,10 @@ describe('from SQLite to PostgreSQL', () => {
       const path = await temporaryDatabase()
       fill(path, 3_000, 4_000)
       const { url, drop } = await temporaryPostgres()
-      const rows = await toPostgres(path, url, { replace: false, told })
+      const rows = await toPostgres(path, url, { replace: false, onProgress })
       expect(rows.users).toBe(3_000)
       const back = newFile()
-      await toFile(url, back, { online: false, told })
+      await toFile(url, back, { online: false, onProgress })
       expect(Bun.deepEquals(rowsOf(back), rowsOf(path))).toBeTrue()
       await drop()
     },
@@ -145,16 +145,16 @@ describe('from SQLite to PostgreSQL', () => {
     await addUser(one, 'only-one')
     await addUser(other, 'only-other')
     const { url, drop } = await temporaryPostgres()
-    await toPostgres(pathOf(one), url, { replace: false, told })
-    await expect(toPostgres(pathOf(other), url, { replace: false, told })).rejects.toThrow(
-      'has an instance already',
+    await toPostgres(pathOf(one), url, { replace: false, onProgress })
+    await expect(toPostgres(pathOf(other), url, { replace: false, onProgress })).rejects.toThrow(
+      'already has an instance',
     )
     const kept = newFile()
-    await toFile(url, kept, { online: false, told })
+    await toFile(url, kept, { online: false, onProgress })
     expect(rowsOf(kept)).toEqual(rowsOf(pathOf(one)))
-    await toPostgres(pathOf(other), url, { replace: true, told })
+    await toPostgres(pathOf(other), url, { replace: true, onProgress })
     const replaced = newFile()
-    await toFile(url, replaced, { online: false, told })
+    await toFile(url, replaced, { online: false, onProgress })
     expect(rowsOf(replaced)).toEqual(rowsOf(pathOf(other)))
     await drop()
   })
@@ -163,12 +163,12 @@ describe('from SQLite to PostgreSQL', () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const server = await openPostgres({ url, connections: 1 })
-    const inUse = { exit_code: 75, message: expect.stringContaining('stop every copy first') }
-    await expect(toPostgres(pathOf(app), url, { replace: true, told })).rejects.toMatchObject(inUse)
+    const inUse = { exit_code: 75, message: expect.stringContaining('Stop all copies first') }
+    await expect(toPostgres(pathOf(app), url, { replace: true, onProgress })).rejects.toMatchObject(inUse)
     const file = newFile()
-    await expect(toFile(url, file, { online: false, told })).rejects.toMatchObject(inUse)
+    await expect(toFile(url, file, { online: false, onProgress })).rejects.toMatchObject(inUse)
     expect(existsSync(file)).toBeFalse()
-    await toFile(url, file, { online: true, told })
+    await toFile(url, file, { online: true, onProgress })
     expect(existsSync(file)).toBeTrue()
     await server.close()
     await drop()
@@ -191,12 +191,12 @@ describe('from SQLite to PostgreSQL', () => {
       const stages: string[] = []
       const look = (stage: string): void => {
         if (stages.push(stage) > 1) return
-        expect(tries('turns IN ROW EXCLUSIVE')).toContain('55P03')
+        expect(tries('write_lock IN ROW EXCLUSIVE')).toContain('55P03')
         expect(tries('settings IN ACCESS SHARE')).toContain('55P03')
       }
-      await toPostgres(pathOf(app), url, { replace: false, told: look })
+      await toPostgres(pathOf(app), url, { replace: false, onProgress: look })
       expect(stages.splice(0)).not.toEqual([])
-      await toFile(url, newFile(), { online: false, told: look })
+      await toFile(url, newFile(), { online: false, onProgress: look })
       expect(stages).not.toEqual([])
       await drop()
     },
@@ -211,8 +211,8 @@ describe('from SQLite to PostgreSQL', () => {
         db.run('DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)')
       }
       const { url, drop } = await temporaryPostgres(true)
-      await expect(toPostgres(path, url, { replace: false, told })).rejects.toMatchObject({
-        message: `${path} is of an older version: start the server to upgrade it.`,
+      await expect(toPostgres(path, url, { replace: false, onProgress })).rejects.toMatchObject({
+        message: `${path} has an older version. Start the server to upgrade it.`,
         exit_code: 78,
       })
       const sql = new SQL({ url, max: 1 })
@@ -232,9 +232,9 @@ describe('from SQLite to PostgreSQL', () => {
     await sql.unsafe(`CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN NEW.name = NEW.name || '!'; RETURN NEW; END $$`)
     await sql.unsafe('CREATE TRIGGER spoil BEFORE INSERT ON roles FOR EACH ROW EXECUTE FUNCTION spoil()')
-    await expect(toPostgres(pathOf(app), url, { replace: false, told })).rejects.toMatchObject({
+    await expect(toPostgres(pathOf(app), url, { replace: false, onProgress })).rejects.toMatchObject({
       exit_code: 1,
-      message: expect.stringContaining('The copy of roles is not what was read'),
+      message: expect.stringContaining('The copy of roles differs from the original'),
     })
     const [left] = await sql.unsafe('SELECT count(*)::int AS users FROM organizations')
     expect(left.users).toBe(0)
@@ -249,7 +249,7 @@ describe('R-13 a backup of PostgreSQL', () => {
     async () => {
       const app = await settled()
       const { url, drop } = await temporaryPostgres()
-      await toPostgres(pathOf(app), url, { replace: false, told })
+      await toPostgres(pathOf(app), url, { replace: false, onProgress })
       const store = await openPostgres({ url, connections: 3 })
       const moved = await createApp({ ...app.context, store })
       const addRole = (name: string) =>
@@ -270,7 +270,7 @@ describe('R-13 a backup of PostgreSQL', () => {
       })()
       for (let round = 0; round < 3; round++) {
         const [file, before] = [newFile(), acknowledged]
-        await toFile(url, file, { online: true, told })
+        await toFile(url, file, { online: true, onProgress })
         using db = new Database(file)
         expect(inspect(db).findings).toEqual([])
         const [[a, b]] = db

@@ -191,7 +191,7 @@ test('check finds totals that are too high, too low or gone, and nothing in what
       await ask(store.path, `UPDATE ${table} SET total = ${wrong} ${where}`)
       expect([kind, await findings(store.path)]).toEqual([
         kind,
-        [`totals: the number of ${kind} is not the one that is kept`],
+        [`totals: the number of ${kind} differs from the stored total`],
       ])
       await ask(store.path, `UPDATE ${table} SET total = 1 WHERE kind = '${kind}' AND total IN (0, 2)`)
     }

@@ -206,7 +206,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 /** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
-  do await context.store.calm()
+  do await context.store.drained()
   while (await context.store.write(tx => purgeSome(context, tx, client_id)))
 }
 

@@ -3,7 +3,7 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { removeSome } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -72,7 +72,7 @@ export const isPurging = async (q: Queries, client_id: string): Promise<boolean>
 /** Forgets so many consents to a deleted client: nobody who takes its name inherits them. */
 export const removeConsents = (tx: Transaction, client_id: string, limit: number): Promise<number> => {
   const { consents } = tx.tables
-  return removeSome(tx, consents, consents.user_id, eq(consents.client_id, client_id), limit)
+  return deleteBatch(tx, consents, consents.user_id, eq(consents.client_id, client_id), limit)
 }
 
 /** With what the client had pending, nothing of it is left: its name is free again. */

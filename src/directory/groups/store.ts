@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
-import { removeSome } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -80,7 +80,7 @@ export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Pr
 /** Removes so many members of a deleted group; gives how many there were. */
 export const removeMembers = (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
   const { group_members } = tx.tables
-  return removeSome(tx, group_members, group_members.user_id, eq(group_members.group_id, group_id), limit)
+  return deleteBatch(tx, group_members, group_members.user_id, eq(group_members.group_id, group_id), limit)
 }
 
 /** Whether the user was not a member before. */

@@ -2,7 +2,7 @@ import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
-import { removeSome } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -84,7 +84,7 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
 /** Removes so many accounts of a deleted provider; gives how many there were. */
 export const removeAccounts = (tx: Transaction, id: IdentityProviderId, limit: number): Promise<number> => {
   const { external_accounts: t } = tx.tables
-  return removeSome(tx, t, t.subject, eq(t.provider_id, id), limit)
+  return deleteBatch(tx, t, t.subject, eq(t.provider_id, id), limit)
 }
 
 /** What somebody who comes in through the provider may be: which of these roles a user linked to it holds. */

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
-import { removeSome } from '#src/storage/batches.ts'
+import { deleteBatch } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -88,7 +88,7 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
 /** Removes so many rows of holders of a deleted role; gives how many there were. */
 export const removeHolders = (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
   const { user_roles } = tx.tables
-  return removeSome(tx, user_roles, user_roles.user_id, eq(user_roles.role_id, role_id), limit)
+  return deleteBatch(tx, user_roles, user_roles.user_id, eq(user_roles.role_id, role_id), limit)
 }
 
 export const listRoles = (

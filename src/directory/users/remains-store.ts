@@ -1,6 +1,6 @@
 import { and, inArray, ne } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
-import { BATCH, removeSome } from '#src/storage/batches.ts'
+import { BATCH, deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
@@ -22,7 +22,7 @@ export const removeRemains = async (tx: Transaction, ids: UserId[]): Promise<num
   tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remains) {
-    if (removed < BATCH) removed += await removeSome(tx, table, key, where, BATCH - removed)
+    if (removed < BATCH) removed += await deleteBatch(tx, table, key, where, BATCH - removed)
   }
   return removed
 }

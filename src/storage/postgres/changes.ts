@@ -2,51 +2,51 @@ import type { SQL } from 'bun'
 import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
-/** After so many beats without an echo the connection is taken for dead. */
-const SILENT_FOR = 10
-/** How often the way that notices take is tried, ms: what was missed on it is stale no longer than three times this. */
+/** Heartbeats without echo after which the connection is considered dead. */
+const MAX_MISSED = 10
+/** Heartbeat interval in ms. Caches are stale for at most three intervals after a lost notification. */
 const HEARTBEAT = 1_000
 
 /**
- * What other copies have committed. A transaction sends its topics with its commit; every copy listens on a connection
- * of its own, which Bun opens again when it is closed. A beat of ours that does not come back says that notices may be lost:
- * then everything may have changed, until it does.
+ * Receives the commits of other copies. A transaction notifies its topics on commit; each copy listens on its
+ * own connection, which Bun reopens. A missing echo of the own heartbeat means that notifications may be
+ * lost, so all caches are dropped until the echo returns.
  */
 export const postgresChanges = async (
   connect: () => SQL,
   self: string,
-  tell: (topics?: ReadonlySet<Topic>) => void,
+  notify: (topics?: ReadonlySet<Topic>) => void,
 ) => {
-  let beat = 0
-  let heard = 0
+  let sent = 0
+  let received = 0
   let missed = 0
   let sending = false
-  let ears = connect()
+  let listener = connect()
 
   const listen = () =>
-    ears.listen(
+    listener.listen(
       CHANNEL,
       payload => {
         const [origin, topics = ''] = payload.split(' ')
-        // Our own commits have been told of already.
+        // Listeners already know this copy's own commits.
         if (origin !== self) {
-          if (!topics.startsWith('#')) tell(new Set(topics.split(',') as Topic[]))
-        } else if (topics.startsWith('#')) heard = Number(topics.slice(1))
+          if (!topics.startsWith('#')) notify(new Set(topics.split(',') as Topic[]))
+        } else if (topics.startsWith('#')) received = Number(topics.slice(1))
       },
-      () => tell(),
+      () => notify(),
     )
-  const listenAnew = () => {
-    ears.close({ timeout: 0 }).catch(() => {})
-    ears = connect()
+  const reconnect = () => {
+    listener.close({ timeout: 0 }).catch(() => {})
+    listener = connect()
     listen().catch(() => {})
   }
   const send = async (): Promise<void> => {
     if (sending) return
     sending = true
-    // Without waiting for the disk: nothing is lost with it.
-    await ears
+    // No wait for the disk: a lost heartbeat does no harm.
+    await listener
       .unsafe(
-        `BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_notify('${CHANNEL}', '${self} #${++beat}'); COMMIT`,
+        `BEGIN; SET LOCAL synchronous_commit TO off; SELECT pg_notify('${CHANNEL}', '${self} #${++sent}'); COMMIT`,
       )
       .catch(() => {})
     sending = false
@@ -55,24 +55,24 @@ export const postgresChanges = async (
   try {
     await listen()
   } catch (error) {
-    await ears.close({ timeout: 0 }).catch(() => {})
+    await listener.close({ timeout: 0 }).catch(() => {})
     throw error
   }
   const timer = setInterval(() => {
-    missed = heard < beat ? missed + 1 : 0
-    // One that is late may be held up by our own work.
-    if (missed > 1) tell()
-    if (missed > 0 && missed % SILENT_FOR === 0) listenAnew()
+    missed = received < sent ? missed + 1 : 0
+    // A single late heartbeat may result from load of this process.
+    if (missed > 1) notify()
+    if (missed > 0 && missed % MAX_MISSED === 0) reconnect()
     void send()
   }, HEARTBEAT)
   timer.unref()
   return {
-    /** The statement that sends topics when its transaction commits. */
+    /** Returns the statement that notifies topics when its transaction commits. */
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
     close: async (): Promise<void> => {
       clearInterval(timer)
-      await ears.close({ timeout: 0 }).catch(() => {})
+      await listener.close({ timeout: 0 }).catch(() => {})
     },
   }
 }

@@ -2,16 +2,26 @@ import { type ReservedSQL, SQL } from 'bun'
 import { databaseOf } from '#src/lib/setting-values.ts'
 import { isLost, StorageError } from '#src/storage/errors.ts'
 
-/** https://www.postgresql.org/docs/13/ is the oldest that is still found in the field and has all that is used here. */
+/** Oldest supported version: https://www.postgresql.org/docs/13/ */
 const OLDEST = 13
-/** How long a connection may take to open, s, and a statement to answer, ms. */
+/** Timeouts: to open a connection in seconds, and for a statement in ms. */
 const CONNECT = 5
 const STATEMENT = 15_000
-/** What has no answer by then (ms) has no server any more: that would have ended the statement itself. */
-export const STALL = STATEMENT + 5_000
+/**
+ * Time in ms after which a connection without an answer is dead: the server would have ended the statement
+ * before.
+ */
+export const STALL_TIMEOUT = STATEMENT + 5_000
 
-/** The answer of a query. Where none comes for `ms`, `giveUp` closes its connection, and the query fails with that. */
-export const answered = async <T>(query: PromiseLike<T>, giveUp: () => unknown, ms: number): Promise<T> => {
+/**
+ * Returns the result of a query. After `ms` without one, `giveUp` closes the connection and the query
+ * rejects.
+ */
+export const withTimeout = async <T>(
+  query: PromiseLike<T>,
+  giveUp: () => unknown,
+  ms: number,
+): Promise<T> => {
   const timer = setTimeout(giveUp, ms)
   try {
     return await query
@@ -20,7 +30,10 @@ export const answered = async <T>(query: PromiseLike<T>, giveUp: () => unknown, 
   }
 }
 
-/** A connection of the pool on which `first` succeeds, and what that gave. Any that the pool has open may be dead: each is tried once. */
+/**
+ * Reserves a connection of the pool on which `first` succeeds, and returns it with the result. Pooled
+ * connections may be dead, so up to `pooled` of them are tried.
+ */
 export const reserve = async <T>(
   pool: SQL,
   pooled: number,
@@ -41,7 +54,7 @@ interface Parsed {
   url: string
   database: string
   tls: 'prefer' | undefined
-  /** For messages: without user and password. */
+  /** Host and database for messages, without user and password. */
   where: string
 }
 
@@ -50,7 +63,7 @@ export const parseUrl = (text: string): Parsed => {
   const database = databaseOf(text)
   if (!url || !database)
     throw new StorageError(
-      'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database. Leave it out to use SQLite.',
+      'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database. Unset it to use SQLite.',
       2,
     )
   const isLocal =
@@ -58,13 +71,14 @@ export const parseUrl = (text: string): Parsed => {
   return {
     url: text,
     database,
-    // As PostgreSQL's own tools do: encrypted where the server can. `?sslmode=verify-full` asks for more.
+    // TLS where the server supports it, as PostgreSQL's own tools do. `?sslmode=verify-full` requires and
+    // verifies it.
     tls: isLocal || url.searchParams.has('sslmode') ? undefined : 'prefer',
     where: `PostgreSQL at ${url.host || 'its socket'}, database ${database}`,
   }
 }
 
-/** A pool of `max` connections, none of which is open yet. Settings of the session are `parameters`. */
+/** Returns a pool of at most `max` connections, opened on use, with session `parameters`. */
 export const connectTo = (
   { url, database, tls }: Parsed,
   max: number,
@@ -81,7 +95,7 @@ export const connectTo = (
       client_min_messages: 'warning',
       statement_timeout: STATEMENT,
       idle_in_transaction_session_timeout: 60_000,
-      // A client whose machine is gone lets go of its locks within a minute.
+      // Keepalives release the locks of a client whose machine is gone within a minute.
       tcp_keepalives_idle: 20,
       tcp_keepalives_interval: 10,
       tcp_keepalives_count: 3,
@@ -91,22 +105,22 @@ export const connectTo = (
 
 const reasons: Record<string, string> = {
   '28P01': 'the password is not accepted',
-  '28000': 'this user may not log in, or not from here (pg_hba.conf)',
-  '3D000': 'there is no such database; make it with createdb',
-  '42501': 'this user may not do that there: it must own the database or its schema, and the tables',
-  '53300': 'the server has no connection left (max_connections)',
-  '55000': 'it accepts no connections at present',
-  '55P03': 'others hold it; an instance may be being restored or moved',
-  '57014': 'no answer in time; it may be being restored or copied',
+  '28000': 'pg_hba.conf does not allow this user to log in from here',
+  '3D000': 'the database does not exist; create it with createdb',
+  '42501': 'permission denied; the user must own the database or its schema, and the tables',
+  '53300': 'the server has no free connection (max_connections)',
+  '55000': 'the database does not accept connections at present',
+  '55P03': 'the database is locked; a restore or migrate-to may be running',
+  '57014': 'no answer in time; a restore or copy may be running',
   '57P03': 'the server is starting up or shutting down',
-  ERR_POSTGRES_CONNECTION_REFUSED: 'nothing answers there',
-  ERR_POSTGRES_CONNECTION_TIMEOUT: 'nothing answers there',
-  ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server speaks no TLS, which sslmode asks for',
+  ERR_POSTGRES_CONNECTION_REFUSED: 'no server answers at this address',
+  ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
+  ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
-/** What may pass when a start is tried again. */
+/** Codes of conditions that may be temporary, for which the command exits with 75. */
 const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
 
-/** One line for the person at the command line. Neither user nor password is in it. */
+/** Returns the error for the command line, in one line without user and password. */
 export const refusal = (error: unknown, where: string): StorageError => {
   if (error instanceof StorageError) return error
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
@@ -115,15 +129,21 @@ export const refusal = (error: unknown, where: string): StorageError => {
   return new StorageError(`${where}: ${reason}.`, codes.some(code => passing.test(code)) ? 75 : 78)
 }
 
-/** Throws StorageError unless the server can be reached and is new enough. */
+/**
+ * Checks the server's version and encoding.
+ *
+ * @throws StorageError when one of them is not supported
+ */
 export const requireServer = async (sql: SQL, where: string): Promise<void> => {
   const [row] = await sql.unsafe('SHOW server_version_num')
   const version = Math.floor(Number(row.server_version_num) / 10_000)
   if (version < OLDEST)
-    throw new StorageError(`${where}: this is PostgreSQL ${version}; ${OLDEST} or newer is needed.`)
+    throw new StorageError(
+      `${where}: PostgreSQL ${OLDEST} or newer is required; the server has version ${version}.`,
+    )
   const [encoding] = await sql.unsafe('SHOW server_encoding')
   if (encoding.server_encoding !== 'UTF8')
     throw new StorageError(
-      `${where}: its encoding is ${encoding.server_encoding}; make the database with UTF8.`,
+      `${where}: the encoding must be UTF8, not ${encoding.server_encoding}; create the database with UTF8.`,
     )
 }

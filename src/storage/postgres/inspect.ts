@@ -3,8 +3,10 @@ import { copiedTables } from '#src/storage/transfer/copy.ts'
 import { inPostgres } from '#src/storage/transfer/postgres.ts'
 
 /**
- * Counts the rows of every table of one state, and what triggers keep of them. References and indexes are the server's own
- * affair. Throws StorageError when the database cannot be reached or is not of this version.
+ * Counts the rows of all tables in one snapshot and compares the totals that triggers maintain. PostgreSQL
+ * itself ensures references and indexes.
+ *
+ * @throws StorageError when the database cannot be reached or has another version
  */
 export const inspectPostgres = (url: string): Promise<{ findings: string[]; rows: Record<string, number> }> =>
   inPostgres(url, { migrate: false, mode: 'READ ONLY' }, async connection => {

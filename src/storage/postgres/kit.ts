@@ -9,7 +9,10 @@ const postgresJson = postgres.customType<{ data: unknown; driverData: string }>(
 const bytea = postgres.customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
 const bigint = (name: string) => postgres.bigint(name, { mode: 'number' })
 
-/** The words of `sqliteKit` for PostgreSQL. Its columns answer as SQLite's do, so one type, `Kit`, stands for both. */
+/**
+ * The counterpart of `sqliteKit`. Its columns return the same values as SQLite's, so both have the type
+ * `Kit`.
+ */
 export const postgresKit = {
   table: postgres.pgTable,
   text: (name: string) => postgres.text(name),

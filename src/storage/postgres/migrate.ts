@@ -10,27 +10,29 @@ import {
 
 const postgresMigrations: Migrations = embed('migrations/postgres', ['.sql'])
 
-/** Of the advisory lock that one copy holds while it migrates. */
+/** Key of the advisory lock held during a migration. */
 const LOCK = 0x47617465
 
 type Row = Record<string, unknown>
 
 /**
- * Brings the default schema of the connection up to date. One copy at a time does, each migration in a transaction of its
- * own. Throws StorageError when the tables there are of another program, or of another version that cannot be brought up.
+ * Applies pending migrations to the default schema, each in its own transaction, under a lock against other
+ * copies.
+ *
+ * @throws StorageError for tables of another program, or of a version that cannot be upgraded
  */
 export const migratePostgres = async (
   sql: SQL,
   where: string,
   { apply = true, migrations = postgresMigrations }: { apply?: boolean; migrations?: Migrations } = {},
 ): Promise<void> => {
-  // One connection alone: the lock is the session's.
+  // One reserved connection, because the lock belongs to the session.
   using connection = await sql.reserve()
   const pending = () => pendingIn(connection, where, migrations)
   if ((await pending()).length === 0) return
   if (!apply)
     throw new StorageError(
-      `${where}: there is no instance of this version yet. Start the server to make or upgrade it.`,
+      `${where}: the database has no instance of this version. Start the server to create or upgrade it.`,
     )
   await connection.unsafe(`SELECT pg_advisory_lock(${LOCK})`)
   try {
@@ -58,7 +60,7 @@ const missingExtension = (error: unknown): boolean =>
 
 const needsExtension = (where: string): StorageError =>
   new StorageError(
-    `${where}: the extension pg_trgm is missing, and this user may not or cannot make it. Let an administrator run \`CREATE EXTENSION pg_trgm\` there (package postgresql-contrib).`,
+    `${where}: the extension pg_trgm is missing and this user cannot create it. Have an administrator run \`CREATE EXTENSION pg_trgm\` in the database (package postgresql-contrib).`,
   )
 
 const pendingIn = async (
@@ -71,27 +73,31 @@ const pendingIn = async (
   )
   const isOurs = tables.some(({ tablename }) => tablename === 'migrations')
   if (tables.length > 0 && !isOurs)
-    throw new StorageError(`${where}: has tables of another program. Give Gatehouse a database of its own.`)
+    throw new StorageError(
+      `${where}: contains tables of another program. Use a separate database for Gatehouse.`,
+    )
   const applied: Row[] = isOurs ? await appliedIn(sql, where) : []
   for (const { name, hash } of applied) {
     const text = migrations[String(name)]
     if (isBeforeFirstRelease(String(name))) throw new StorageError(`${where}: ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
-      throw new StorageError(`${where}: was upgraded by a newer version (${name}): use that version.`)
+      throw new StorageError(`${where}: was upgraded by a newer version (${name}). Use that version.`)
     if (hashOf(text) !== hash)
       throw new StorageError(
-        `${where}: was made with another ${name} than this version has: restore a backup.`,
+        `${where}: was created with a different ${name} than that of this version. Restore a backup.`,
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)
 }
 
-/** A table of this name is common: ours has these columns, and tables beside it that are ours. */
+/** Reads the applied migrations. Other programs may have a table `migrations` with different columns. */
 const appliedIn = async (sql: SQL, where: string): Promise<Row[]> => {
   try {
     return await sql.unsafe('SELECT name, hash FROM migrations ORDER BY name COLLATE "C"')
   } catch (error) {
     if (Reflect.get(Object(error), 'errno') !== '42703') throw error
-    throw new StorageError(`${where}: has tables of another program. Give Gatehouse a database of its own.`)
+    throw new StorageError(
+      `${where}: contains tables of another program. Use a separate database for Gatehouse.`,
+    )
   }
 }

@@ -13,15 +13,15 @@ import {
 import type { Queries } from '#src/storage/store.ts'
 import { postgresTables } from './tables.ts'
 
-/** What a connection answers: rows as arrays, and what the server said of their columns. */
+/** Result of a statement: rows as arrays, and the type of each column. */
 export type Answer = unknown[][] & { columns: { type: number }[] | null }
-/** Runs one statement; Bun prepares it once a connection and keeps it by its text. */
+/** Runs one statement. Bun prepares it once per connection, by its text. */
 export type Run = (text: string, values: unknown[]) => Promise<Answer>
 
-/** int8 and numeric, which Bun answers as text. Ours are counts, times and sums below 2^53. */
+/** Types int8 and numeric, which Bun returns as text. All their values here are below 2^53. */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700])
 
-/** PostgreSQL stores every character but this one. */
+/** Refuses U+0000, the only character that PostgreSQL cannot store. */
 const checked = (values: unknown[]): unknown[] => {
   for (const value of values)
     if (typeof value === 'string' && value.includes('\0'))
@@ -29,7 +29,7 @@ const checked = (values: unknown[]): unknown[] => {
   return values
 }
 
-/** Drizzle's builder over one connection, or over any of a pool, under the type that SQLite's has. */
+/** Returns drizzle's builder over a connection or pool, with the type of the SQLite builder. */
 export const postgresQueries = (run: Run): Queries => {
   const dialect = new PgDialect()
   const prepareQuery = (query: Query, fields: Field[] | undefined) => {

@@ -6,32 +6,42 @@ import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { isLost, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Store, Topic } from '#src/storage/store.ts'
 import { postgresChanges } from './changes.ts'
-import { answered, connectTo, parseUrl, refusal, requireServer, reserve, STALL } from './connect.ts'
+import {
+  connectTo,
+  parseUrl,
+  refusal,
+  requireServer,
+  reserve,
+  STALL_TIMEOUT,
+  withTimeout,
+} from './connect.ts'
 import { migratePostgres } from './migrate.ts'
 import { type Answer, postgresQueries } from './queries.ts'
 import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
   url: string
-  /** false: a database that waits for migrations is an error. */
+  /** false: pending migrations are an error. */
   migrate?: boolean
-  /** Connections for reads, and as many for writes; one more listens. */
+  /** Number of connections for reads, and the same for writes; one more listens. */
   connections?: number
-  /** How long an answer may take, ms, before its connection is given up. */
+  /** Time in ms without an answer after which a connection is closed. */
   stall?: number
 }
 
-/** Per kind. More would not make a database of a few cores faster, and a server has a hundred by default. */
+/**
+ * Connections per kind. More do not speed up a database of a few cores, and a server allows 100 by default.
+ */
 const CONNECTIONS = 8
-/** How long a read waits for its turn and its answer at /readyz, ms. */
-const READY = 2_000
-/** How long and how often another copy's turn is waited for, ms. */
-const TURN = 60_000
-const LOOK = 50
+/** Timeout of the read for /readyz, in ms. */
+const READY_TIMEOUT = 2_000
+/** Timeout and poll interval for the lock of another copy, in ms. */
+const LOCK_TIMEOUT = 60_000
+const LOCK_POLL = 50
 
 /**
- * Small tables would be read from end to end, and a serializable transaction that has done so conflicts with every write
- * to them. All queries of ours have an index.
+ * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
+ * that did so conflicts with every write to them. All queries here have an index.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
@@ -41,8 +51,8 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   try {
     await requireServer(sql, parsed.where)
     await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
-    // Held by a restore and by migrate-to until they are done.
-    await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL}; SELECT 1 FROM settings LIMIT 1`)
+    // A restore or migrate-to holds a lock on this table until it is done.
+    await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL_TIMEOUT}; SELECT 1 FROM settings LIMIT 1`)
     return parsed
   } catch (error) {
     throw refusal(error, parsed.where)
@@ -52,30 +62,33 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
 }
 
 /**
- * A PostgreSQL database as store, its tables made and migrated when need be. Several copies of the server may serve one.
- * Throws StorageError when it cannot be reached, is of another program or newer than this version.
+ * Opens a PostgreSQL database as store, creating and migrating its tables as needed. Several copies of the
+ * server may share it.
+ *
+ * @throws StorageError when it cannot be reached, belongs to another program or has a newer version
  */
 export const openPostgres = async (options: PostgresOptions): Promise<Store> => {
   const parsed = await prepare(options)
-  const { connections = CONNECTIONS, stall = STALL } = options
+  const { connections = CONNECTIONS, stall = STALL_TIMEOUT } = options
   let pool = connectTo(parsed, connections, PLANNING)
   const writers = connectTo(parsed, connections, PLANNING)
 
-  // Which of its connections is dead, a pool does not say: all of them go, and what they were asked is asked once more.
+  // A pool does not say which of its connections is dead, so all are replaced and their queries run once
+  // more.
   const renew = (dead: SQL) => {
     if (pool === dead) pool = connectTo(parsed, connections, PLANNING)
     dead.close({ timeout: 0 }).catch(() => {})
   }
-  const ask = async (text: string, values: unknown[]): Promise<Answer> => {
-    const asked = pool
-    return (await answered(asked.unsafe(text, values).values(), () => renew(asked), stall)) as Answer
+  const query = async (text: string, values: unknown[]): Promise<Answer> => {
+    const current = pool
+    return (await withTimeout(current.unsafe(text, values).values(), () => renew(current), stall)) as Answer
   }
   const reads = postgresQueries(async (text, values) => {
     try {
-      // What was asked over a connection that is gone may be asked again: it only reads.
-      return await ask(text, values).catch(error => {
+      // A read may be repeated on another connection.
+      return await query(text, values).catch(error => {
         if (!isLost(error)) throw error
-        return ask(text, values)
+        return query(text, values)
       })
     } catch (error) {
       throw isStorageFailure(error) ? unavailable(error) : error
@@ -83,7 +96,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   })
 
   const listeners: ((topics?: ReadonlySet<Topic>) => void)[] = []
-  const tell = (topics?: ReadonlySet<Topic>) => {
+  const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
   const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), tell)
@@ -101,15 +114,16 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     caches: new Map(),
     read: body => body(reads),
     write,
-    // Its server puts away what was written without holding anybody up.
-    calm: async () => {},
+    // PostgreSQL processes earlier writes without delaying others.
+    drained: async () => {},
     rehearse,
-    exclusively: (name, body, wait) => exclusively(pool, connections, name, body, wait === 'wait' ? TURN : 0),
+    exclusively: (name, body, wait) =>
+      exclusively(pool, connections, name, body, wait === 'wait' ? LOCK_TIMEOUT : 0),
     onChange: listener => void listeners.push(listener),
     ready: async () => {
       const late = Promise.withResolvers<false>()
-      const timer = setTimeout(late.resolve, READY, false)
-      const looked = reads
+      const timer = setTimeout(late.resolve, READY_TIMEOUT, false)
+      const checked = reads
         .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
         .from(reads.tables.settings)
         .limit(1)
@@ -117,7 +131,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
           rows => rows.every(({ writable }) => writable),
           () => false,
         )
-      const ready = await Promise.race([looked, late.promise])
+      const ready = await Promise.race([checked, late.promise])
       clearTimeout(timer)
       return ready
     },
@@ -132,18 +146,18 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
 const KEY = `hashtextextended(current_schema() || ' ' || $1, 0)`
 
 const lock = async (connection: ReservedSQL, name: string): Promise<boolean> => {
-  const asked = connection.unsafe(`SELECT pg_try_advisory_lock(${KEY}) AS taken`, [name])
-  const [row] = await answered(asked, () => connection.close(), STALL)
+  const answer = connection.unsafe(`SELECT pg_try_advisory_lock(${KEY}) AS taken`, [name])
+  const [row] = await withTimeout(answer, () => connection.close(), STALL_TIMEOUT)
   return row.taken
 }
 
-/** An advisory lock of the session: it goes with the connection, however that ends. */
+/** Holds an advisory lock of the session, which ends with the connection. */
 const exclusively = async <T>(
   pool: SQL,
   pooled: number,
   name: string,
   body: () => Promise<T>,
-  patience: number,
+  timeout: number,
 ): Promise<T | undefined> => {
   const refuse = (error: unknown): never => {
     throw unavailable(error)
@@ -152,15 +166,15 @@ const exclusively = async <T>(
   const { connection } = reserved
   let taken = reserved.value
   try {
-    for (let waited = 0; !taken; waited += LOOK) {
-      if (waited >= patience) return undefined
-      await Bun.sleep(LOOK)
+    for (let waited = 0; !taken; waited += LOCK_POLL) {
+      if (waited >= timeout) return undefined
+      await Bun.sleep(LOCK_POLL)
       taken = await lock(connection, name).catch(refuse)
     }
     try {
       return await body()
     } finally {
-      // A lock that cannot be given back goes with its connection.
+      // If the unlock fails, closing the connection releases the lock.
       await connection.unsafe(`SELECT pg_advisory_unlock(${KEY})`, [name]).catch(() => connection.close())
     }
   } finally {

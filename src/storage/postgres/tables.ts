@@ -1,5 +1,5 @@
 import { tables } from '#src/storage/tables.ts'
 import { postgresKit } from './kit.ts'
 
-/** The tables as PostgreSQL has them. */
+/** The tables with PostgreSQL's column types. */
 export const postgresTables = tables(postgresKit)

@@ -9,42 +9,47 @@ import {
   unavailable,
 } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
-import { answered, reserve } from './connect.ts'
+import { reserve, withTimeout } from './connect.ts'
 import { type Answer, postgresQueries } from './queries.ts'
 
-/** How long a write is tried again, and the longest pause between two tries, ms. */
-const PATIENCE = 5_000
-const PAUSE = 10
-/** A write that others have kept from committing so many times goes on alone. */
-const TRIES = 4
+/** Time for retries of a write, and the longest pause between them, in ms. */
+const RETRY_FOR = 5_000
+const MAX_PAUSE = 10
+/** Conflicts after which a write runs alone. */
+const MAX_CONCURRENT_TRIES = 4
 
-/** With others, alone, or only to see what would happen. */
-type Turn = 'together' | 'alone' | 'rehearsal'
+/** Mode of a transaction: concurrent, exclusive, or rolled back at the end. */
+type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Every transaction takes the table `turns` in a mode that admits others like it, or, alone, in one that admits none. LOCK
- * takes no snapshot: what a lone transaction sees is what those before it have left. Sent together with the first
- * statement, since both are prepared: Bun waits for the answer of what is not, as it does for several in one text.
- * Behind one that waits to be alone all others queue: it gives up soon, and lets them pass. A rehearsal, of which nothing
- * is kept, need not be serializable: nobody conflicts with it, nor waits for its turn.
+ * Returns the statements that begin a transaction.
+ *
+ * Each write locks the table `write_lock` in a mode that admits others, or, when it runs alone, in one that does
+ * not. LOCK takes no snapshot, so a transaction that waited sees all earlier commits. Waiting for exclusive
+ * access blocks all later transactions, hence the short timeout.
+ *
+ * The statements are prepared, so Bun sends them together with the first of the body. A rehearsal is rolled
+ * back and needs no serializable isolation: it neither conflicts nor waits.
  */
-const begin = (connection: SQL, turn: Turn) =>
-  turn === 'rehearsal'
+const begin = (connection: SQL, mode: Mode) =>
+  mode === 'rehearsal'
     ? [
         connection`BEGIN ISOLATION LEVEL READ COMMITTED`.execute(),
         connection`SELECT set_config('gatehouse.rehearsal', 'on', true)`.execute(),
       ]
     : [
         connection`BEGIN ISOLATION LEVEL SERIALIZABLE`.execute(),
-        ...(turn === 'alone'
+        ...(mode === 'alone'
           ? [
               connection`SET LOCAL lock_timeout = '500ms'`.execute(),
-              connection`LOCK TABLE turns IN EXCLUSIVE MODE`.execute(),
+              connection`LOCK TABLE write_lock IN EXCLUSIVE MODE`.execute(),
             ]
-          : [connection`LOCK TABLE turns IN ROW EXCLUSIVE MODE`.execute()]),
+          : [connection`LOCK TABLE write_lock IN ROW EXCLUSIVE MODE`.execute()]),
       ]
 
-/** The lowest number that no other connection of any copy has: `counter_slots` has a row for each. */
+/**
+ * Takes the lowest slot that no other connection of any copy uses; `counter_slots` has a row for each slot.
+ */
 const TAKE_SLOT = `SELECT set_config('gatehouse.slot', n::text, false) FROM generate_series(0, 4095) AS n
   WHERE pg_try_advisory_lock(1197766765, n) LIMIT 1`
 
@@ -55,7 +60,10 @@ interface Done<T> {
   topics: ReadonlySet<Topic>
   effects: (() => void)[]
 }
-/** What the body threw, and what the server had said: mostly the same. `unsure`: whether it was committed is not known. */
+/**
+ * Error of the body, and the server's error behind it, often the same. `unsure`: the connection was lost
+ * during the commit.
+ */
 interface Failed {
   error: unknown
   cause: unknown
@@ -63,21 +71,21 @@ interface Failed {
 }
 
 const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> => {
-  await answered(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
+  await withTimeout(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
 }
 
-/** The transaction under way; each begins with a new one. */
+/** State of the current transaction. */
 interface State {
-  /** The first error that the server answered in it: nothing of it can be committed any more. */
+  /** The first error of the server; the transaction can no longer be committed. */
   failure: unknown
   topics: Set<Topic>
   effects: (() => void)[]
-  /** Statements that the body has not waited for. */
+  /** Statements that the body does not wait for. */
   sent: Promise<unknown>[]
   savepoints: number
 }
 
-const settle = (state: State) => Promise.all(state.sent.splice(0))
+const settleSent = (state: State) => Promise.all(state.sent.splice(0))
 
 const transactionOf = (
   queries: Queries,
@@ -100,12 +108,12 @@ const transactionOf = (
       const before = { topics: new Set(state.topics), effects: state.effects.length }
       try {
         const value = await body()
-        await settle(state)
+        await settleSent(state)
         if (state.failure) throw state.failure
         await run(`RELEASE ${name}`)
         return value
       } catch (error) {
-        await settle(state)
+        await settleSent(state)
         if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)
@@ -119,7 +127,7 @@ const transactionOf = (
     },
   })
 
-/** One connection that runs one transaction after the other. It is opened when it is needed, and again when it was lost. */
+/** Returns one connection for consecutive transactions. It is opened on first use, and again after a loss. */
 const openWriter = (
   sql: SQL,
   pooled: number,
@@ -130,13 +138,13 @@ const openWriter = (
   let inTransaction = false
   const state: State = { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 }
 
-  const hangUp = () => connection?.close()
+  const closeConnection = () => connection?.close()
   const run = async (text: string, values?: unknown[]): Promise<Answer> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
-      // Sent now and not when it is awaited: what follows must not overtake it.
-      const asked = connection.unsafe(text, values).values().execute()
-      return (await answered(asked, hangUp, stall)) as Answer
+      // Sent now rather than on await, so that the next statement cannot overtake it.
+      const answer = connection.unsafe(text, values).values().execute()
+      return (await withTimeout(answer, closeConnection, stall)) as Answer
     } catch (error) {
       state.failure ??= error
       throw error
@@ -150,43 +158,43 @@ const openWriter = (
     await dropped?.close().catch(() => {})
   }
 
-  /** One try: nothing of it has happened when it fails, unless the connection was lost during the commit. */
-  const attempt = async <T>(body: Body<T>, turn: Turn): Promise<Done<T> | Failed> => {
+  /** Runs one attempt. Nothing is stored when it fails, unless the connection was lost during the commit. */
+  const attempt = async <T>(body: Body<T>, mode: Mode): Promise<Done<T> | Failed> => {
     Object.assign(state, { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 })
     let began: Promise<unknown> | undefined
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // Its answer is looked at in the end.
-      began = Promise.all(begin(connection, turn)).then(
+      // The result is checked at the end.
+      began = Promise.all(begin(connection, mode)).then(
         () => undefined,
         (error: unknown) => error,
       )
       inTransaction = true
       const value = await body(tx)
       if (state.failure) throw state.failure
-      if (turn === 'rehearsal') {
-        await settle(state)
+      if (mode === 'rehearsal') {
+        await settleSent(state)
         if (state.failure) throw state.failure
         inTransaction = false
-        await answered(connection`ROLLBACK`.execute(), hangUp, stall)
+        await withTimeout(connection`ROLLBACK`.execute(), closeConnection, stall)
         return { value, topics: new Set(), effects: [] }
       }
       const { topics, effects, sent } = state
-      const told = topics.size > 0 ? run(notice(topics)) : undefined
+      const notified = topics.size > 0 ? run(notice(topics)) : undefined
       ending = true
       inTransaction = false
-      const commit = answered(connection`COMMIT`.execute(), hangUp, stall)
-      const [ended] = await Promise.all([commit, told, ...sent])
+      const commit = withTimeout(connection`COMMIT`.execute(), closeConnection, stall)
+      const [ended] = await Promise.all([commit, notified, ...sent])
       if (state.failure) throw state.failure
-      // A transaction in which something failed ends so, without an error.
+      // COMMIT of a failed transaction rolls back without an error.
       if (ended.command !== 'COMMIT') throw new Error('The transaction was lost.')
       return { value, topics, effects }
     } catch (error) {
       const cause = (await began) ?? state.failure ?? error
       if (isLost(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
-      // What they fail with is not the next transaction's.
+      // Late failures must not reach the next transaction.
       await Promise.all(state.sent)
       return { error, cause, unsure: ending && isLost(cause) }
     } finally {
@@ -197,8 +205,9 @@ const openWriter = (
 }
 
 /**
- * Write transactions, `count` at once. Each is serializable: the server refuses to commit what could not have happened one
- * after the other, and the body runs again. https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
+ * Runs up to `count` serializable write transactions at once. The server refuses to commit a transaction that
+ * conflicts with the serial order; the body then runs again.
+ * https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
  */
 export const postgresWriter = (
   sql: SQL,
@@ -209,11 +218,11 @@ export const postgresWriter = (
     done,
     metrics: { queued, committed },
   }: {
-    /** How long an answer may take, ms. */
+    /** Time in ms without an answer after which a connection is closed. */
     stall: number
-    /** The statement that tells other copies of these topics when the transaction commits. */
+    /** Returns the statement that notifies other copies of the topics. */
     notice(topics: ReadonlySet<Topic>): string
-    /** After a commit, before its writer hears of it. */
+    /** Called after a commit, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void
     metrics: CommitMetrics
   },
@@ -233,33 +242,34 @@ export const postgresWriter = (
     else idle.push(writer)
   }
 
-  const persist = async <T>(writer: (typeof all)[number], body: Body<T>, first: Turn): Promise<Done<T>> => {
-    const end = performance.now() + PATIENCE
-    let turn = first
+  const persist = async <T>(writer: (typeof all)[number], body: Body<T>, first: Mode): Promise<Done<T>> => {
+    const end = performance.now() + RETRY_FOR
+    let mode = first
     let lost = false
     for (let tries = 1; ; tries++) {
-      const result: Done<T> | Failed = await writer.attempt(body, turn)
+      const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // A row that came between looks like one that was there: alone it shows which.
-      const isTaken: boolean = isUniqueViolation(cause) && turn !== 'alone'
+      // A unique violation may come from a concurrent row; running alone decides it.
+      const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
-      const heldUp: boolean = turn === 'alone' && isHeldUp(cause)
+      const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
-      // However long the others have kept it from committing, it has not failed before it had the place to itself.
-      if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && turn !== 'together')) {
+      // A write that only conflicted does not fail before it has run alone.
+      if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
         throw unavailable(cause)
       }
       committed('retried')
       lost ||= isGone
-      if (turn !== 'rehearsal') turn = !heldUp && (isTaken || isLate || tries >= TRIES) ? 'alone' : 'together'
-      if (turn !== 'alone') await Bun.sleep(Math.random() * Math.min(PAUSE, 2 ** tries))
+      if (mode !== 'rehearsal')
+        mode = !heldUp && (isTaken || isLate || tries >= MAX_CONCURRENT_TRIES) ? 'alone' : 'together'
+      if (mode !== 'alone') await Bun.sleep(Math.random() * Math.min(MAX_PAUSE, 2 ** tries))
     }
   }
 
-  const run = async <T>(body: Body<T>, first: Turn): Promise<T> => {
+  const run = async <T>(body: Body<T>, first: Mode): Promise<T> => {
     if (!open) throw unavailable(new Error('The store is closed.'))
     running++
     queued(1)
@@ -280,7 +290,7 @@ export const postgresWriter = (
   return {
     write: <T>(body: Body<T>): Promise<T> => run(body, 'together'),
     rehearse: <T>(body: Body<T>): Promise<T> => run(body, 'rehearsal'),
-    /** Refuses new writes; settles once those that run are answered. */
+    /** Refuses new writes and waits for running ones. */
     close: async (): Promise<void> => {
       open = false
       if (running > 0) await ended.promise

@@ -19,7 +19,7 @@ import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
 
-/** What has been copied and verified. */
+/** Result of a verified copy. */
 export interface Copied {
   bytes: number
   /** Rows by table. */
@@ -32,10 +32,13 @@ const remove = (path: string): void => {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(path + suffix, { force: true })
 }
 
-/** The name under which this process makes `target`: two that make the same do not meet in one file. */
+/**
+ * Returns the temporary name for `target`. It contains the process id, so two processes do not share one
+ * file.
+ */
 const partialOf = (target: string): string => `${target}.partial-${process.pid}`
 
-/** Removes what processes have left that died while they made `target`. */
+/** Removes temporary files of `target` left by processes that have ended. */
 const removeRemains = (target: string): void => {
   const folder = dirname(target)
   for (const name of readdirSync(folder)) {
@@ -52,7 +55,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** Where nothing can be removed, nothing was made: what went wrong before has been said, or is thrown on. */
+/** Removes a temporary file. Errors are ignored, since the original failure matters more. */
 const discard = (path: string): void => {
   try {
     remove(path)
@@ -60,10 +63,11 @@ const discard = (path: string): void => {
 }
 
 /**
- * What `look` finds in the database at `path`, beside those who write to it. Throws StorageError where it cannot be read,
- * and SQLite's own error where it is damaged.
+ * Returns the result of `look` on the database at `path`, beside running writers.
+ *
+ * @throws StorageError when it cannot be read; SQLite's error when it is damaged
  */
-export const reading = <T>(
+export const withReadOnly = <T>(
   path: string,
   look: (db: Database) => T,
   options: object = { readonly: true },
@@ -78,19 +82,25 @@ export const reading = <T>(
   }
 }
 
-/** Opens, reads and judges a database file; throws a StorageError when it is no whole one of ours. */
+/**
+ * Checks a database file and returns its size and rows.
+ *
+ * @throws StorageError when it is damaged or not a Gatehouse database
+ */
 export const verify = (path: string): Copied => {
-  const { findings, rows } = reading(path, inspect, { readwrite: true })
+  const { findings, rows } = withReadOnly(path, inspect, { readwrite: true })
   if (findings.length > 0) throw new StorageError(`${path} is damaged: ${findings[0]}.`)
   return { bytes: statSync(path).size, rows }
 }
 
 /**
- * Makes the database file `target`, which nobody but its owner reads at any moment: `fill` writes it under another name,
- * and it appears under its own once it is verified and whole. Throws StorageError.
+ * Creates the database file `target`, readable only by its owner. `fill` writes it under a temporary name; it
+ * is renamed once it is complete and verified.
+ *
+ * @throws StorageError
  */
 export const makeFile = async (target: string, fill: (partial: string) => Promise<void>): Promise<Copied> => {
-  if (existsSync(target)) throw new StorageError(`${target} exists: choose another name.`, 1)
+  if (existsSync(target)) throw new StorageError(`${target} already exists. Choose another name.`, 1)
   requireNoLog(target)
   const partial = partialOf(target)
   try {
@@ -99,7 +109,8 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
     await fill(partial)
     const copied = verify(partial)
     sync(partial)
-    if (existsSync(target)) throw new StorageError(`${target} was made by another process meanwhile.`, 1)
+    if (existsSync(target))
+      throw new StorageError(`${target} was created by another process in the meantime.`, 1)
     renameSync(partial, target)
     sync(dirname(target))
     return copied
@@ -110,11 +121,15 @@ export const makeFile = async (target: string, fill: (partial: string) => Promis
   }
 }
 
-/** Copies the database at `source` while others write to it: one state, with all that was committed before. Throws StorageError. */
+/**
+ * Copies one consistent state of the database at `source` while servers write to it.
+ *
+ * @throws StorageError
+ */
 export const backUp = (source: string, target: string): Promise<Copied> =>
   makeFile(target, async partial => {
     try {
-      reading(source, requireOurs)
+      withReadOnly(source, requireOurs)
       using db = openUntrusted(source, { readonly: true })
       db.run('PRAGMA busy_timeout = 5000')
       db.run('VACUUM INTO ?', [partial])
@@ -124,19 +139,27 @@ export const backUp = (source: string, target: string): Promise<Copied> =>
     }
   })
 
-/** A file beside which a log lies is a database in use, or one that was not stopped: a copy of it alone would lack what is in the log. */
+/**
+ * Checks that the file is a backup. A database with a log beside it is in use or was not stopped; a copy of
+ * the file alone would lack the content of the log.
+ *
+ * @throws StorageError
+ */
 const requireBackup = (path: string): void => {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${path}: there is no such file.`, 1)
   if (existsSync(`${path}-wal`))
     throw new StorageError(
-      `${path} is a database, with its log beside it: \`gatehouse backup\` makes a copy of it.`,
+      `${path} is a database with a log beside it. Make a copy with \`gatehouse backup\`.`,
       1,
     )
 }
 
-/** All that is committed goes into the file itself, so that its log can be removed. A damaged one is lost anyway. */
-const settle = (path: string): void => {
+/**
+ * Moves all commits into the database file so that its log can be removed. Failures are ignored: a damaged
+ * database is lost anyway.
+ */
+const checkpointFully = (path: string): void => {
   try {
     using db = openUntrusted(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -144,8 +167,10 @@ const settle = (path: string): void => {
 }
 
 /**
- * A verified copy at `partial` of the backup `source`, brought up to this version, for as long as `use` runs. Throws
- * StorageError.
+ * Runs `use` with a verified copy at `partial` of the backup `source`, migrated to this version, and removes
+ * the copy afterwards.
+ *
+ * @throws StorageError
  */
 export const withBackup = async <T>(
   source: string,
@@ -155,7 +180,7 @@ export const withBackup = async <T>(
   try {
     requireBackup(source)
     remove(partial)
-    // Others may read the backup: what is made of it is its owner's alone from the first byte on.
+    // The copy is readable only by its owner from the first byte, even if the backup is not.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
     const copied = verify(partial)
     {
@@ -172,8 +197,10 @@ export const withBackup = async <T>(
 }
 
 /**
- * Puts the copy `source` in the place of the database at `target`. `accept` sees the copy before anything is replaced, and
- * throws when it must not be. Callers hold the instance lock. Throws StorageError.
+ * Replaces the database at `target` by the backup `source`. `accept` inspects the copy first and throws to
+ * refuse it. The caller holds the instance lock.
+ *
+ * @throws StorageError
  */
 export const restore = async (
   source: string,
@@ -181,12 +208,12 @@ export const restore = async (
   accept: (path: string) => Promise<void>,
 ): Promise<Copied> => {
   if (existsSync(target) && realpathSync(source) === realpathSync(target))
-    throw new StorageError(`${source} is the database itself: name a backup of it.`, 1)
+    throw new StorageError(`${source} is the database itself. Choose a backup of it.`, 1)
   const partial = `${target}.partial`
   return withBackup(source, partial, async copied => {
     await accept(partial)
     sync(partial)
-    if (existsSync(target)) settle(target)
+    if (existsSync(target)) checkpointFully(target)
     for (const suffix of ['-journal', '-wal', '-shm']) rmSync(target + suffix, { force: true })
     renameSync(partial, target)
     sync(dirname(target))

@@ -3,11 +3,11 @@ import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 
-/** Bodies in one transaction at most: bounds how long the event loop is held. */
+/** Maximum number of bodies per transaction, to bound the time on the event loop. */
 const BATCH = 64
-/** How long BEGIN is tried again while another process writes, and the longest pause between two tries, ms. */
-const PATIENCE = 5_000
-const PAUSE = 20
+/** Time for retries of BEGIN while another process writes, and the longest pause between them, in ms. */
+const BEGIN_TIMEOUT = 5_000
+const MAX_PAUSE = 20
 
 interface Waiting {
   body: (tx: Transaction) => Promise<unknown>
@@ -16,19 +16,19 @@ interface Waiting {
 }
 
 interface Hooks {
-  /** Holds back the next transaction. */
+  /** Delays the next transaction. */
   pause(): Promise<void> | undefined
-  /** After a commit, before its writers hear of it. */
+  /** Called after a commit, before its writers get their results. */
   committed(topics: ReadonlySet<Topic>): void
-  /** After a failed one. */
+  /** Called after a failed commit. */
   failed(): void
   metrics: CommitMetrics
 }
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
-const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
+const nextTick = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** The one transaction of the connection, whose bodies stand in a savepoint each. */
+/** Returns the transaction of the connection; each body runs in its own savepoint. */
 const openTransaction = (db: Database, queries: Queries) => {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
@@ -60,17 +60,20 @@ const openTransaction = (db: Database, queries: Queries) => {
   })
 
   const beginPatiently = async (): Promise<void> => {
-    for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, PAUSE)) {
+    for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, MAX_PAUSE)) {
       try {
         return void begin.run()
       } catch (error) {
-        if (!isBusy(error) || waited >= PATIENCE) throw error
+        if (!isBusy(error) || waited >= BEGIN_TIMEOUT) throw error
       }
       await sleep(pause)
     }
   }
 
-  /** Runs one body in its savepoint; gives how to answer it. Throws when the transaction is lost. */
+  /**
+   * Runs one body in its savepoint and returns the function that answers its writer. Throws when the whole
+   * transaction is lost.
+   */
   const runBody = async ({ body, resolve, reject }: Waiting, topics: Set<Topic>): Promise<() => void> => {
     changed = new Set()
     effects = []
@@ -85,7 +88,7 @@ const openTransaction = (db: Database, queries: Queries) => {
         resolve(value)
       }
     } catch (error) {
-      // A full disk ends the whole transaction, released savepoints included.
+      // A full disk rolls back the whole transaction, including released savepoints.
       if (!db.inTransaction) throw error
       undo.run()
       release.run()
@@ -107,9 +110,9 @@ const openTransaction = (db: Database, queries: Queries) => {
 }
 
 /**
- * Group commit: writes queue, one BEGIN IMMEDIATE … COMMIT carries all that wait, each in a savepoint of its own, and
- * the answers go out after the COMMIT: the disk is waited for once. A batch begins when a turn of the event loop has
- * brought no further write: requests that arrive together share it, a lone one waits some microseconds.
+ * Group commit: one BEGIN IMMEDIATE … COMMIT carries all queued writes, each in its own savepoint, so they
+ * share one wait for the disk. Answers follow the COMMIT. A batch begins when one turn of the event loop adds
+ * no write: concurrent requests share it, and a single one waits some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)
@@ -137,11 +140,11 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     for (const answer of answers) answer()
   }
 
-  /** Turns of the event loop until one brings nothing more. */
+  /** Waits until a turn of the event loop adds no further write. */
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {
       seen = queue.length
-      await nextTurn()
+      await nextTick()
     }
   }
 
@@ -165,7 +168,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
         queued(1)
         draining ??= drain()
       }),
-    /** Refuses new writes; settles once those that wait are answered. */
+    /** Refuses new writes and waits for queued ones. */
     close: async (): Promise<void> => {
       open = false
       await draining

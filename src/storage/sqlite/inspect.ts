@@ -4,14 +4,17 @@ import { schemaFindings } from './schema-check.ts'
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** More than these would say nothing new. */
+/** Maximum number of findings to report. */
 const MOST = 20
 
 const rowsOf = (table: string, condition = 'true'): string =>
   `SELECT organization_id, count(*) FROM ${table} WHERE ${condition} AND organization_id IN (SELECT id FROM organizations)
    GROUP BY organization_id`
 
-/** Totals that triggers keep, and the query that counts anew, on both engines. What is left of an organization that is gone counts nowhere. */
+/**
+ * Totals maintained by triggers, and the query that recounts each, for both engines. Rows left of a deleted
+ * organization are not counted.
+ */
 const counted = {
   users: rowsOf('users'),
   roles: rowsOf('roles'),
@@ -22,30 +25,31 @@ const counted = {
   organizations: "SELECT '', count(*) FROM organizations HAVING count(*) > 0",
 }
 
-/** Queries that answer 0, and what is wrong when one does not. */
+/** Queries that return 0 for correct totals, and the finding for any other result. */
 export const totalsQueries = Object.entries(counted).map(([kind, query]) => {
   const kept = `SELECT organization_id, total FROM counters WHERE kind = '${kind}' AND total <> 0`
   return {
     query: `SELECT (SELECT count(*) FROM (${kept} EXCEPT ${query}) AS more)
       + (SELECT count(*) FROM (${query} EXCEPT ${kept}) AS fewer)`,
-    finding: `totals: the number of ${kind} is not the one that is kept`,
+    finding: `totals: the number of ${kind} differs from the stored total`,
   }
 })
 
-/** Whether SQLite says that the file is no whole database. What a full or read-only disk refuses is no damage. */
+/** True when SQLite reports a damaged file. Errors of a full or read-only disk are not damage. */
 export const isDamage = (error: unknown): boolean =>
   /^SQLITE_(CORRUPT|NOTADB|IOERR_(READ|SHORT_READ|CORRUPTFS|DATA)$)/.test(
     String(Reflect.get(Object(error), 'code')),
   )
 
 /**
- * Looks at every page and row of a database. Says what is wrong, one line each (`findings`), and how many rows each
- * table has. Throws StorageError when the file is not ours or newer than this version.
+ * Checks every page and row of a database. Returns findings, one line each, and the number of rows per table.
+ *
+ * @throws StorageError when the file belongs to another program or a newer version
  */
 export const inspect = (db: Database): { findings: string[]; rows: Record<string, number> } => {
   const findings: string[] = []
   const rows: Record<string, number> = {}
-  const look = (what: string, ask: () => void): void => {
+  const runCheck = (what: string, ask: () => void): void => {
     try {
       ask()
     } catch (error) {
@@ -53,27 +57,27 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
       findings.push(`${what}: ${(error as Error).message}`)
     }
   }
-  look('header', () => requireOurs(db))
+  runCheck('header', () => requireOurs(db))
   if (findings.length > 0) return { findings, rows }
-  look('schema', () => {
+  runCheck('schema', () => {
     findings.push(...schemaFindings(db))
   })
   if (findings.length > 0) return { findings, rows }
-  look('structure', () => {
+  runCheck('structure', () => {
     for (const [text] of db.query(`PRAGMA integrity_check(${MOST})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  look('references', () => {
+  runCheck('references', () => {
     for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MOST))
-      findings.push(`references: row ${row} of ${table} has no partner in ${parent}`)
+      findings.push(`references: row ${row} of ${table} refers to a missing row of ${parent}`)
   })
-  look('tables', () => {
+  runCheck('tables', () => {
     const names = db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values()
     for (const [name] of names)
       if (!/^sqlite_|_search/.test(String(name)))
         rows[String(name)] = Number(db.query(`SELECT count(*) FROM ${quoted(String(name))}`).values()[0]?.[0])
   })
-  look('totals', () => {
+  runCheck('totals', () => {
     const same = db.transaction(() => {
       for (const { query, finding } of totalsQueries)
         if (db.query(query).values()[0]?.[0] !== 0) findings.push(finding)

@@ -5,12 +5,14 @@ import { isBusy, StorageError } from '#src/storage/errors.ts'
 
 export const LOCK_FILE = 'gatehouse.lock'
 
-/** A connection that nobody refers to is closed when memory is cleaned up, and its lock with it. */
+/** Keeps connections reachable: garbage collection would close them and release the lock. */
 const held = new Set<Database>()
 
 /**
- * Takes the data directory for this process; gives the function that lets go of it. The lock is SQLite's own, on an empty
- * file: the system drops it when the process dies, however it dies. Throws StorageError while another holds it.
+ * Locks the data directory for this process and returns the function that unlocks it. The lock is SQLite's
+ * own on an empty file; the system releases it when the process ends in any way.
+ *
+ * @throws StorageError while another process holds it
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
@@ -34,7 +36,7 @@ export const lockInstance = (data_dir: string): (() => void) => {
   }
 }
 
-/** Whether a process holds the directory, this one included. */
+/** True when a process, including this one, holds the data directory. */
 export const isLocked = (data_dir: string): boolean => {
   const db = new Database(join(data_dir, LOCK_FILE), { readwrite: true, create: false })
   try {

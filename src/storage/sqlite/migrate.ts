@@ -3,34 +3,41 @@ import { createHash } from 'node:crypto'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { StorageError } from '#src/storage/errors.ts'
 
-/** SQL by file name; names sort in the order of application. */
+/** SQL by file name. Files are applied in the order of their names. */
 export type Migrations = Record<string, string>
 
 export const sqliteMigrations: Migrations = embed('migrations/sqlite', ['.sql'])
 
-/** `Gate`, in the header of our database files. https://www.sqlite.org/pragma.html#pragma_application_id */
+/** `Gate`, in the header of database files: https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x47617465
 
 const value = (db: Database, query: string): unknown => db.query(query).values()[0]?.[0]
 
-/** Throws a StorageError when the file is of another program, or of another version that cannot be brought up to this one. */
+/**
+ * Checks that the file is a Gatehouse database of this or an older version.
+ *
+ * @throws StorageError otherwise
+ */
 export const requireOurs = (db: Database, migrations = sqliteMigrations): void => {
   const id = value(db, 'PRAGMA application_id')
   if (id === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0)
     throw new StorageError(`${db.filename} is empty.`)
   if (id !== APPLICATION_ID)
-    throw new StorageError(`${db.filename} is a database of another program: choose another file.`)
+    throw new StorageError(`${db.filename} is a database of another program. Choose another file.`)
   pendingIn(db, migrations)
 }
 
-/** Brings the database up to date in one transaction. Refuses files that are not ours, newer ones and changed ones. */
+/**
+ * Applies pending migrations in one transaction.
+ *
+ * @throws StorageError for a file of another program, a newer version, or changed migrations
+ */
 export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
   const isNew =
     value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
   if (!isNew) requireOurs(db, migrations)
   if (pendingIn(db, migrations).length === 0) return
-  if (!upgrade)
-    throw new StorageError(`${db.filename} is of an older version: start the server to upgrade it.`)
+  if (!upgrade) throw new StorageError(`${db.filename} has an older version. Start the server to upgrade it.`)
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
     apply(db, pendingIn(db, migrations))
@@ -39,7 +46,7 @@ export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = t
 
 const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
 
-/** Runs migrations and writes down that they were. */
+/** Runs migrations and records them. */
 export const apply = (db: Database, migrations: [name: string, text: string][]): void => {
   if (!hasMigrations(db)) db.run(MIGRATIONS)
   for (const [name, text] of migrations) {
@@ -48,17 +55,19 @@ export const apply = (db: Database, migrations: [name: string, text: string][]):
   }
 }
 
-/** Throws a StorageError when `migrations` is anything but the table: reading a view would run what the file says. */
+/**
+ * True when the table of migrations exists.
+ *
+ * @throws StorageError when `migrations` is another object; reading a view would run SQL of the file
+ */
 const hasMigrations = (db: Database): boolean => {
   const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
   if (found && (found[0] !== 'table' || found[1] !== MIGRATIONS))
-    throw new StorageError(
-      `${db.filename} is damaged: schema: migrations is not the table that it should be.`,
-    )
+    throw new StorageError(`${db.filename} is damaged: schema: migrations is not the expected table.`)
   return found !== undefined
 }
 
-/** The names of the migrations that the database has had, in their order. */
+/** Returns the names of the applied migrations in order. */
 export const appliedIn = (db: Database): string[] => appliedWithHash(db).map(([name]) => name)
 
 const appliedWithHash = (db: Database): [name: string, hash: string][] =>
@@ -81,10 +90,10 @@ const pendingIn = (db: Database, migrations: Migrations): [name: string, text: s
     const text = migrations[name]
     if (isBeforeFirstRelease(name)) throw new StorageError(`${db.filename} ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
-      throw new StorageError(`${db.filename} was upgraded by a newer version (${name}): use that version.`)
+      throw new StorageError(`${db.filename} was upgraded by a newer version (${name}). Use that version.`)
     if (hashOf(text) !== hash)
       throw new StorageError(
-        `${db.filename} was made with another ${name} than this version has: restore a backup.`,
+        `${db.filename} was created with a different ${name} than that of this version. Restore a backup.`,
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)

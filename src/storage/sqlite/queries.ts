@@ -5,13 +5,13 @@ import { binder, decoderOf, type Field, type Row, rowMapper, type Values } from 
 import type { Queries } from '#src/storage/store.ts'
 import { sqliteTables } from './tables.ts'
 
-/** Statements kept compiled per connection, so that a query built anew at each call is not compiled anew too. */
+/** Maximum number of compiled statements per connection, reused by queries that are built at each call. */
 const STATEMENTS = 500
 
 /**
- * Drizzle's builder over one connection. Drizzle's own session for bun:sqlite spends 2 to 4 µs a statement on
- * placeholders and rows; here each statement works out once how its values are bound and its rows are read.
- * `guard` runs before each statement and throws when the connection must not be used.
+ * Returns drizzle's builder over one connection. Drizzle's session for bun:sqlite spends 2 to 4 µs per
+ * statement on placeholders and rows; here each statement prepares its binding and decoding once. `guard`
+ * runs before each statement and throws when the connection must not be used.
  */
 export const sqliteQueries = (db: Database, guard: () => void): Queries & { finalize(): void } => {
   const statements = new Map<string, Statement>()
@@ -25,15 +25,15 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
   }
 
   const dialect = new SQLiteAsyncDialect()
-  // SQLite plans a join anew whenever a parameter that it compares with a column is bound, which costs 5 to 20 µs; the
-  // unary plus, which does nothing, keeps the parameter out of the planner's sight.
+  // SQLite plans a join again whenever a parameter compared with a column is bound, at 5 to 20 µs. The unary
+  // plus has no effect on the value and hides the parameter from the planner.
   dialect.escapeParam = () => '+?'
   const prepareQuery = (query: Query, fields: Field[] | undefined, method: 'run' | 'all') => {
     const statement = statementOf(query.sql)
     const bind = binder(query.params) as (values?: Values) => SQLQueryBindings[]
     let read: ((params: SQLQueryBindings[]) => Row[]) | undefined
     const self = {
-      /** Set by drizzle on queries with joins after they are prepared. */
+      /** Set by drizzle after preparing a query with joins. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       run: async (values?: Values) => {
         guard()
@@ -75,7 +75,7 @@ const reader = (statement: Statement, fields: Field[], notNullable: Record<strin
   const keys = fields.map(({ path }) => path.join('.'))
   const names = statement.columnNames
   if (fields.every(({ path }, i) => path.length === 1 && path[0] === names[i])) {
-    // Flat rows under the names of their columns: the engine makes the objects.
+    // For flat rows with the column names as keys the engine creates the objects.
     const decoded = decoders.flatMap((decode, i) => (decode ? [[keys[i] ?? '', decode] as const] : []))
     return (params: SQLQueryBindings[]): Row[] => {
       const rows = statement.all(...params) as Row[]

@@ -2,17 +2,17 @@ import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
 import { appliedIn, apply, sqliteMigrations } from './migrate.ts'
 
-/** Findings beyond these say nothing new. */
+/** Maximum number of findings to report. */
 const MOST = 20
 
-/** What ANALYZE adds to a file. https://www.sqlite.org/fileformat2.html#stat1tab */
+/** Tables that ANALYZE adds: https://www.sqlite.org/fileformat2.html#stat1tab */
 const STATISTICS = ['sqlite_stat1(tbl,idx,stat)', 'sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)']
 const isStatistics = (type: unknown, sql: unknown): boolean =>
   type === 'table' && STATISTICS.some(table => sql === `CREATE TABLE ${table}`)
 
 type Schema = Map<string, string>
 
-/** Each table, index, trigger and view by type and name, with the statement that makes it. */
+/** Returns each table, index, trigger and view by type and name, with its SQL. */
 const schemaOf = (db: Database): Schema =>
   new Map(
     db
@@ -31,15 +31,16 @@ const freshSchema = (applied: string[]): Schema => {
   return schemaOf(db)
 }
 
-/** A name in a file of others may hold anything: it is shown as a JSON string. */
+/** Formats a name as a JSON string: an untrusted file may contain any characters. */
 const shown = (key: string): string =>
   JSON.parse(key)
     .map((part: unknown) => JSON.stringify(part))
     .join(' ')
 
 /**
- * Compares the schema of a database with what its migrations make in an empty one. Gives a line for each object that is
- * missing, changed or unknown. Runs no statement of the file: queries on a table of it are safe once there is no finding.
+ * Compares the schema of a database with the one that its migrations make in an empty database. Returns a
+ * line for each missing, changed or unknown object. It runs no SQL of the file; without findings, queries on
+ * its tables are safe.
  */
 export const schemaFindings = (db: Database): string[] => {
   const found = schemaOf(db)
@@ -54,15 +55,20 @@ export const schemaFindings = (db: Database): string[] => {
     .slice(0, MOST)
 }
 
-/** Throws a StorageError unless the schema is that of the migrations. */
+/**
+ * Checks the schema.
+ *
+ * @throws StorageError when it differs from that of the migrations
+ */
 export const requireSchema = (db: Database): void => {
   const [finding] = schemaFindings(db)
   if (finding) throw new StorageError(`${db.filename} is damaged: ${finding}.`)
 }
 
 /**
- * Opens a file whose content is not trusted: its schema calls no function with side effects, and malformed pages are
- * found when they are read. https://www.sqlite.org/security.html#untrusted_sqlite_database_files
+ * Opens an untrusted database file: its schema cannot call functions with side effects, and malformed pages
+ * are detected on read.
+ * https://www.sqlite.org/security.html#untrusted_sqlite_database_files
  */
 export const openUntrusted = (path: string, options: object): Database => {
   const db = new Database(path, options)

@@ -9,7 +9,7 @@ import { groupCommit } from './group-commit.ts'
 import { migrate } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
 
-/** Leaves a transaction with nothing of it done. */
+/** Thrown to roll back a rehearsal; carries its result. */
 class Rehearsed<T> extends Error {
   readonly value: T
   constructor(value: T) {
@@ -31,25 +31,25 @@ const rehearsed = async <T>(write: Store['write'], body: (tx: Transaction) => Pr
 
 interface SqliteOptions {
   path: string
-  /** false: a database that waits for migrations is an error. */
+  /** false: pending migrations are an error. */
   migrate?: boolean
-  /** false: a commit does not wait for the disk, for data that nobody keeps. */
+  /** false: commits do not wait for the disk, for data that need not survive. */
   durable?: boolean
-  /** Pages that the file may grow to: a full disk, for tests. */
+  /** Maximum pages of the file, to simulate a full disk in tests. */
   max_pages?: number
 }
 
-/** Pages kept in memory per connection, KiB. */
+/** Page cache per connection in KiB. */
 const CACHE = 16_384
-/** More than any request writes: one page may find room on a disk where nothing else does. */
+/** Value larger than that of any request: on a full disk a single page may still find room. */
 const PROBE = '.'.repeat(65_536)
-/** How often the commits of other processes are looked for, ms. */
-const WATCH = 250
+/** Interval in ms at which commits of other processes are detected. */
+const WATCH_INTERVAL = 250
 
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
-    // Nothing is served yet: another process that starts at the same moment may be waited for.
+    // At start it is safe to wait for another process that opens the file.
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
@@ -59,10 +59,10 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // Savepoints copy the pages that they change; beyond 64 KiB these copies would go through a file.
+    // Savepoints copy the pages they change; copies above 64 KiB would go through a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
-    // From here on waiting would hold the event loop: group-commit.ts tries again instead.
+    // From here on waiting would block the event loop; group-commit.ts retries instead.
     db.run('PRAGMA busy_timeout = 0')
     return db
   } catch (error) {
@@ -111,20 +111,22 @@ const watchOthers = (db: Database, tell: () => void) => {
 }
 
 /**
- * A database file as store, made and migrated when need be: one connection for writes, one for reads. Throws
- * StorageError when the file is of another program, damaged, newer than this one or out of reach.
+ * Opens a database file as store, creating and migrating it as needed, with one connection for writes and one
+ * for reads.
+ *
+ * @throws StorageError when the file belongs to another program, is damaged, newer or not accessible
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = openReader(options.path)
   const reads = sqliteQueries(reader, () => {})
-  // Outside a transaction a statement would be committed at once, alone: when the transaction was lost, or the body is over.
+  // Outside a transaction (lost, or its body has ended) a statement would commit immediately on its own.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })
 
   const listeners: ((topics?: ReadonlySet<Topic>) => void)[] = []
-  const tell = (topics?: ReadonlySet<Topic>) => {
+  const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
   let failing = false
@@ -136,16 +138,16 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     committed: topics => {
       failing = false
       checkpoints.committed()
-      if (topics.size > 0) tell(topics)
+      if (topics.size > 0) notify(topics)
     },
     failed: () => {
       failing = true
     },
   })
 
-  const watch = watchOthers(writer, tell)
+  const watch = watchOthers(writer, notify)
 
-  /** Sees whether a disk has recovered. */
+  /** Writes and deletes a large row to find out if the disk has recovered. */
   const probe = async (): Promise<void> => {
     const row = { name: 'probe', value: PROBE, updated_at: 0 }
     const { settings } = writes.tables
@@ -161,9 +163,9 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     caches: new Map(),
     read: body => body(reads),
     write,
-    calm: checkpoints.calm,
+    drained: checkpoints.settled,
     rehearse: body => rehearsed(write, body),
-    // Nobody but this process serves a file (lock.ts).
+    // The instance lock (lock.ts) already excludes other processes.
     exclusively: (_, body) => body(),
     onChange: listener => void listeners.push(listener),
     ready: async () => {

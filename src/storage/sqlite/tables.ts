@@ -1,5 +1,5 @@
 import { sqliteKit } from '#src/storage/kit.ts'
 import { tables } from '#src/storage/tables.ts'
 
-/** The tables as SQLite has them. */
+/** The tables with SQLite's column types. */
 export const sqliteTables = tables(sqliteKit)

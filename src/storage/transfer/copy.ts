@@ -4,25 +4,25 @@ import { getTableConfig, type SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { StorageError } from '#src/storage/errors.ts'
 import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 
-/** As JSON has it on both engines: booleans, numbers, texts, null, and bytes as PostgreSQL writes them (`\x00ff`). */
+/** A row in the same JSON form for both engines; bytes are in PostgreSQL's hexadecimal format (`\x00ff`). */
 export type CopiedRow = Record<string, boolean | number | string | null>
 
 export interface CopiedTable {
   name: string
   columns: SQLiteColumn[]
-  /** The columns that tell rows apart: their order is the same on both engines. */
+  /** Columns that identify a row. They sort the same on both engines. */
   key: string[]
 }
 
-/** Rows that are held in memory at once. */
+/** Rows held in memory at once. */
 export const BATCH = 500
 
-/** As both engines write the names of columns. */
+/** Quotes column names for both engines. */
 export const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
 
-/** One engine during a copy. */
+/** One engine in a copy. */
 export interface Side {
-  /** All rows in the order of the key, in batches. */
+  /** Returns all rows in the order of the key, in batches. */
   read(table: CopiedTable): AsyncIterable<CopiedRow[]> | Iterable<CopiedRow[]>
   write(table: CopiedTable, rows: CopiedRow[]): Promise<void>
 }
@@ -35,14 +35,16 @@ const describe = (table: (typeof sqliteTables)[keyof typeof sqliteTables]): Copi
   return { name: getTableName(table), columns, key: key.map(({ name }) => name) }
 }
 
-/** Parents come before their children. */
+/** All tables, parents before children. */
 export const copiedTables = Object.values(sqliteTables).map(describe)
 
-/** Totals that the target's own triggers count while rows come in. That they end as they were is part of the proof. */
+/**
+ * Totals that the target's triggers count while rows are written. The comparison of digests covers them too.
+ */
 const counted: ReadonlySet<string> = new Set(['user_count', 'member_count'])
 const isCounted = ({ name }: CopiedTable): boolean => name === 'counters'
 
-/** How many rows of a table there are, and a digest over all of them: both are the same on both engines. */
+/** Number of rows and a digest over all rows of a table, the same on both engines. */
 interface Digest {
   rows: number
   sha256: string
@@ -67,17 +69,19 @@ const uncounted = (row: CopiedRow): CopiedRow => {
 }
 
 /**
- * Copies every row from one side to the other, where there is none yet, then reads all of them there and compares numbers
- * and digests. Gives the number of rows by table. Throws StorageError when anything differs: the caller then undoes it.
+ * Copies all rows into empty tables, then reads them back and compares numbers and digests. Returns the
+ * number of rows by table.
+ *
+ * @throws StorageError when they differ; the caller rolls back
  */
 export const copyRows = async (
   from: Side,
   to: Side,
-  told: (table: string) => void,
+  onProgress: (table: string) => void,
 ): Promise<Record<string, number>> => {
   const sent = new Map<string, Digest>()
   for (const table of copiedTables) {
-    told(`copying ${table.name}`)
+    onProgress(`copying ${table.name}`)
     const digest = digester()
     for await (const rows of from.read(table)) {
       digest.add(rows)
@@ -87,13 +91,13 @@ export const copyRows = async (
   }
   const rows: Record<string, number> = {}
   for (const table of copiedTables) {
-    told(`comparing ${table.name}`)
+    onProgress(`comparing ${table.name}`)
     const digest = digester()
     for await (const batch of to.read(table)) digest.add(batch)
     const [was, is] = [sent.get(table.name), digest.end()]
     if (was?.sha256 !== is.sha256)
       throw new StorageError(
-        `The copy of ${table.name} is not what was read (${was?.rows} rows, ${is.rows} in the copy): nothing was changed.`,
+        `The copy of ${table.name} differs from the original (${was?.rows} rows, ${is.rows} in the copy). Nothing was changed.`,
         1,
       )
     rows[table.name] = is.rows

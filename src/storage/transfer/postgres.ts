@@ -5,7 +5,7 @@ import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgr
 import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
-/** One connection within a transaction; written to, its database has all tables and no rows. */
+/** One connection within a transaction. To be written to, its database must have all tables and no rows. */
 export const postgresSide = (connection: ReservedSQL): Side => ({
   read: async function* ({ name, columns, key }) {
     const names = quoted(columns.map(column => column.name))
@@ -30,7 +30,7 @@ export const postgresSide = (connection: ReservedSQL): Side => ({
   },
 })
 
-/** The numbers that are given next lie beyond those that came. */
+/** Advances all sequences beyond the copied values. */
 export const advanceSequences = async (connection: ReservedSQL): Promise<void> => {
   for (const { name, columns } of copiedTables)
     for (const column of columns) {
@@ -45,7 +45,7 @@ export const advanceSequences = async (connection: ReservedSQL): Promise<void> =
     }
 }
 
-/** All rows go, and what triggers keep of them. */
+/** Removes all rows and the totals of triggers. */
 export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
   const names = copiedTables.map(({ name }) => name).filter(name => name !== 'counters')
   await connection.unsafe(`TRUNCATE ${quoted([...names, 'counter_slots'])}`)
@@ -53,8 +53,9 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 }
 
 /**
- * Runs `body` in one transaction on the database of the URL, its tables made when `migrate` says so, and commits unless it
- * throws. Throws StorageError, without user and password of the URL.
+ * Runs `body` in a transaction on the database at `url` and commits it; `migrate` creates the tables first.
+ *
+ * @throws StorageError without user and password of the URL
  */
 export const inPostgres = async <T>(
   url: string,
@@ -79,7 +80,7 @@ export const inPostgres = async <T>(
       connection.release()
     }
   } catch (error) {
-    // What the file beside it refuses is not this server's fault.
+    // An error of the SQLite file is not the server's.
     throw error instanceof SQLiteError ? error : refusal(error, parsed.where)
   } finally {
     await sql.close()
@@ -87,15 +88,16 @@ export const inPostgres = async <T>(
 }
 
 /**
- * A server that starts waits from here on for the end of the transaction, before its first read and its first write. The
- * locks come first: they take no snapshot, so that all of what was committed before them is seen. Throws StorageError while a
- * server, or another command, is connected to the database.
+ * Blocks other servers until the end of the transaction: a starting server waits before its first read and
+ * write. Locks come first because they take no snapshot, so later reads see all commits made before.
+ *
+ * @throws StorageError while a server or another command is connected
  */
-export const keepOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
+export const lockOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
   const inUse = (why: string): StorageError =>
-    new StorageError(`${where} is in use by a Gatehouse server (${why}): stop every copy first.`, 75)
+    new StorageError(`${where} is in use by a Gatehouse server (${why}). Stop all copies first.`, 75)
   try {
-    await connection.unsafe('LOCK TABLE turns IN EXCLUSIVE MODE NOWAIT')
+    await connection.unsafe('LOCK TABLE write_lock IN EXCLUSIVE MODE NOWAIT')
     await connection.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE NOWAIT')
   } catch (error) {
     throw Reflect.get(Object(error), 'errno') === '55P03' ? inUse('it holds a lock') : error
