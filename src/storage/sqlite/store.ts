@@ -89,9 +89,9 @@ const unusable = (path: string, error: unknown): StorageError =>
         `${path} cannot be used as database: ${error instanceof Error ? error.message : error}.`,
       )
 
-/** Calls `tell` after commits of other processes. */
-const watchOthers = (db: Database, tell: () => void) => {
-  // Moves with the commits of other connections alone. https://www.sqlite.org/pragma.html#pragma_data_version
+/** Calls `notify` after commits of other processes. */
+const watchOthers = (db: Database, notify: () => void) => {
+  // The version changes only with commits of other connections: https://www.sqlite.org/pragma.html#pragma_data_version
   const dataVersion = db.prepare('PRAGMA data_version')
   const version = () => {
     try {
@@ -103,9 +103,9 @@ const watchOthers = (db: Database, tell: () => void) => {
   let seen = version()
   const timer = setInterval(() => {
     const now = version()
-    if (now !== seen) tell()
+    if (now !== seen) notify()
     seen = now
-  }, WATCH)
+  }, WATCH_INTERVAL)
   timer.unref()
   return { stop: () => clearInterval(timer), finalize: () => dataVersion.finalize() }
 }
