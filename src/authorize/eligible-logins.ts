@@ -9,7 +9,7 @@ import { DAY } from '#src/lib/duration.ts'
 import type { LoginId } from '#src/lib/ids.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
-import { type FactorType, type Owed, owed, wantedLevel } from '#src/protocol/oidc/acr.ts'
+import { type FactorType, type RequiredFactor, requiredFactor, wantedLevel } from '#src/protocol/oidc/acr.ts'
 import type { Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
@@ -120,8 +120,8 @@ export const owedBy = (
   { request, organization }: Flow,
   { acr }: Pick<StepUser, 'acr'>,
   factors: readonly FactorType[],
-): Owed =>
-  owed({
+): RequiredFactor =>
+  requiredFactor({
     acr,
     factors,
     wanted: wantedLevel(request.acr_values, supportedAcrs(config)),

@@ -1,15 +1,19 @@
-/** Statements of an identity provider about a user, under our names. */
+/** An identity provider's statements about a user, under Gatehouse's field names. */
 export interface AssertedProfile {
-  /** The same at each login of the same user; at most `LONGEST_SUBJECT` characters. */
+  /** Stable across logins of the user; at most `LONGEST_SUBJECT` characters. */
   readonly subject: string
   readonly email?: string | undefined
-  /** The provider's statement, trusted or not. SAML has none: true, unless a mapping names an attribute for it. */
+  /**
+   * The provider's statement, which account linking may still distrust. SAML has none: true unless a mapping
+   * names an attribute.
+   */
   readonly email_verified: boolean
   readonly username?: string | undefined
   readonly first_name?: string | undefined
   readonly last_name?: string | undefined
-  /** Names of roles, of the attribute or claim that a mapping names. */
+  /** Role names from the attribute or claim that a mapping names. */
   readonly roles: readonly string[]
 }
 
+/** Maximum length of `subject` in characters. */
 export const LONGEST_SUBJECT = 1024

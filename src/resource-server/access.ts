@@ -8,50 +8,56 @@ import {
   TokenMissingError,
 } from './errors.ts'
 
-/** What a route asks for, beyond a good token. An empty list in `anyRole` lets nobody in. */
+/** Requirements of a route beyond a valid token. An empty `anyRole` refuses every token. */
 export type Rules = {
-  /** All of these roles, else 403. */
+  /** All of these roles are required, otherwise 403. */
   roles?: readonly string[]
-  /** At least one of these roles, else 403. */
+  /** At least one of these roles is required, otherwise 403. */
   anyRole?: readonly string[]
-  /** All of these scopes, else 403 `insufficient_scope`. */
+  /** All of these scopes are required, otherwise 403 `insufficient_scope`. */
   scopes?: readonly string[]
-  /** A request without a token passes, without claims; one that brings a token has to satisfy the other rules. */
+  /** A request without a token passes, without claims. A token that is sent must fulfil the other rules. */
   optional?: boolean
-  /** With `optional`: whether a token that is no good is refused (the default) or treated as if it were absent. */
+  /** With `optional`: refuse an invalid token (the default) or ignore it. */
   onInvalid?: 'reject' | 'anonymous'
 }
 
-/** The claims a handler sees behind these rules: possibly none when they are optional. */
+/** Type of the claims behind these rules, which may be undefined when they are optional. */
 export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   ? true extends R['optional']
     ? Claims | undefined
     : Claims
   : Claims
 
-/** Your own answers instead of the standard ones. 503 (`jwks_unavailable`) always keeps the standard one. */
+/** Custom answers for 401 and 403. The 503 `jwks_unavailable` is always the standard answer. */
 export type Handlers<Context extends readonly unknown[], Result> = {
-  /** No token or a bad one: `error.code` tells which. */
+  /** Answers a missing or invalid token; `error.code` says which. */
   onUnauthorized?: (error: AccessError, ...context: Context) => Result
-  /** A good token that may not do this. */
+  /** Answers a valid token without the required rights. */
   onForbidden?: (error: AccessError, ...context: Context) => Result
 }
 
-/** Anything with headers: a `Request`, or two lines around what a framework has. */
+/** An object with headers: a `Request`, or a small wrapper around a framework's request. */
 export type CredentialSource = { headers: { get(name: string): string | null | undefined } }
 
 /** The part of a `Verifier` that `authorize` needs. */
 export type TokenVerifier = {
-  /** The claims of a good access token. Throws the AccessError that fits. */
+  /**
+   * Returns the claims of a valid access token.
+   *
+   * @throws AccessError of the class that names the defect
+   */
   verify(token: string): Promise<Claims>
 }
 
-/** `Bearer`, in any case, and one b64token (RFC 6750 section 2.1). */
+/** `Bearer` in any case and one b64token: https://www.rfc-editor.org/rfc/rfc6750#section-2.1 */
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /**
- * The token of the Authorization header; undefined without a bearer token (another scheme is none of our business).
- * Never from the query or the body. Throws token_malformed.
+ * Returns the bearer token of the Authorization header, or undefined when it is missing or has another
+ * scheme. Query and body are never read.
+ *
+ * @throws TokenMalformedError when the header is not one well-formed bearer token
  */
 export function findToken({ headers }: CredentialSource): string | undefined {
   const header = headers.get('authorization')?.trim()
@@ -63,7 +69,9 @@ export function findToken({ headers }: CredentialSource): string | undefined {
 }
 
 /**
- * The claims of a request that satisfies the rules: what every adapter is built on. Throws an AccessError.
+ * Returns the claims of a request that fulfils the rules. All adapters use this function.
+ *
+ * @throws AccessError with `code` and `status` of the refusal
  */
 export async function authorize<R extends Rules = Record<never, never>>(
   verifier: TokenVerifier,
@@ -94,7 +102,7 @@ function requireRights(claims: Claims, { roles = [], anyRole, scopes = [] }: Rul
   if (!hasAllScopes(claims, scopes)) throw new InsufficientScopeError(scopes)
 }
 
-/** A refusal on the wire. */
+/** A refusal as an HTTP answer. */
 export type Answer = {
   status: 401 | 403 | 503
   headers: Record<string, string>
@@ -102,8 +110,8 @@ export type Answer = {
 }
 
 /**
- * The standard answer to a refusal (RFC 6750 section 3): without a token the challenge names nothing but the realm, and
- * no text of the token comes back.
+ * Returns the standard answer to a refusal (https://www.rfc-editor.org/rfc/rfc6750#section-3). Without a
+ * token the challenge contains only the realm. The answer never repeats text of the token.
  */
 export function answerTo(error: AccessError, issuer: string): Answer {
   const { code, status, description } = error
@@ -117,17 +125,21 @@ export function answerTo(error: AccessError, issuer: string): Answer {
   return { status, headers, body: { error: name, error_description: description, code, status } }
 }
 
-/** Only characters that RFC 6750 section 3 allows: claim and scope names come from your settings. */
+/**
+ * Builds the challenge from the characters that RFC 6750 section 3 allows. Names of claims and scopes come
+ * from your settings.
+ */
 const bearer = (parameters: Record<string, string>) =>
   `Bearer ${Object.entries(parameters)
     .map(([name, value]) => `${name}="${value.replace(/[^ !#-[\]-~]/g, '?')}"`)
     .join(', ')}`
 
+/** Converts an answer into a `Response`. */
 export function toResponse({ status, headers, body }: Answer): Response {
   return new Response(JSON.stringify(body), { status, headers })
 }
 
-/** The caller's own handler for this refusal, if there is one. */
+/** Returns the custom handler for this refusal, if there is one. */
 export function findHandler<Context extends readonly unknown[], Result>(
   error: AccessError,
   handlers: Handlers<Context, Result> | undefined,

@@ -9,7 +9,7 @@ export type Header = {
 }
 export type Payload = Record<string, unknown>
 
-/** The catalogue of tokens that have to be refused, each with the code a verifier gives. */
+/** Invalid tokens for tests, with the error code of the refusal. */
 export const BAD_TOKENS = {
   expired: 'token_expired',
   'not-yet-valid': 'token_not_yet_valid',
@@ -26,19 +26,19 @@ export const BAD_TOKENS = {
 
 export type BadToken = keyof typeof BAD_TOKENS
 
-/** A good token about to be made, from which the bad one is bent. */
+/** A valid token before signing, from which an invalid one is derived. */
 export type Genuine = {
   header: Header
   claims: Payload
   /** The public key of `sign`, as PEM. */
   publicKey: string
-  /** With the issuer's key. */
+  /** Signs with the issuer's key. */
   sign: (header: Header, claims: Payload) => Promise<string>
-  /** With a key that the issuer never had. */
+  /** Signs with a key that the issuer does not have. */
   signElsewhere: (header: Header, claims: Payload) => Promise<string>
 }
 
-/** Bends a good token into the named bad one; nothing else about it is wrong. */
+/** Returns the named invalid token; it has no other defect. */
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
@@ -52,7 +52,10 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
   'unknown-kid': ({ header, claims, sign }) =>
     sign({ ...header, kid: `unknown-${crypto.randomUUID()}` }, claims),
   'alg-none': async ({ header, claims }) => `${encode({ ...header, alg: 'none' })}.${encode(claims)}.`,
-  /** The public key taken for an HMAC secret: the classic confusion of verifiers that believe the header (RFC 8725 2.1). */
+  /**
+   * Uses the public key as HMAC secret, the algorithm confusion of
+   * https://www.rfc-editor.org/rfc/rfc8725#section-2.1
+   */
   'hs256-with-public-key': async ({ header, claims, publicKey }) => {
     const hmac = { name: 'HMAC', hash: 'SHA-256' }
     const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(publicKey), hmac, false, [
@@ -74,7 +77,10 @@ const shifted = (claims: Payload, names: readonly string[], seconds: number) =>
 
 const encode = (value: unknown) => base64url.encode(typeof value === 'string' ? value : JSON.stringify(value))
 
-/** A compact JWS of anything at all, texts as they are: jose's own signer refuses much of what tests have to send. */
+/**
+ * Returns a compact JWS of any content, strings unchanged. jose's signer refuses much of what tests must
+ * send.
+ */
 export async function signToken(header: Header, claims: Payload | string, key: CryptoKey): Promise<string> {
   const input = `${encode(header)}.${encode(claims)}`
   const { name } = key.algorithm

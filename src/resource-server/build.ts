@@ -1,8 +1,8 @@
-/** `bun run build:sdk`: packs this folder as the package @gatehouse/resource-server into dist/sdk. */
+/** `bun run build:sdk`: builds the package @gatehouse/resource-server in dist/sdk. */
 import { $, Glob } from 'bun'
 import { dependencies, license, version } from '../../package.json'
 
-/** `.` and the subpaths; `tsconfig.json` beside this file names the same ones. */
+/** Entry points of the package; `tsconfig.json` beside this file lists the same ones. */
 const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'testing']
 const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
 
@@ -31,7 +31,7 @@ const target = `${root}/dist/sdk`
 
 await $`rm -rf ${target}`
 await $`${root}/node_modules/.bin/tsc -p ${import.meta.dir}/tsconfig.json`
-// The compiler rewrites `./x.ts` to `./x.js` in programs but not in declarations.
+// tsc rewrites `./x.ts` to `./x.js` in code but not in declarations.
 for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true })) {
   const text = await Bun.file(file).text()
   await Bun.write(file, text.replace(/((?:from |import\()['"]\.\/[\w-]+)\.ts(['"])/g, '$1.js$2'))

@@ -7,15 +7,15 @@ import {
   TokenTypeError,
 } from './errors.ts'
 
-/** What a verified access token says. Wire names; everything else it carries is in `raw`. */
+/** Claims of a verified access token under their JWT names; `raw` has all others. */
 export type Claims = {
-  /** The user's id without `usr_`, or the `client_id` when a service called for itself. */
+  /** The user's id without `usr_`, or the `client_id` for client credentials. */
   sub: string
   email: string | undefined
-  /** `given_name` and `family_name`, else `preferred_username`. */
+  /** `given_name` and `family_name`, otherwise `preferred_username`. */
   name: string | undefined
   roles: readonly string[]
-  /** Space-separated, as granted; `''` when there are none. */
+  /** Granted scopes, separated by spaces; `''` without scopes. */
   scope: string
   /** The organization's id without `org_`. */
   org_id: string | undefined
@@ -25,35 +25,42 @@ export type Claims = {
   exp: number
   /** Unix seconds. */
   iat: number
-  /** The whole payload as it came. */
+  /** The complete payload. */
   raw: Readonly<Record<string, unknown>>
 }
 
+/** True when the token has the role. */
 export const hasRole = (claims: Claims, role: string) => claims.roles.includes(role)
+/** True when the token has at least one of the roles. */
 export const hasAnyRole = (claims: Claims, roles: readonly string[]) => roles.some(r => hasRole(claims, r))
+/** True when the token has all of the roles. */
 export const hasAllRoles = (claims: Claims, roles: readonly string[]) => roles.every(r => hasRole(claims, r))
+/** True when the token has the scope. */
 export const hasScope = (claims: Claims, scope: string) =>
   scope !== '' && claims.scope.split(' ').includes(scope)
+/** True when the token has all of the scopes. */
 export const hasAllScopes = (claims: Claims, scopes: readonly string[]) =>
   scopes.every(s => hasScope(claims, s))
 
-/** What the claims of an acceptable token have to satisfy. */
+/** Requirements for the claims of an access token. */
 export type ClaimPolicy = {
   issuers: readonly string[]
   audiences: readonly string[]
   realm: string | undefined
-  /** Seconds. */
+  /** Allowed clock difference in seconds. */
   clockTolerance: number
   requiredClaims: readonly string[]
 }
 
-/** Present only in ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
+/** Claims present only in ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Checks the payload of a token whose signature is good. `now` is in Unix seconds, fractions included; `typ` is the
- * header's, in lower case. Throws the error class that fits; the kind of token is looked at first.
+ * Validates the payload of a token with a valid signature, the kind of token first. `now` is in Unix seconds
+ * with fractions; `typ` is that of the header in lower case.
+ *
+ * @throws AccessError of the class that names the defect
  */
 export function parseClaims(
   payload: Uint8Array,
@@ -120,7 +127,10 @@ function parseObject(payload: Uint8Array): Payload {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Issuer, audience and key are the same in an ID token: without `typ` only these claims tell the two apart. */
+/**
+ * ID tokens share issuer, audience and key with access tokens. Without `typ` only these claims distinguish
+ * them.
+ */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
   if (idToken.length > 0) throw new TokenTypeError(`it carries ${idToken.join(', ')} as ID tokens do`)
@@ -151,7 +161,7 @@ function requiredString(raw: Payload, claim: string): string {
   return value
 }
 
-/** JSON can spell infinity (`1e999`), which would never expire. */
+/** JSON can express infinity (`1e999`), which would never expire. */
 function requiredNumber(raw: Payload, claim: string): number {
   const value = required(raw, claim)
   if (typeof value !== 'number' || !Number.isFinite(value)) {
@@ -166,7 +176,7 @@ function optionalString(raw: Payload, claim: string): string | undefined {
   throw new ClaimInvalidError(claim, 'expected a string')
 }
 
-/** Strict about the type: in a string, `includes` would find a role inside another one's name. */
+/** Requires an array: in a string, `includes` would find a role inside the name of another. */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []
   if (isStringList(value)) return value

@@ -8,15 +8,18 @@ export type ServiceClientOptions = {
   issuer: string
   clientId: string
   clientSecret: string
-  /** What to ask for; all that the client may have when empty or left out. */
+  /** Scopes to request; empty or undefined requests all scopes of the client. */
   scopes?: readonly string[]
-  /** How the secret travels. Default `client_secret_post`, which the server takes from every confidential client. */
+  /**
+   * Method of client authentication. Default `client_secret_post`, which the server accepts from every
+   * confidential client.
+   */
   authMethod?: 'client_secret_post' | 'client_secret_basic'
   /** Default `{issuer}/oauth/token`. */
   tokenEndpoint?: string
-  /** Seconds one token request may take. Default 5. */
+  /** Timeout of a token request in seconds. Default 5. */
   timeout?: number
-  /** Where tokens are kept, by issuer, client and scopes. Share one map among clients to share their tokens. */
+  /** Cache of tokens by issuer, client and scopes. Clients with the same map share their tokens. */
   cache?: Map<string, CachedToken>
   /** Default: the global `fetch`. */
   fetch?: Fetch
@@ -25,19 +28,28 @@ export type ServiceClientOptions = {
 }
 
 export type ServiceClient = {
-  /** A valid access token for these scopes (default: those of the options). Throws a TokenRequestError. */
+  /**
+   * Returns a valid access token for these scopes (default: those of the options).
+   *
+   * @throws TokenRequestError
+   */
   getToken(scopes?: readonly string[]): Promise<string>
-  /** `fetch` with the token in the Authorization header; a 401 drops the token and is tried once more with a new one. */
+  /**
+   * Calls `fetch` with the token in the Authorization header. After a 401 it repeats the request once with a
+   * new token.
+   *
+   * @throws TokenRequestError
+   */
   fetch(input: string | URL | Request, init?: RequestInit & { scopes?: readonly string[] }): Promise<Response>
 }
 
-/** Times in Unix milliseconds. */
+/** A token and its times in Unix milliseconds. */
 export type CachedToken = { token: string; expiresAt: number; renewAt: number }
 
-/** The token endpoint refused (`code` is its OAuth error) or cannot be used (`token_endpoint_unavailable`). */
+/** The token endpoint refused (`code` is its OAuth error) or failed (`token_endpoint_unavailable`). */
 export class TokenRequestError extends Error {
   readonly code: string
-  /** The HTTP status; undefined when there was no answer. */
+  /** The HTTP status; undefined without an answer. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, detail: string, cause?: unknown) {
@@ -48,16 +60,19 @@ export class TokenRequestError extends Error {
   }
 }
 
-/** Tokens are renewed this long before they expire, or a tenth of their life when that is more… */
+/** Time before expiry at which tokens are renewed, at least a tenth of their lifetime. */
 const RENEW_BEFORE = 60_000
-/** …earlier by up to this share of that time, so that many instances do not ask at once. */
+/** Random share by which that time is extended, so that many instances do not renew at once. */
 const JITTER = 0.1
-/** After a failed renewal the token at hand is used for this long before the next attempt. */
+/** Time after a failed renewal before the next attempt; the current token remains in use. */
 const RETRY_AFTER = 10_000
 
 /**
- * Tokens for a service that calls others in its own name (client credentials, RFC 6749 section 4.4): cached, renewed in
- * the background, one request at a time for each set of scopes. Make one at start and share it.
+ * Returns a client for a service that calls others on its own behalf (client credentials,
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background, with
+ * one request at a time per set of scopes. Create one client at start and share it.
+ *
+ * @throws ConfigurationError naming all problems
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
@@ -66,7 +81,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const send: Fetch = options.fetch ?? ((input, init) => fetch(input, init))
   const renewals = new Map<string, Promise<CachedToken>>()
   const problems = [
-    isHttpUrl(url) ? '' : `issuer has to be an http(s) URL, got ${JSON.stringify(options.issuer)}`,
+    isHttpUrl(url) ? '' : `issuer must be an http(s) URL, got ${JSON.stringify(options.issuer)}`,
     clientId ? '' : 'clientId is missing',
     options.clientSecret ? '' : 'clientSecret is missing',
   ].filter(Boolean)
@@ -112,7 +127,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       const response = await attempt(original.clone(), cached)
       if (response.status !== 401) return response
       await response.body?.cancel()
-      // Another call may have renewed it meanwhile.
+      // Another call may have renewed the token already.
       if (cache.get(keyOf(scope))?.token === cached.token) cache.delete(keyOf(scope))
       return attempt(original, await find(scope))
     },
@@ -177,5 +192,7 @@ function tokenRequest({ authMethod, clientId, clientSecret }: ServiceClientOptio
   return { headers, body: form.toString() }
 }
 
-/** RFC 6749 section 2.3.1 and its appendix B. */
+/**
+ * Encodes a part of Basic credentials: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1 and appendix B.
+ */
 const formEncode = (value: string) => new URLSearchParams([['', value]]).toString().slice(1)

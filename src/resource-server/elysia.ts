@@ -9,14 +9,16 @@ export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
 
 export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Response>>
 
-/** What routes say: the rules, or `true` for any good token. */
+/** Rules of a route, or `true` for any valid token. */
 export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**
- * Plugin with two route options, both refusing before anything is validated and both adding the operation's `security`
- * to the OpenAPI document. Behind `auth` the handler has `claims`; behind `optionalAuth` they may be undefined.
- * `app.use(gatehouse(verifier)).get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read'] } })`
+ * Returns a plugin with the route options `auth` and `optionalAuth`. Both refuse before validation and add
+ * `security` to the operation in the OpenAPI document. Behind `auth` the handler has `claims`; behind
+ * `optionalAuth` they may be undefined.
+ * `app.use(gatehouse(verifier)).get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read']
+ * } })`
  */
 export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   const admitted = new WeakMap<Request, { claims: Claims | undefined }>()
@@ -33,9 +35,11 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   }
 
   /**
-   * `transform` is the last hook before validation, and a returned status ends the request there. A body that cannot be
-   * parsed fails even earlier: then the answer is still the caller's 401. The hooks take apart their argument because
-   * Elysia reads their source, and parses the body of each request whose context is handed on whole.
+   * `transform` is the last hook before validation; a status returned from it ends the request. A body that
+   * cannot be parsed fails earlier, and the `error` hook then still answers an unauthorized caller with 401.
+   *
+   * The hooks destructure their argument because Elysia reads their source and parses the body of each
+   * request whose context is passed on whole.
    */
   const guard = (rules: Rules) => ({
     async transform({ request }: { request: Request }) {

@@ -1,4 +1,4 @@
-/** Stable names of everything that can refuse a request. They never change; the texts may. */
+/** Stable codes of all refusals. Codes never change; texts may. */
 export type ErrorCode =
   | 'token_missing'
   | 'token_malformed'
@@ -15,12 +15,12 @@ export type ErrorCode =
   | 'insufficient_scope'
 
 /**
- * What all refusals have in common. `description` is fixed text that may be sent to the caller; `message` adds what was
- * found and what was expected, and belongs in your log.
+ * Base class of all refusals. `description` is a fixed text that may be sent to the caller; `message` adds
+ * found and expected values and belongs in your log.
  */
 export class AccessError extends Error {
   readonly code: ErrorCode
-  /** 401 authenticate (again), 403 not allowed, 503 try later. */
+  /** 401: authenticate (again), 403: not allowed, 503: try later. */
   readonly status: 401 | 403 | 503
   readonly description: string
 
@@ -33,63 +33,66 @@ export class AccessError extends Error {
   }
 }
 
-/** No bearer token in the Authorization header. */
+/** The Authorization header has no bearer token. */
 export class TokenMissingError extends AccessError {
   constructor() {
     super('token_missing', 401, 'No access token was sent')
   }
 }
 
-/** Not one well-formed signed JWT of at most 8 KiB, or its header asks for what this verifier never does. */
+/**
+ * The token is not a well-formed signed JWT of at most 8 KiB, or its header has a parameter that is never
+ * accepted.
+ */
 export class TokenMalformedError extends AccessError {
   constructor(detail: string, cause?: unknown) {
     super('token_malformed', 401, 'The access token is malformed', detail, cause)
   }
 }
 
-/** A genuine token of another kind: an ID token, a logout token. */
+/** The token is a valid token of another kind, such as an ID token or logout token. */
 export class TokenTypeError extends AccessError {
   constructor(detail: string) {
     super('token_type', 401, 'The token is not an access token', detail)
   }
 }
 
-/** `alg` is none of the six accepted ones, or the key it names is not for it. */
+/** `alg` is not one of the six accepted algorithms, or does not match the key. */
 export class AlgorithmNotAllowedError extends AccessError {
   constructor(detail: string) {
     super('algorithm_not_allowed', 401, 'The signature algorithm of the access token is not accepted', detail)
   }
 }
 
-/** The issuer does not publish the key that the token names. */
+/** The issuer does not publish the key named in the token. */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {
     super('unknown_key', 401, 'The access token is signed with an unknown key', detail, cause)
   }
 }
 
-/** `exp` lies in the past, the tolerance included. */
+/** `exp` is in the past by more than the tolerance. */
 export class TokenExpiredError extends AccessError {
   constructor(detail: string) {
     super('token_expired', 401, 'The access token has expired', detail)
   }
 }
 
-/** `nbf` or `iat` lies in the future, the tolerance included. */
+/** `nbf` or `iat` is in the future by more than the tolerance. */
 export class TokenNotYetValidError extends AccessError {
   constructor(detail: string) {
     super('token_not_yet_valid', 401, 'The access token is not valid yet', detail)
   }
 }
 
-/** The signature does not belong to this header and payload. */
+/** The signature does not match header and payload. */
 export class InvalidSignatureError extends AccessError {
   constructor(cause?: unknown) {
     super('invalid_signature', 401, 'The signature of the access token is invalid', '', cause)
   }
 }
 
-/** A required claim is not there. */
+/** A required claim is missing. */
 export class ClaimMissingError extends AccessError {
   readonly claim: string
 
@@ -99,17 +102,20 @@ export class ClaimMissingError extends AccessError {
   }
 }
 
-/** A claim is there with a value that this service does not accept. */
+/** A claim has a value that this service does not accept. */
 export class ClaimInvalidError extends AccessError {
   readonly claim: string
 
   constructor(claim: string, detail: string) {
-    super('claim_invalid', 401, `The claim ${claim} of the access token is not accepted here`, detail)
+    super('claim_invalid', 401, `The claim ${claim} of the access token is not accepted`, detail)
     this.claim = claim
   }
 }
 
-/** The key set cannot be had, so nothing can be said about the token. Never a 401: the caller did nothing wrong. */
+/**
+ * The key set is unavailable, so the token cannot be verified. The status is 503 because the caller did
+ * nothing wrong.
+ */
 export class JwksUnavailableError extends AccessError {
   /** Whole seconds until the next attempt, at least 1. */
   readonly retryAfter: number
@@ -120,24 +126,27 @@ export class JwksUnavailableError extends AccessError {
   }
 }
 
-/** A good token without the roles that the route asks for. */
+/** A valid token lacks the roles that the route requires. */
 export class ForbiddenError extends AccessError {
   constructor(detail: string) {
-    super('forbidden', 403, 'The access token lacks a role that is needed here', detail)
+    super('forbidden', 403, 'The access token lacks a required role', detail)
   }
 }
 
-/** A good token without the scopes that the route asks for (RFC 6750 section 3.1). */
+/**
+ * A valid token lacks the scopes that the route requires
+ * (https://www.rfc-editor.org/rfc/rfc6750#section-3.1).
+ */
 export class InsufficientScopeError extends AccessError {
   readonly scopes: readonly string[]
 
   constructor(scopes: readonly string[]) {
-    super('insufficient_scope', 403, 'The access token lacks a scope that is needed here', scopes.join(' '))
+    super('insufficient_scope', 403, 'The access token lacks a required scope', scopes.join(' '))
     this.scopes = scopes
   }
 }
 
-/** Options or environment variables that cannot work; thrown while starting, naming all problems at once. */
+/** Invalid options or environment variables; thrown at start with a list of all problems. */
 export class ConfigurationError extends Error {
   readonly problems: readonly string[]
 

@@ -8,7 +8,7 @@ import type { Verifier } from './verifier.ts'
 declare global {
   namespace Express {
     interface Request {
-      /** Set by `auth`; undefined without it, and behind optional rules without a token. */
+      /** Set by `auth`. undefined without it, and behind optional rules without a token. */
       claims?: Claims | undefined
     }
   }
@@ -17,9 +17,10 @@ declare global {
 export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next: NextFunction], unknown>
 
 /**
- * Middleware that lets good tokens through and sets `req.claims`:
- * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) => res.json(getClaims(req).sub))`.
- * Put it before the body parser, so that a body is read only for those who may send it. Express 4 and 5.
+ * Returns middleware for Express 4 and 5 that verifies the token and sets `req.claims`:
+ * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) =>
+ * res.json(getClaims(req).sub))`.
+ * Use it before the body parser, so that bodies of unauthorized requests are not read.
  */
 export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandler {
   return (req, res, next) => {
@@ -39,7 +40,11 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
   }
 }
 
-/** The claims of a request that passed `auth`. Throws when there are none: a route without it, or optional rules. */
+/**
+ * Returns the claims of a request behind `auth`.
+ *
+ * @throws Error without claims: on a route without `auth`, or with optional rules
+ */
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')
   return req.claims

@@ -11,11 +11,11 @@ export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route asks for; `true` for any good token. Without it the route is open. */
+    /** Rules of the route, or `true` for any valid token. Without it the route is open. */
     auth?: Rules | true
   }
   interface FastifyRequest {
-    /** Null on open routes, and behind optional rules without a token. */
+    /** null on open routes, and behind optional rules without a token. */
     claims: Claims | null
   }
 }
@@ -27,10 +27,11 @@ export type FastifyOptions = { verifier: Verifier } & Handlers<
 
 type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
 
-/** The routes of each app, by its root instance: hooks of a plugin see those of its own scope alone. */
+/** Routes of each app by its root instance. Hooks of a plugin see only the routes of their own scope. */
 const apps = new WeakMap<object, Routes>()
 
-// Fastify tells of each new instance: https://fastify.dev/docs/latest/Reference/Hooks/#diagnostics-channel-hooks
+// Fastify publishes each new instance:
+// https://fastify.dev/docs/latest/Reference/Hooks/#diagnostics-channel-hooks
 subscribe('fastify.initialization', message => {
   const { fastify } = message as { fastify: FastifyInstance }
   const routes: Routes = { all: new Set(), guarded: new WeakSet() }
@@ -38,10 +39,10 @@ subscribe('fastify.initialization', message => {
   fastify.addHook('onRoute', route => void routes.all.add(route))
 })
 
-/** The instance of a scope has that of the scope around it as its prototype. */
+/** Finds the routes of an app; the prototype of an instance is the instance of the enclosing scope. */
 function routesOf(app: object | null): Routes {
   if (!app)
-    throw new Error('Import the Gatehouse adapter before calling fastify(): it has to see every route')
+    throw new Error('Import the Gatehouse adapter before calling fastify(), because it must see every route')
   return apps.get(app) ?? routesOf(Object.getPrototypeOf(app))
 }
 
@@ -50,16 +51,17 @@ function refuseUnguarded({ all, guarded }: Routes) {
   if (open.length === 0) return
   const names = open.map(({ method, url }) => `${method} ${url}`).join(', ')
   throw new Error(
-    `config.auth has no effect on ${names}: register the Gatehouse plugin before these routes, in their scope or one around it`,
+    `config.auth has no effect on ${names}: register the Gatehouse plugin before these routes, in the same or an enclosing scope`,
   )
 }
 
 /**
- * Plugin that guards each route whose `config.auth` is set, before its body is read, and sets `request.claims`.
+ * Plugin that guards each route with `config.auth` before its body is read, and sets `request.claims`.
  * Register it before the routes: `await app.register(gatehouse, { verifier })`, then
  * `app.get('/orders', { config: { auth: { scopes: ['orders:read'] } } }, request => getClaims(request).sub)`.
- * The route's `schema.security` is filled in for OpenAPI. The app does not start with a route whose `config.auth` the plugin
- * does not see: one from before it, or outside its scope.
+ *
+ * It adds `schema.security` for OpenAPI. The app refuses to start when a route with `config.auth` is
+ * registered before the plugin or outside its scope.
  */
 export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verifier, ...handlers }) => {
   const routes = routesOf(app)
@@ -88,13 +90,17 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
     }
   })
 }
-// The hooks are for the routes beside the plugin, not for its own: what the package fastify-plugin does.
+// The hooks apply to routes outside the plugin's own scope, as with the package fastify-plugin.
 Object.assign(gatehouse, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'gatehouse',
 })
 
-/** The claims of a request that passed the guard. Throws when there are none: an open route, or optional rules. */
+/**
+ * Returns the claims of a guarded request.
+ *
+ * @throws Error without claims: on an open route, or with optional rules
+ */
 export function getClaims(request: FastifyRequest): Claims {
   if (!request.claims) throw new Error('This request has no claims: set config.auth on its route')
   return request.claims

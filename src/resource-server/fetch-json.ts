@@ -1,11 +1,11 @@
-/** The part of `fetch` that this package calls. */
+/** The subset of `fetch` used by this package. */
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 const MAX_BYTES = 1024 * 1024
 
 /**
- * One request with a time limit (milliseconds, body included) that follows no redirect and reads at most 1 MiB.
- * `body` is undefined when the answer is not JSON or is too long. Throws what `fetch` throws.
+ * Sends a request with a timeout in ms (body included), without redirects, and reads at most 1 MiB. `body` is
+ * undefined when the answer is not JSON or too long. Errors of `fetch` pass through.
  */
 export async function fetchJson(
   fetch: Fetch,
@@ -16,7 +16,7 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // `error` would say it more plainly, but Cloudflare's workers refuse it.
+    // `error` would be clearer, but Cloudflare Workers do not support it.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })

@@ -14,7 +14,7 @@ import type { Verifier } from './verifier.ts'
 export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Response>>
 
 /**
- * Middleware that lets good tokens through and sets the variable `claims`, typed by the rules:
+ * Returns middleware that verifies the token and sets the variable `claims`, typed by the rules:
  * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), c => c.json(c.var.claims.sub))`.
  */
 export function auth<R extends HonoOptions = Record<never, never>>(

@@ -1,4 +1,4 @@
-/** Verifies the access tokens of a Gatehouse server: fetch-standard, on jose alone. */
+/** Verifies access tokens of a Gatehouse server with the Fetch API; jose is the only dependency. */
 export {
   type Answer,
   answerTo,

@@ -2,32 +2,46 @@ import { JwksUnavailableError } from './errors.ts'
 import { type Fetch, fetchJson } from './fetch-json.ts'
 import { findKey, hasKid, type KeyName, type Keys, parseKeys } from './keys.ts'
 
-/** Times in milliseconds. */
+/** All times are in milliseconds. */
 export type KeySetOptions = {
   url: string
   fetch: Fetch
   now: () => number
-  /** How long a fetched set is fresh. */
+  /** Time for which a fetched set is fresh. */
   lifetime: number
-  /** How much longer known keys are used while the issuer cannot be reached. */
+  /** Additional time for which known keys are used while the issuer is unreachable. */
   maxStale: number
   timeout: number
 }
 
 export type KeySet = {
-  /** Throws unknown_key, algorithm_not_allowed or jwks_unavailable. At once, without a promise, on the hot path. */
+  /**
+   * Returns the key for a header. On the hot path it returns the key itself, without a promise.
+   *
+   * @throws UnknownKeyError, AlgorithmNotAllowedError, JwksUnavailableError
+   */
   find(name: KeyName): CryptoKey | Promise<CryptoKey>
-  /** Fetches the set unless it is fresh. Throws jwks_unavailable. */
+  /**
+   * Fetches the set unless it is fresh.
+   *
+   * @throws JwksUnavailableError
+   */
   load(): Promise<void>
 }
 
-/** From this share of its lifetime on the set is refreshed in the background. */
+/** Share of the lifetime after which the set is refreshed in the background. */
 const REFRESH_FROM = 0.8
 const BACKOFF = { first: 1_000, max: 60_000 }
-/** Refreshes that unknown kids may cause: two at once, one more each second, so a storm of them delays a new key by no more. */
-const FORCED = { burst: 2, each: 1_000 }
-/** A kid that was looked for in vain costs no refresh for this long; so many are remembered, none longer than that. */
-const BOGUS = { for: 10_000, count: 1_000, length: 256 }
+/**
+ * Limit of refreshes for unknown kids: a burst of two, then one per second. A flood of them delays a new key
+ * by at most that.
+ */
+const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
+/**
+ * Unknown kids that cause no further refresh for this time (ms). At most `count` kids of at most `length`
+ * characters are kept.
+ */
+const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
@@ -39,7 +53,7 @@ function createCache(options: KeySetOptions) {
   let failure: Failure | undefined
   let flight: { done: Promise<void>; startedAt: number } | undefined
 
-  /** A clock that was set back makes the set due for a refresh, not younger. */
+  /** Returns the age of the set. After the clock was set back, the set becomes due for a refresh. */
   function age(): number {
     const elapsed = now() - loadedAt
     if (elapsed >= 0) return elapsed
@@ -60,20 +74,23 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** The request under way; one that outlived its time limit (its worker was frozen) is given up. */
-  const running = () => (flight && Math.abs(now() - flight.startedAt) <= timeout ? flight.done : undefined)
+  /**
+   * Returns the running request. One that exceeded its timeout, for example in a suspended worker, is
+   * ignored.
+   */
+  const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
     const joined = running()
     if (joined) return joined
     const done: Promise<void> = fetchKeys().finally(() => {
-      if (flight?.done === done) flight = undefined
+      if (pending?.done === done) pending = undefined
     })
-    flight = { done, startedAt: now() }
+    pending = { done, startedAt: now() }
     return done
   }
 
-  /** Never rejects: how it went is in `failure`. */
+  /** Fetches the set. It never rejects; `failure` has the result. */
   async function fetchKeys(): Promise<void> {
     try {
       const { response, body } = await fetchJson(options.fetch, url, timeout)
@@ -88,7 +105,10 @@ function createCache(options: KeySetOptions) {
     }
   }
 
-  /** Only silence and error statuses let known keys live on: an issuer that answers nonsense is not merely down. */
+  /**
+   * Records a failure. Known keys remain usable after network errors and error statuses, but not after an
+   * invalid answer.
+   */
   function fail(reason: string, transient: boolean, cause?: unknown) {
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }
@@ -118,22 +138,25 @@ function createLimit(now: () => number) {
   const forced = { tokens: FORCED.burst, at: now() }
   const bogus = new Map<string, number>()
 
-  function wasBogus(kid: string): boolean {
-    const elapsed = now() - (bogus.get(kid) ?? Number.NEGATIVE_INFINITY)
-    return elapsed >= 0 && elapsed < BOGUS.for
+  function isKnownMissing(kid: string): boolean {
+    const elapsed = now() - (unknownKids.get(kid) ?? Number.NEGATIVE_INFINITY)
+    return elapsed >= 0 && elapsed < UNKNOWN_KIDS.for
   }
 
-  function rememberBogus(kid: string) {
-    bogus.delete(kid)
-    bogus.set(kid, now())
-    const [oldest] = bogus.keys()
-    if (bogus.size > BOGUS.count && oldest !== undefined) bogus.delete(oldest)
+  function rememberMissing(kid: string) {
+    unknownKids.delete(kid)
+    unknownKids.set(kid, now())
+    const [oldest] = unknownKids.keys()
+    if (unknownKids.size > UNKNOWN_KIDS.count && oldest !== undefined) unknownKids.delete(oldest)
   }
 
   function takeForced(): boolean {
     const elapsed = now() - forced.at
-    // A clock that was set back tells nothing about the time that passed: it counts as one wait.
-    forced.tokens = Math.min(FORCED.burst, forced.tokens + (elapsed < 0 ? 1 : elapsed / FORCED.each))
+    // After the clock was set back, the elapsed time is unknown and counts as one interval.
+    forced.tokens = Math.min(
+      UNKNOWN_REFRESH.burst,
+      forced.tokens + (elapsed < 0 ? 1 : elapsed / UNKNOWN_REFRESH.each),
+    )
     forced.at = now()
     if (forced.tokens < 1) return false
     forced.tokens--

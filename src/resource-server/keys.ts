@@ -2,7 +2,10 @@ import { importJWK, type JWK } from 'jose'
 import { isObject } from './claims.ts'
 import { AlgorithmNotAllowedError, TokenMalformedError, UnknownKeyError } from './errors.ts'
 
-/** The signature algorithms that are accepted, each with the only kind of key that fits it (RFC 7518 section 3.1). */
+/**
+ * Accepted signature algorithms, each with the only key type that matches:
+ * https://www.rfc-editor.org/rfc/rfc7518#section-3.1
+ */
 const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
   ['RS256', { kty: 'RSA' }],
   ['RS384', { kty: 'RSA' }],
@@ -12,13 +15,20 @@ const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
   ['ES512', { kty: 'EC', crv: 'P-521' }],
 ])
 
-/** What a token's header says about its key. */
+/** The key reference in a token's header. */
 export type KeyName = { alg: string; kid: string | undefined }
 
-/** Header parameters that bring or point to a key of the sender's own, or change the rules (RFC 8725 section 3.10). */
+/**
+ * Header parameters that supply the sender's own key or change the rules:
+ * https://www.rfc-editor.org/rfc/rfc8725#section-3.10
+ */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c']
 
-/** Checks the header before any key is looked for: what is not acceptable costs no request to the issuer. */
+/**
+ * Validates the header before the key lookup, so that unacceptable tokens cause no request to the issuer.
+ *
+ * @throws AlgorithmNotAllowedError, TokenMalformedError
+ */
 export function parseKeyName(header: Record<string, unknown>): KeyName {
   const { alg, kid } = header
   if (typeof alg !== 'string' || !ALGORITHMS.has(alg)) {
@@ -35,16 +45,21 @@ export function parseKeyName(header: Record<string, unknown>): KeyName {
 
 type PublicKey = { jwk: JWK; imported: Map<string, CryptoKey> }
 
-/** A parsed key set. A new one replaces it whole, so a key that is gone, or changed under its kid, is gone at once. */
+/** A parsed key set. A new set replaces it as a whole, so removed or changed keys are no longer accepted. */
 export type Keys = readonly PublicKey[]
 
-/** Keeps the usable public keys of a JWK Set (RFC 7517 section 5) and passes over the rest; undefined when it is none. */
+/**
+ * Returns the usable public keys of a JWK Set (https://www.rfc-editor.org/rfc/rfc7517#section-5) and ignores
+ * others; undefined for anything but a JWK Set.
+ */
 export function parseKeys(document: unknown): Keys | undefined {
   if (!isObject(document) || !Array.isArray(document.keys)) return undefined
   return document.keys.filter(isUsable).map(jwk => ({ jwk, imported: new Map() }))
 }
 
-/** A 2048-bit modulus is 342 base64url characters; jose refuses shorter ones only while verifying. */
+/**
+ * A modulus of 2048 bits has 342 base64url characters. jose refuses shorter ones only during verification.
+ */
 const MIN_MODULUS = 342
 
 function isUsable(jwk: unknown): jwk is JWK {
@@ -60,8 +75,10 @@ function isUsable(jwk: unknown): jwk is JWK {
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**
- * The key for a header: the one with its kid, or without a kid the only one that fits the algorithm. At once when it
- * was used before. Throws unknown_key, or algorithm_not_allowed when the kid's key is for something else.
+ * Returns the key with the header's kid, or, without a kid, the only key that matches the algorithm. A key
+ * used before is returned without a promise.
+ *
+ * @throws UnknownKeyError, or AlgorithmNotAllowedError when the kid's key has another algorithm
  */
 export function findKey(keys: Keys, { alg, kid }: KeyName): CryptoKey | Promise<CryptoKey> {
   const named = kid === undefined ? keys : keys.filter(key => key.jwk.kid === kid)

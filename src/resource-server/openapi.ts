@@ -1,15 +1,18 @@
 import type { Rules } from './access.ts'
 
-/** The name that `security` entries use; declare it under `components.securitySchemes`. */
+/** Name of the security scheme in `security`; declare it in `components.securitySchemes`. */
 export const SECURITY_SCHEME = 'gatehouse'
 
-/** For `components.securitySchemes` of an OpenAPI document: `{ gatehouse: securityScheme(verifier) }`. */
+/**
+ * Returns the scheme for `components.securitySchemes` of an OpenAPI document: `{ gatehouse:
+ * securityScheme(verifier) }`.
+ */
 export const securityScheme = ({ issuer }: { issuer: string }) => ({
   type: 'openIdConnect' as const,
   openIdConnectUrl: `${issuer}/.well-known/openid-configuration`,
 })
 
-/** The `security` of an operation. An empty entry is how OpenAPI spells optional. */
+/** Returns the `security` of an operation. In OpenAPI an empty entry makes it optional. */
 export function securityOf(auth: Rules | true): Record<string, string[]>[] {
   const { scopes = [], optional = false }: Rules = auth === true ? {} : auth
   return [{ [SECURITY_SCHEME]: [...scopes] }, ...(optional ? [{}] : [])]

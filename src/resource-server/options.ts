@@ -5,29 +5,33 @@ import type { Fetch } from './fetch-json.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
-/** All durations in seconds. Only `issuer` and `audience` are required. */
+/** Options of a verifier. Durations are in seconds; only `issuer` and `audience` are required. */
 export type VerifierOptions = {
-  /** The server's URL, as in the tokens' `iss`. */
+  /** URL of the server, equal to `iss` of its tokens. */
   issuer: string
-  /** Accepted values of `aud`, one of which has to be there: the client_ids whose tokens this service takes. */
+  /**
+   * Accepted values of `aud`: the client_ids whose tokens this service accepts. A token needs one of them.
+   */
   audience: string | readonly string[]
-  /** Accept tokens of one organization only: its id, with or without `org_`, never its slug. */
+  /**
+   * Id of the only accepted organization, with or without `org_`; not its slug. Default: any organization.
+   */
   realm?: string | undefined
-  /** How far the clocks may be apart. Default 5. */
+  /** Allowed clock difference. Default 5. */
   clockTolerance?: number
-  /** How long a fetched key set is used before it is fetched again. Default 600. */
+  /** Time after which a fetched key set is fetched again. Default 600. */
   jwksCacheLifetime?: number
-  /** How much longer known keys are used while the issuer is unreachable. Default 3600. */
+  /** Additional time for which known keys are used while the issuer is unreachable. Default 3600. */
   maxStale?: number
-  /** The time limit of one key set request. Default 5. */
+  /** Timeout of a key set request. Default 5. */
   jwksTimeout?: number
-  /** Claims that must be there beside `iss`, `aud`, `sub`, `exp` and `iat`. */
+  /** Claims required in addition to `iss`, `aud`, `sub`, `exp` and `iat`. */
   requiredClaims?: readonly string[]
-  /** Accept only tokens whose header says `typ: at+jwt` (RFC 9068). Default false. */
+  /** Accept only tokens with `typ: at+jwt` (https://www.rfc-editor.org/rfc/rfc9068). Default false. */
   strictType?: boolean
-  /** Where the keys are. Default `{issuer}/.well-known/jwks.json`. */
+  /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */
   jwksUri?: string
-  /** A fixed key set instead: nothing is ever fetched. */
+  /** A fixed key set, so that keys are never fetched. */
   keys?: { keys: readonly JWK[] }
   /** Default: the global `fetch`. */
   fetch?: Fetch
@@ -42,7 +46,11 @@ export type ResolvedOptions = ClaimPolicy & {
   keySource: { static: Keys } | { remote: KeySet }
 }
 
-/** Checks the options and fills in the defaults. Throws a ConfigurationError that names every problem. */
+/**
+ * Validates the options and applies defaults.
+ *
+ * @throws ConfigurationError naming all problems
+ */
 export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   const problems: string[] = []
   const check = (ok: boolean, problem: string) => void (ok || problems.push(problem))
@@ -52,10 +60,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     least = 0,
   ) => {
     const value = options[name] ?? preset
-    check(
-      Number.isFinite(value) && value >= least,
-      `${name} has to be at least ${least} seconds, got ${value}`,
-    )
+    check(Number.isFinite(value) && value >= least, `${name} must be at least ${least} seconds, got ${value}`)
     return value
   }
 
@@ -65,22 +70,22 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   const jwksUri = options.jwksUri ?? `${base}/.well-known/jwks.json`
   check(
     isHttpUrl(base),
-    `issuer has to be an http(s) URL without query and fragment, got ${JSON.stringify(issuer)}`,
+    `issuer must be an http(s) URL without query and fragment, got ${JSON.stringify(issuer)}`,
   )
   check(
     audiences.length > 0 && audiences.every(value => typeof value === 'string' && value !== ''),
-    'audience has to name at least one client_id',
+    'audience must contain at least one client_id',
   )
-  check(realm !== '' && realm !== 'org_', 'realm has to be the id of an organization when it is given')
+  check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')
   check(
     !options.jwksUri || isHttpUrl(jwksUri),
-    `jwksUri has to be an http(s) URL, got ${JSON.stringify(jwksUri)}`,
+    `jwksUri must be an http(s) URL, got ${JSON.stringify(jwksUri)}`,
   )
   const fixed = options.keys && parseKeys(options.keys)
-  check(!options.keys || (fixed?.length ?? 0) > 0, 'keys has to be a JWK Set with a usable public key')
+  check(!options.keys || (fixed?.length ?? 0) > 0, 'keys must be a JWK Set with a usable public key')
   const keySetOptions = {
     url: jwksUri,
-    // Looked up at each call: the global may be replaced, and has to be called without `this`.
+    // Resolved at each call, because the global may be replaced, and called without `this`.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
@@ -92,7 +97,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash; one in the settings is forgiven, and right for issuers that have it.
+    // Gatehouse's issuer has no trailing slash. The value as given is accepted too, for issuers that have
+    // one.
     issuers: [...new Set([base, issuer])],
     audiences,
     realm,
@@ -109,8 +115,10 @@ export const isHttpUrl = (value: string) => /^https?:[^?#"\\\s]+$/i.test(value) 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads `SERVICE_URL` (issuer), `SERVICE_CLIENT_ID` (audience; several separated by commas) and, optional,
- * `SERVICE_REALM` (realm). Throws a ConfigurationError that names every variable that is missing.
+ * Reads `SERVICE_URL` (issuer), `SERVICE_CLIENT_ID` (audience, several separated by commas) and, optionally,
+ * `SERVICE_REALM` (realm).
+ *
+ * @throws ConfigurationError naming all missing variables
  */
 export function optionsFromEnv(env: Environment = processEnv()): VerifierOptions {
   const { SERVICE_URL, SERVICE_CLIENT_ID } = requireEnv(env, ['SERVICE_URL', 'SERVICE_CLIENT_ID'])
@@ -136,7 +144,10 @@ export function requireEnv<Name extends string>(
   return values
 }
 
-/** Bun, Node and Deno have `process.env`; in a worker pass the `env` of its handler. */
+/**
+ * Returns `process.env` of Bun, Node or Deno, otherwise an empty object. In a worker pass the `env` of its
+ * handler.
+ */
 export function processEnv(): Environment {
   const { process } = globalThis as { process?: { env?: Environment } }
   return process?.env ?? {}

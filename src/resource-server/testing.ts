@@ -11,43 +11,54 @@ export type TestIssuerOptions = {
   issuer?: string
   /** The client the tokens are for. Default `test-client`. */
   audience?: string
-  /** Of the keys. Default `ES256`. */
+  /** Algorithm of the keys. Default `ES256`. */
   alg?: Algorithm
   /** Unix milliseconds. Default `Date.now`. */
   now?: () => number
-  /** Where `fetch` sends what is not for this issuer. Default: 404. */
+  /** Receives requests for other URLs. Default: 404. */
   fetch?: Fetch
 }
 
-/** An issuer without a server: `createVerifier(issuer)` accepts its tokens, as `issuer`, `audience`, `fetch`, `now` fit. */
+/**
+ * A test issuer without a server. `createVerifier(issuer)` accepts its tokens: it has the options `issuer`,
+ * `audience`, `fetch` and `now`.
+ */
 export type TestIssuer = {
   readonly issuer: string
   readonly audience: string
   readonly now: () => number
-  /** Answers the discovery document, the key set, and client credentials (any client, any secret, 1 hour). */
+  /**
+   * Answers requests for the discovery document, the key set, and client credentials (any client and secret,
+   * valid for 1 hour).
+   */
   readonly fetch: Fetch
-  /** The URLs that were asked for, in order. */
+  /** URLs requested so far, in order. */
   readonly requests: string[]
-  /** Set it to answer in the issuer's place (undefined: the issuer answers) or to throw as a dead network does. */
+  /**
+   * Intercepts requests. Return undefined to let the issuer answer, or throw to simulate a network failure.
+   */
   intercept: ((request: Request) => Response | undefined | Promise<Response | undefined>) | undefined
-  /** The published keys. Change them to publish something else. */
+  /** The published keys, which may be modified. */
   published: JWK[]
   /**
-   * A good access token, valid for an hour, signed with the current key; `claims` and `header` change or, with undefined,
-   * remove what it says. A text becomes the whole payload as it is.
+   * Returns an access token, valid for an hour and signed with the current key. `claims` and `header`
+   * override members, or remove them with undefined. A string becomes the complete payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /** A token that has to be refused. */
   badToken(kind: BadToken): Promise<string>
-  /** Makes a new current key and publishes it, under a new kid unless one is given; `keep: false` drops the others. */
+  /**
+   * Creates and publishes a new current key, with a new kid unless one is given. `keep: false` removes the
+   * others.
+   */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }
 
-/** An in-memory issuer for tests of services that use this package. */
+/** Creates an in-memory issuer for tests of services that use this package. */
 export async function createTestIssuer(options: TestIssuerOptions = {}): Promise<TestIssuer> {
   const { issuer = 'https://id.example.test', audience = 'test-client', now = Date.now } = options
   let current = await makeKey(options.alg ?? 'ES256', 'test-key-1')
-  let made = 1
+  let keyCount = 1
 
   const claims = () => defaultClaims(issuer, audience, now())
   const header = (): Header => ({ alg: current.alg, kid: current.kid, typ: 'at+jwt' })
@@ -100,7 +111,7 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
         signElsewhere: async (head, payload) =>
           signToken(head, payload, (await makeKey(current.alg, 'stranger')).privateKey),
       }),
-    async rotate({ kid = `test-key-${++made}`, alg = current.alg, keep = true, publish = true } = {}) {
+    async rotate({ kid = `test-key-${++keyCount}`, alg = current.alg, keep = true, publish = true } = {}) {
       current = await makeKey(alg, kid)
       const others = keep ? self.published.filter(key => key.kid !== kid) : []
       if (publish) self.published = [...others, current.jwk]

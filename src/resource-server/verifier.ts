@@ -27,32 +27,47 @@ import {
   type VerifierOptions,
 } from './options.ts'
 
-/** How `guard` ends: with claims, or with the response to send. */
+/** Result of `guard`: claims, or the response to send. */
 export type Guarded<C> =
   | { claims: C; response?: undefined; error?: undefined }
   | { claims?: undefined; response: Response; error: AccessError }
 
-/** What `guard` takes: the rules of the route, and your own answers. */
+/** Rules of the route and custom answers. */
 export type GuardOptions = Rules & Handlers<[request: Request], Response | Promise<Response>>
 
 export type Verifier = TokenVerifier & {
-  /** The issuer, without trailing slash. */
+  /** The issuer without trailing slash. */
   readonly issuer: string
-  /** The claims of the bearer token in the Authorization header. Throws an AccessError, token_missing included. */
+  /**
+   * Returns the claims of the bearer token in the Authorization header.
+   *
+   * @throws AccessError, including `token_missing`
+   */
   authenticate(request: CredentialSource): Promise<Claims>
-  /** The same as a finished answer: `const { claims, response } = await guard(request, …); if (response) return response`. */
+  /**
+   * Verifies a request and returns claims or the response to send: `const { claims, response } = await
+   * guard(request, …); if (response) return response`.
+   */
   guard<R extends GuardOptions = Record<never, never>>(
     request: Request,
     options?: R,
   ): Promise<Guarded<ClaimsFor<R>>>
-  /** Fetches the key set ahead of the first request. Throws jwks_unavailable. */
+  /**
+   * Fetches the key set before the first request.
+   *
+   * @throws JwksUnavailableError
+   */
   warmup(): Promise<void>
 }
 
-/** Longer tokens are refused unread. */
+/** Longer tokens are refused without parsing. */
 const MAX_LENGTH = 8192
 
-/** A verifier for one issuer. Make one at start and share it: it holds the key set. Throws a ConfigurationError. */
+/**
+ * Creates a verifier for one issuer. Create one at start and share it, because it holds the key set.
+ *
+ * @throws ConfigurationError naming all problems
+ */
 export function createVerifier(options: VerifierOptions): Verifier {
   const settings = resolveOptions(options)
   const verify = (token: string) => verifyToken(token, settings)
@@ -77,8 +92,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
 }
 
 /**
- * A verifier set up by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and, optional,
- * `SERVICE_REALM`; `options` adds to them. Throws a ConfigurationError that names every variable that is missing.
+ * Creates a verifier configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and,
+ * optionally, `SERVICE_REALM`; `options` override them.
+ *
+ * @throws ConfigurationError naming all missing variables
  */
 export const fromEnv = (options: Partial<VerifierOptions> = {}, env?: Environment): Verifier =>
   createVerifier({ ...optionsFromEnv(env), ...options })
@@ -103,7 +120,11 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
   return parseClaims(payload, typ, settings, settings.now() / 1000)
 }
 
-/** `application/` may be left out (RFC 7515 section 4.1.9). What a plain JWT is, its claims have to tell. */
+/**
+ * Returns the type in lower case without the optional `application/`
+ * (https://www.rfc-editor.org/rfc/rfc7515#section-4.1.9). The claims decide if a plain JWT is an access
+ * token.
+ */
 function parseType(typ: unknown, strict: boolean): string | undefined {
   const name = typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : typ
   if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name

@@ -99,7 +99,7 @@ test('H-53 fastify: a route with config.auth that the plugin does not see keeps 
   })
   scoped.get('/outside', { ...guarded, exposeHeadRoute: false }, async () => 'open')
   await expect(scoped.ready()).rejects.toThrow(
-    'config.auth has no effect on GET /outside: register the Gatehouse plugin before these routes, in their scope or one around it',
+    'config.auth has no effect on GET /outside: register the Gatehouse plugin before these routes, in the same or an enclosing scope',
   )
 
   const late = fastify()

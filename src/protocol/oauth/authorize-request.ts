@@ -7,7 +7,7 @@ import { defaultScopes, grantScopes, parseScope } from './scope.ts'
 export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
 export type Prompt = (typeof promptValues)[number]
 
-/** What the rules ask of the registered client. */
+/** Properties of the registered client that the rules use. */
 export type AuthorizeClient = {
   readonly redirect_uris: readonly string[]
   readonly grant_types: readonly string[]
@@ -16,13 +16,12 @@ export type AuthorizeClient = {
   readonly organization_id: string
 }
 
-/** Where the answer goes, good or bad. */
+/** Destination of the answer, for success and errors. */
 export type AuthorizeTarget = { readonly redirect_uri: string; readonly state: string | undefined }
 
 /**
- * A checked authorization request; plain JSON, so that it can be stored as it is. `scopes` are granted scopes
- * of the client, `max_age` is in seconds, `organization_id` is never empty, `id_token_hint` is not verified
- * yet.
+ * A validated authorization request as plain JSON. `scopes` are granted scopes of the client, `max_age` is in
+ * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
@@ -39,13 +38,19 @@ export type AuthorizeRequest = AuthorizeTarget & {
   readonly id_token_hint: string | undefined
 }
 
-/** First of all. Throws invalid_request, to be shown as a page. */
+/**
+ * Reads the client_id, the first step of validation.
+ *
+ * @throws OAuthError `invalid_request`, to be shown as a page
+ */
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Second, with the client found or not. Throws invalid_request, to be shown as a page: nothing that fails
- * here may be redirected (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1), and nobody learns which of
- * the two is unknown.
+ * Reads the redirect URI, the second step; `client` is undefined for an unknown client_id. The error is the
+ * same for both causes, so it does not reveal which value is unknown.
+ *
+ * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
  */
 export const parseTarget = (
   parameters: ParameterMap,
@@ -60,7 +65,11 @@ export const parseTarget = (
   return { redirect_uri, state: parameters.values.get('state') }
 }
 
-/** Third, everything else. What it throws is sent to the target, with the target's state. */
+/**
+ * Reads all other parameters, the third step.
+ *
+ * @throws OAuthError to be sent to the redirect URI with its state
+ */
 export const parseAuthorizeRequest = (
   parameters: ParameterMap,
   client: AuthorizeClient,
@@ -94,7 +103,8 @@ export const parseAuthorizeRequest = (
 
 const invalid = (name: string) => new OAuthError('invalid_request', `The parameter ${name} is invalid.`)
 
-// https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests: refused by name, never fetched.
+// Request objects are refused by name and never fetched:
+// https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
   request_uri: 'request_uri_not_supported',
@@ -103,7 +113,7 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 const checkResponse = (parameters: ParameterMap) => {
-  // An empty response_type asks for nothing that is supported, a missing one is a mistake.
+  // An empty response_type is unsupported, a missing one a malformed request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
@@ -124,7 +134,7 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
   return challenge
 }
 
-/** Reports whether the client may have users of this organization log in. */
+/** True when users of this organization may log in to the client. */
 export const serves = (
   client: Pick<AuthorizeClient, 'organization_id' | 'capabilities'>,
   organization_id: string,
@@ -154,10 +164,10 @@ const readMaxAge = (text: string | undefined) => {
   return seconds
 }
 
-/** A hint that is longer than any e-mail address is no help, and no error either. */
+/** Ignores a hint longer than any e-mail address; an unusable hint is not an error. */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 ? text : undefined
 
-/** The first few of a list of wishes; the rest are not looked at. */
+/** Returns the first entries of a list of preferences and ignores the rest. */
 const readList = (text: string | undefined): readonly string[] =>
   text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

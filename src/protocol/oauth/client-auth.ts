@@ -4,7 +4,7 @@ import { decodeForm, requireParameter } from './parameters.ts'
 export const clientAuthMethods = ['client_secret_basic', 'client_secret_post', 'none'] as const
 export type ClientAuthMethod = (typeof clientAuthMethods)[number]
 
-/** Who a request says that it comes from; nothing of it is verified. */
+/** Client identification presented by a request, not verified. */
 export type PresentedClient =
   | { readonly method: 'none'; readonly client_id: string; readonly client_secret: undefined }
   | {
@@ -14,9 +14,10 @@ export type PresentedClient =
     }
 
 /**
- * Reads the client's credentials from the Authorization header's value and the form; undefined when the
- * request names no client at all. Throws invalid_client for a header that cannot be read, invalid_request for
- * two ways at once.
+ * Reads client credentials from the Authorization header and the form. Returns undefined when the request
+ * identifies no client.
+ *
+ * @throws OAuthError `invalid_client` for an unreadable header, `invalid_request` for two methods at once
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,
@@ -27,7 +28,7 @@ export const parseClientAuth = (
   if (authorization != null) {
     const presented = parseBasic(authorization)
     if (client_secret !== undefined || (client_id !== undefined && client_id !== presented.client_id))
-      throw new OAuthError('invalid_request', 'The client is named in two ways.')
+      throw new OAuthError('invalid_request', 'The client must use one authentication method only.')
     return presented
   }
   if (client_secret !== undefined)
@@ -36,7 +37,8 @@ export const parseClientAuth = (
 }
 
 /**
- * Both parts are form-urlencoded before they are joined: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
+ * Parses a Basic header. Both parts are form-urlencoded before they are joined:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
  */
 const parseBasic = (authorization: string): PresentedClient => {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1]
@@ -51,9 +53,10 @@ const parseBasic = (authorization: string): PresentedClient => {
 }
 
 /**
- * Whether this client may present itself this way: a public one without a secret, a confidential one with its
- * secret in the form, or in the header when it is registered so. Throws invalid_client. The secret is for the
- * caller to compare.
+ * Checks the method: a public client has no secret; a confidential one sends it in the form, or in the header
+ * when registered for that. The caller compares the secret.
+ *
+ * @throws OAuthError `invalid_client`
  */
 export const checkMethod = (
   client: { readonly type: 'confidential' | 'public'; readonly token_endpoint_auth_method: ClientAuthMethod },

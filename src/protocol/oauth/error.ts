@@ -1,6 +1,5 @@
 /**
- * Everything that an OAuth or OpenID Connect answer may carry as `error`, with its HTTP status where the
- * answer is no redirect, and the sentence used when the place of the refusal has none of its own. RFC 6749
+ * Error codes of OAuth and OpenID Connect with their HTTP status and default description. Sources: RFC 6749
  * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
@@ -28,8 +27,8 @@ const errors = {
 export type OAuthErrorCode = keyof typeof errors
 
 /**
- * A refusal in the terms of the standards. `description` is public: it says what is wrong and never repeats
- * input; characters outside RFC 6749's error_description are replaced. What only the log may know is `cause`.
+ * A refusal with an error code of the standards. `description` is public and never repeats input; characters
+ * outside RFC 6749's `error_description` are replaced. `cause` is for the log only.
  */
 export class OAuthError extends Error {
   override readonly name = 'OAuthError'

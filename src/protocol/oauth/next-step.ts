@@ -1,57 +1,52 @@
 import type { Prompt } from './authorize-request.ts'
 
-/**
- * A login of this browser whose user belongs to the organization that the request names; others are never
- * listed.
- */
+/** A login of this browser whose user belongs to the requested organization. */
 export type EligibleLogin = {
   readonly id: string
   readonly user_id: string
-  /** When the user last proved who they are, in milliseconds; 0 when that is not known. */
+  /** Time of the last authentication in milliseconds; 0 when unknown. */
   readonly auth_time: number
-  /** Whether the user may still log in. */
+  /** False when the user may no longer log in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
-  /** A factor is demanded that the user does not have, or the person asked to add one. */
+  /** The user has to add a factor, because one is required or the user asked to. */
   readonly enrol_due: boolean
-  /** Whether this user may add a factor; asked where one is due. */
+  /** The user may add a factor. */
   readonly may_enrol: boolean
-  /** A second factor is still to be proven, for this login or for the acr that the request asks for. */
+  /** The user has to prove a second factor, for this login or for the requested acr. */
   readonly factor_due: boolean
-  /** The user granted this client all the requested scopes before. */
+  /** The user has granted this client all requested scopes before. */
   readonly has_consented: boolean
 }
 
-/** All that decides how an authorization goes on; read afresh at every step, never carried along. */
+/** Facts that determine the next step of an authorization, loaded again at every step. */
 export type FlowFacts<Login extends EligibleLogin> = {
   readonly prompts: readonly Prompt[]
   /** Seconds. */
   readonly max_age: number | undefined
   /** Milliseconds. */
   readonly now: number
-  /** The latest sign-in first. */
+  /** Logins by time of sign-in, latest first. */
   readonly logins: readonly Login[]
-  /** The login that this flow settled on: just proven, or picked from the list. */
+  /** The login chosen in this flow: just authenticated or selected from the list. */
   readonly chosen_login_id: string | undefined
-  /**
-   * Whether that login was proven within this flow, after it began: what prompt=login and max_age=0 ask for.
-   */
+  /** True when that login was authenticated within this flow, as prompt=login and max_age=0 require. */
   readonly is_authenticated: boolean
-  /** The subject of the verified id_token_hint, as a user id. */
+  /** User id from the verified id_token_hint. */
   readonly hinted_user_id: string | undefined
-  /** Whether the client has to ask at all. */
+  /** True when the client requires consent. */
   readonly consent_required: boolean
   /**
-   * A public client with a private-use scheme: who is asking cannot be known, so earlier consent counts for
-   * nothing.
+   * True for a public client with a private-use scheme. Its identity cannot be verified, so earlier consent
+   * does not count.
    */
   readonly always_ask: boolean
-  /** The user who approved within this flow. */
+  /** The user who gave consent within this flow. */
   readonly consent_given_by: string | undefined
 }
 
 export type NextStep<Login extends EligibleLogin> =
-  /** `login` is the one whose user has to prove themselves again, when there is one. */
+  /** `login` is the login to authenticate again, if there is one. */
   | { readonly step: 'login'; readonly login: Login | undefined }
   | { readonly step: 'select_account'; readonly logins: readonly Login[] }
   | {
@@ -68,7 +63,7 @@ export type NextStep<Login extends EligibleLogin> =
         | 'unmet_authentication_requirements'
     }
 
-/** What a request that may show nothing answers where a person would have to act. */
+/** Errors for prompt=none, by the step that would be required. */
 const refusals = {
   login: 'login_required',
   select_account: 'interaction_required',
@@ -78,17 +73,19 @@ const refusals = {
   consent: 'consent_required',
 } as const
 
-/** What changes who gets in asks for a proof that is no older, in seconds. */
+/** Maximum age in seconds of the authentication that permits a change of password or factors. */
 export const FRESH = 5 * 60
 
+/** True when the login was authenticated within `FRESH`. */
 export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: number): boolean =>
   now - auth_time <= FRESH * 1000
 
 /**
- * The one rule for how an authorization goes on: login, select_account, second_factor, change_password, enrol,
- * consent, issue, in this order, each only while it is due. What changes who gets in (a new password, a further factor) is done
- * by whoever has proven themselves within this flow or just before it, never by a cookie found or stolen; and nothing of it
- * before the second factor is proven.
+ * Returns the next step of an authorization: login, select_account, second_factor, change_password, enrol,
+ * consent, issue, in this order, each only while it is required.
+ *
+ * A new password or factor requires an authentication within this flow or just before it, so that a stolen
+ * cookie is not enough, and follows the second factor.
  * https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest
  */
 export const nextStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep<Login> => {
@@ -104,7 +101,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     hinted_user_id === undefined ? usable : usable.filter(({ user_id }) => user_id === hinted_user_id)
   const chosen = hinted.find(({ id }) => id === chosen_login_id)
   if (chosen_login_id !== undefined && !chosen) {
-    // That login has ended, or someone else than the hinted user logged in: asking again would go in circles.
+    // The login has ended, or belongs to another user than the hint names; asking again would loop.
     const isSomeoneElse = usable.some(({ id }) => id === chosen_login_id)
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }
@@ -120,13 +117,13 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   const change = dueChange(login)
   if (change === 'enrol' && !login.may_enrol)
     return { step: 'refuse', error: 'unmet_authentication_requirements' }
-  // Where nothing may be shown, it is the change that is missing: a login alone would not do.
+  // With prompt=none the error names the missing change, because a new login alone would not help.
   const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
   if (change) return { step: mayChange ? change : 'login', login }
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
 
-/** A temporary password adds no factor: it is replaced first. */
+/** A temporary password is replaced before a factor is added. */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
 

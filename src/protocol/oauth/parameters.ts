@@ -1,10 +1,9 @@
 import { OAuthError } from './error.ts'
 
 /**
- * The parameters of one request. `values` holds those sent exactly once, well-formed and not empty: an empty
- * one counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). What else was sent is in
- * `irregular`, so that the authorization endpoint can tell which of its parameters was repeated before it
- * knows where to redirect.
+ * Parameters of one request. `values` holds those sent exactly once, well-formed and not empty; an empty one
+ * counts as omitted (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` holds all others, so
+ * that the authorization endpoint can validate the redirect URI before it reports a repeated parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
@@ -13,7 +12,7 @@ export type ParameterMap = {
 
 const maxParameters = 100
 
-/** Undoes application/x-www-form-urlencoded; undefined when an escape or the UTF-8 behind it is broken. */
+/** Decodes application/x-www-form-urlencoded. Returns undefined for a broken escape or invalid UTF-8. */
 export const decodeForm = (text: string): string | undefined => {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
   if (!spaced.includes('%')) return spaced
@@ -25,15 +24,15 @@ export const decodeForm = (text: string): string | undefined => {
 }
 
 /**
- * A client's state is its own and goes back unchanged; everything else may end in a database, where NUL may
- * not.
+ * True when a value may be stored. PostgreSQL cannot store NUL; `state` is returned to the client unchanged.
  */
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 
 /**
- * Reads query strings and form bodies (raw, without `?`) as one request: a name in both is a repetition.
- * Throws invalid_request for more than a hundred parameters and for text that is not Unicode; U+FFFD is what
- * a decoder leaves where the bytes were not UTF-8 (a client that means it sends the escape).
+ * Parses query strings and form bodies (raw, without `?`) as one request; a name in both is repeated. U+FFFD
+ * is refused because decoders put it in place of invalid UTF-8; a client that means it sends the escape.
+ *
+ * @throws OAuthError `invalid_request` for more than 100 parameters or invalid Unicode
  */
 export const parseParameters = (...sources: readonly string[]): ParameterMap => {
   const values = new Map<string, string>()
@@ -65,14 +64,19 @@ const refuseIrregular = (irregularity: string | undefined, name: string) => {
   if (irregularity === 'malformed') throw new OAuthError('invalid_request', `${name} is malformed.`)
 }
 
-/** Throws invalid_request when any parameter is repeated or malformed. */
+/**
+ * Checks that no parameter is repeated or malformed.
+ *
+ * @throws OAuthError `invalid_request`
+ */
 export const checkRegular = ({ irregular }: ParameterMap): void => {
   for (const irregularity of irregular.values()) refuseIrregular(irregularity, 'A parameter')
 }
 
 /**
- * A form where nothing may be repeated or malformed: the token endpoint's, the pages'. Throws
- * invalid_request.
+ * Parses a form in which no parameter may be repeated or malformed, such as that of the token endpoint.
+ *
+ * @throws OAuthError `invalid_request`
  */
 export const parseForm = (body: string): ReadonlyMap<string, string> => {
   const parameters = parseParameters(body)
@@ -80,14 +84,22 @@ export const parseForm = (body: string): ReadonlyMap<string, string> => {
   return parameters.values
 }
 
-/** The value of a parameter that must be there. Throws invalid_request with the parameter's name. */
+/**
+ * Returns the value of a required parameter.
+ *
+ * @throws OAuthError `invalid_request` with the parameter's name
+ */
 export const requireParameter = (values: ReadonlyMap<string, string>, name: string): string => {
   const value = values.get(name)
   if (value === undefined) throw new OAuthError('invalid_request', `The parameter ${name} is missing.`)
   return value
 }
 
-/** As requireParameter, among parameters of which others may be irregular. */
+/**
+ * Returns a required parameter while others may be irregular.
+ *
+ * @throws OAuthError `invalid_request`
+ */
 export const requireRegular = ({ values, irregular }: ParameterMap, name: string): string => {
   refuseIrregular(irregular.get(name), `The parameter ${name}`)
   return requireParameter(values, name)

@@ -2,10 +2,10 @@ const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
 
 /**
- * Why a redirect URI cannot be registered, or undefined when it can: https, http on a loopback host, or a
- * private-use scheme, which has a dot (https://www.rfc-editor.org/rfc/rfc8252#section-7.1) as no scheme that
- * runs or shows content does. The host is read from the text itself: a URL parser takes `http://2130706433`
- * for 127.0.0.1.
+ * Returns why a redirect URI cannot be registered, or undefined when it can. Allowed are https, http on a
+ * loopback host, and private-use schemes, which contain a dot
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1), unlike all schemes that run or show content. The host
+ * is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
  */
 export const checkRegistrable = (uri: string): string | undefined => {
   if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
@@ -25,8 +25,8 @@ const loopbackWithoutPort = /^http:\/\/(?:127\.0\.0\.1|\[::1\])(?=[/?]|$)/
 const leadingPort = /^:([1-9]\d{0,4})/
 
 /**
- * Byte-exact, but for the port of a loopback IP registered without one, which a native application learns
- * only when it listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+ * Compares redirect URIs byte by byte. A loopback IP registered without a port matches any port, since a
+ * native application learns it only when it listens (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true
@@ -39,7 +39,7 @@ export const matches = (registered: string, requested: string): boolean => {
   )
 }
 
-/** The URI with parameters added to the query it already has; undefined ones are left out. */
+/** Returns the URI with parameters added to its query; undefined ones are omitted. */
 export const withParameters = (
   uri: string,
   parameters: Readonly<Record<string, string | undefined>>,
@@ -55,5 +55,7 @@ export const withParameters = (
   return result
 }
 
-/** Whether the URI hands the answer to whatever application claimed its scheme on the device. */
+/**
+ * True for a private-use scheme, whose answers go to any application that claimed the scheme on the device.
+ */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)

@@ -1,16 +1,20 @@
 import { OAuthError } from './error.ts'
 
-/** What an authorization request without `scope` asks for. */
+/** Scope of an authorization request without `scope`. */
 export const defaultScopes: readonly string[] = ['openid']
 
 const maxLength = 4096
 const token = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const tokens = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 
-/** Whether the text is one scope-token of https://www.rfc-editor.org/rfc/rfc6749#section-3.3 */
+/** True for one scope-token: https://www.rfc-editor.org/rfc/rfc6749#section-3.3 */
 export const isScopeToken = (text: string): boolean => token.test(text)
 
-/** The scope-tokens in the order sent, each once; surplus spaces are forgiven. Throws invalid_scope. */
+/**
+ * Returns the scope-tokens in order, each once; surplus spaces are ignored.
+ *
+ * @throws OAuthError `invalid_scope`
+ */
 export const parseScope = (text: string): readonly string[] => {
   if (text.length > maxLength || !tokens.test(text)) throw new OAuthError('invalid_scope')
   const scopes = new Set(text.split(' '))
@@ -25,8 +29,9 @@ export const isSubset = (scopes: readonly string[], allowed: readonly string[]):
   scopes.every(scope => allowed.includes(scope))
 
 /**
- * What is granted: the requested scopes, or the fallback when none are. Throws invalid_scope beyond
- * `allowed`.
+ * Returns the granted scopes: the requested ones, or the fallback without a request.
+ *
+ * @throws OAuthError `invalid_scope` for a scope outside `allowed`
  */
 export const grantScopes = (
   requested: readonly string[] | undefined,

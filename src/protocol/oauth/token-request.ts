@@ -5,7 +5,7 @@ import { parseScope } from './scope.ts'
 export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
 export type GrantType = (typeof grantTypes)[number]
 
-/** A token request without its client authentication. `scopes` is undefined when none were named. */
+/** A token request without client authentication. `scopes` is undefined when the request has no `scope`. */
 export type TokenRequest =
   | {
       readonly grant_type: 'authorization_code'
@@ -49,7 +49,10 @@ const parsers = new Map<string, (form: Form) => TokenRequest>([
 ])
 
 /**
- * Throws invalid_request naming the missing parameter, unsupported_grant_type, invalid_scope when malformed.
+ * Parses a token request.
+ *
+ * @throws OAuthError `invalid_request` naming a missing parameter, `unsupported_grant_type`, or
+ * `invalid_scope`
  */
 export const parseTokenRequest = (form: Form): TokenRequest => {
   const parse = parsers.get(requireParameter(form, 'grant_type'))
@@ -57,7 +60,11 @@ export const parseTokenRequest = (form: Form): TokenRequest => {
   return parse(form)
 }
 
-/** Throws unauthorized_client for a grant that the server knows and the client may not use. */
+/**
+ * Checks that the client may use the grant.
+ *
+ * @throws OAuthError `unauthorized_client`
+ */
 export const checkGrantType = (
   client: { readonly grant_types: readonly string[] },
   grantType: GrantType,

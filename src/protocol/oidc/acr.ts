@@ -1,56 +1,60 @@
 /**
- * Authentication context classes, weakest first: `1` one factor (a password, a link, a provider), `2` two factors, `phr`
- * phishing-resistant: a passkey, alone or beside a password.
- * https://openid.net/specs/openid-provider-authentication-policy-extension-1_0.html (for the name `phr`)
+ * Authentication context classes, weakest first: `1` one factor (password, link or provider), `2` two
+ * factors, `phr` phishing-resistant (a passkey, alone or with a password).
+ * The name `phr`: https://openid.net/specs/openid-provider-authentication-policy-extension-1_0.html
  */
 export const acrValues = ['1', '2', 'phr'] as const
 
 export type FactorType = 'totp' | 'passkey'
 
-/** How strong a class is: 1 to 3; 0 for one that is not ours. */
+/** Returns the level of a class, 1 to 3, or 0 for an unknown one. */
 export const levelOf = (acr: string): number => (acrValues as readonly string[]).indexOf(acr) + 1
 
-/** The class of a level, 1 to 3. */
+/** Returns the class of a level, 1 to 3. */
 export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 
-/** How strong a login is once this factor was proven in it. */
+/** Returns the level of a login in which this factor was proven. */
 export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 : 2)
 
-/** The level that `acr_values` asks for: the weakest of those named will do. What this server does not know is passed over. */
+/**
+ * Returns the level that `acr_values` requests: the weakest of the supported values, or 0. Unknown values are
+ * ignored.
+ */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)
   return levels.length > 0 ? Math.min(...levels) : 0
 }
 
 /**
- * What tokens say: the class of the login, or, when the client asked for others alone, the strongest of those that it
- * fulfils.
+ * Returns the `acr` for tokens: the strongest requested class that the login fulfils, otherwise the login's
+ * own class.
  */
 export const answeredAcr = (acr_values: readonly string[], acr: string): string => {
   const fulfilled = acr_values.map(levelOf).filter(level => level > 0 && level <= levelOf(acr))
   return acrOf(fulfilled.length > 0 ? Math.max(...fulfilled) : levelOf(acr))
 }
 
-/** What a login still owes. */
-export interface Owed {
-  /** The level that the next factor has to reach. */
+/** Requirements that a login does not fulfil yet. */
+export interface RequiredFactor {
+  /** Level that the next factor has to reach. */
   readonly level: number
-  /** One that the user has. */
+  /** The user has to prove a factor that is enrolled. */
   readonly factor_due: boolean
-  /** One that the user has not. */
+  /** The user has to enrol a factor. */
   readonly enrol_due: boolean
 }
 
 /**
- * Whoever has a second factor proves it at every login, whoever lacks one where it is demanded (by the organization or by the
- * client's `acr_values`) enrols one; what the user has is proven before something is added to it.
+ * Returns what a login still requires. A user with a second factor proves it at every login; a user without
+ * one enrols it when the organization or the client's `acr_values` require it. Existing factors are proven
+ * before one is added.
  */
-export const owed = (login: {
+export const requiredFactor = (login: {
   readonly acr: string
   readonly factors: readonly FactorType[]
   readonly wanted: number
   readonly required: boolean
-}): Owed => {
+}): RequiredFactor => {
   const { acr, factors, wanted, required } = login
   const level = Math.max(1, levelOf(acr))
   const reachable = Math.max(1, ...factors.map(levelWith))

@@ -3,7 +3,7 @@ import { bareId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { SigningAlg } from './signing-algs.ts'
 
-/** The fields of a user that tokens tell about. */
+/** User fields contained in tokens. */
 export type ClaimsUser = {
   readonly id: string
   readonly organization_id: string
@@ -14,7 +14,7 @@ export type ClaimsUser = {
   readonly last_name: string
 }
 
-/** Times are in whole seconds; `jti` is fresh for every token. */
+/** Times are in whole seconds; `jti` is unique per token. */
 type Issued = { readonly issuer: string; readonly issued_at: number; readonly expires_at: number }
 type IssuedAccess = Issued & {
   readonly jti: string
@@ -43,7 +43,10 @@ const access = (token: IssuedAccess, sub: string) => ({
   scope: formatScope(token.scopes),
 })
 
-/** A user's access token (RFC 9068); `roles` are the effective ones, direct and inherited. */
+/**
+ * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). `roles` are the
+ * effective roles, direct and inherited.
+ */
 export const accessTokenClaims = (
   token: IssuedAccess & {
     readonly user: ClaimsUser
@@ -58,16 +61,19 @@ export const accessTokenClaims = (
 })
 
 /**
- * A client's own access token (client credentials): `sub` is the client_id, `org_id` the client's
- * organization. There is no user and no session, so no claim of theirs: no roles either, a client's rights
- * are its scopes.
+ * Returns the claims of a client's own access token (client credentials). `sub` is the client_id and `org_id`
+ * the client's organization. Claims of users and sessions, including roles, are absent; a client's rights are
+ * its scopes.
  */
 export const clientTokenClaims = (token: IssuedAccess & { readonly organization_id: string }) => ({
   ...access(token, token.client_id),
   org_id: bareId(token.organization_id),
 })
 
-/** An ID token for `client_id`; `alg` is the one that it will be signed with, `auth_time` is in seconds. */
+/**
+ * Returns the claims of an ID token for `client_id`. `alg` is its signature algorithm; `auth_time` is in
+ * seconds.
+ */
 export const idTokenClaims = (
   token: Issued & {
     readonly client_id: string
@@ -97,7 +103,7 @@ export const idTokenClaims = (
 })
 
 /**
- * The left half of the hash that the ID token's own algorithm uses.
+ * Returns `at_hash`: the left half of the hash of the ID token's algorithm.
  * https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
  */
 export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
@@ -106,7 +112,7 @@ export const accessTokenHash = (accessToken: string, alg: SigningAlg): string =>
 }
 
 /**
- * The userinfo answer by scope; `updated_at` is in seconds. A claim without a value is left out.
+ * Returns the userinfo answer for the scopes; `updated_at` is in seconds. Claims without a value are omitted.
  * https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims
  */
 export const userinfoClaims = (

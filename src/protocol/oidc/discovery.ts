@@ -3,7 +3,7 @@ import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import type { SigningAlg } from './signing-algs.ts'
 
-/** Every claim that an ID token or userinfo can carry. */
+/** Claims that ID tokens and userinfo can contain. */
 const claimsSupported = [
   ...[
     'iss',
@@ -24,8 +24,8 @@ const claimsSupported = [
 ]
 
 /**
- * One document for both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section 2 share
- * their names. `backchannel_url` is where other servers reach this one when that is not the issuer
+ * Returns the document of both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section
+ * 2 use the same names. `backchannel_url` is the address for other servers when it differs from the issuer
  * (containers).
  */
 export const discoveryDocument = (server: {

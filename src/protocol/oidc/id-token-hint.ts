@@ -1,12 +1,12 @@
 import { isSigningAlg } from './signing-algs.ts'
 
-/** A JWT whose signature has been verified with a key of this server. */
+/** A JWT whose signature was verified with a key of this server. */
 type VerifiedJwt = {
   readonly header: Readonly<Record<string, unknown>>
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** Whom the hint means: the user and session without their prefixes, and the client it was issued to. */
+/** User and session without prefixes, and the client for which the ID token was issued. */
 export type IdTokenHint = {
   readonly sub: string
   readonly sid: string | undefined
@@ -14,8 +14,8 @@ export type IdTokenHint = {
 }
 
 /**
- * What an id_token_hint says, or undefined when it is not an ID token of ours, or not of this client when one
- * is given. `exp` is not looked at: a hint may be old
+ * Returns the content of an id_token_hint, or undefined unless it is an ID token of this issuer and, if
+ * given, this client. `exp` is not checked, since a hint may be old
  * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (
@@ -23,7 +23,7 @@ export const readIdTokenHint = (
   expected: { readonly issuer: string; readonly client_id?: string | undefined },
 ): IdTokenHint | undefined => {
   const { iss, sub, aud, sid } = payload
-  // An access token may share typ, key and audience with it, but always has a scope.
+  // An access token may have the same typ, key and audience, but always has a scope.
   const isIdToken = isSigningAlg(header.alg) && header.typ !== 'at+jwt' && !('scope' in payload)
   if (!isIdToken || iss !== expected.issuer || typeof sub !== 'string' || typeof aud !== 'string')
     return undefined

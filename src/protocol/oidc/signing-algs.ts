@@ -1,10 +1,10 @@
-/** The signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1 */
+/** Signature algorithms of the key set: https://www.rfc-editor.org/rfc/rfc7518#section-3.1 */
 export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 export type SigningAlg = (typeof signingAlgs)[number]
 
 export const isSigningAlg = (alg: unknown): alg is SigningAlg => signingAlgs.some(known => known === alg)
 
-/** The curve of each ECDSA algorithm: its name as a JWK has it, and OpenSSL's. */
+/** Curve of each ECDSA algorithm, in the names of JWK and OpenSSL. */
 export const curves = [
   { alg: 'ES256', crv: 'P-256', openssl: 'prime256v1' },
   { alg: 'ES384', crv: 'P-384', openssl: 'secp384r1' },

@@ -9,7 +9,10 @@ interface SignatureMethod {
 
 const MORE = 'http://www.w3.org/2001/04/xmldsig-more#'
 
-/** https://www.rfc-editor.org/rfc/rfc9231#section-2.3: no HMAC, no MD5, no DSA; SHA-1 apart. */
+/**
+ * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC, MD5 and DSA are
+ * excluded; SHA-1 is below.
+ */
 const methods: Record<string, SignatureMethod> = {
   [RSA_SHA256]: { key: 'rsa', hash: 'sha256' },
   [`${MORE}rsa-sha384`]: { key: 'rsa', hash: 'sha384' },
@@ -26,7 +29,7 @@ const digests: Record<string, SignatureMethod['hash']> = {
   'http://www.w3.org/2001/04/xmlenc#sha512': 'sha512',
 }
 
-/** Only for a provider that opts in (`allow_sha1`). */
+/** Allowed only for providers with `allow_sha1`. */
 const oldMethods: Record<string, SignatureMethod> = {
   'http://www.w3.org/2000/09/xmldsig#rsa-sha1': { key: 'rsa', hash: 'sha1' },
 }
@@ -37,7 +40,10 @@ const oldDigests: Record<string, SignatureMethod['hash']> = {
 const entryOf = <T>(name: string, table: Record<string, T>, old: Record<string, T>, allow_sha1: boolean) =>
   Object.hasOwn(table, name) ? table[name] : allow_sha1 && Object.hasOwn(old, name) ? old[name] : undefined
 
-/** Whether one of the pinned keys made the value; undefined for an algorithm that is not allowed. */
+/**
+ * Returns the function that verifies a value with any of the pinned keys, or undefined for an algorithm that
+ * is not allowed.
+ */
 export const findSignatureMethod = (
   name: string,
   allow_sha1: boolean,
@@ -61,7 +67,7 @@ export const findSignatureMethod = (
       )
 }
 
-/** The digest in base64; undefined for an algorithm that is not allowed. */
+/** Returns the function for a digest in base64, or undefined for an algorithm that is not allowed. */
 export const findDigestMethod = (
   name: string,
   allow_sha1: boolean,

@@ -3,20 +3,20 @@ import { namespaces, POST_BINDING, RSA_SHA256 } from './names.ts'
 import { formatTime } from './time.ts'
 
 export interface AuthnRequest {
-  /** Random; begins with a letter or `_`, as every xs:ID. */
+  /** Random; starts with a letter or `_`, as xs:ID requires. */
   readonly id: string
   /** Milliseconds. */
   readonly issued_at: number
-  /** Our entity id. */
+  /** Gatehouse's own entity ID. */
   readonly issuer: string
   readonly acs_url: string
   /** The provider's single sign-on service. */
   readonly destination: string
-  /** The person has to prove who they are anew. */
+  /** Requires a new authentication (ForceAuthn). */
   readonly force: boolean
 }
 
-/** No NameID format is asked for: a provider that cannot give it would refuse, and its administrator knows better. */
+/** The request names no NameID format: a provider without that format would refuse it. */
 const renderAuthnRequest = (request: AuthnRequest): string =>
   buildXml({
     'samlp:AuthnRequest': {
@@ -34,14 +34,15 @@ const renderAuthnRequest = (request: AuthnRequest): string =>
     },
   })
 
-// Bun's own: node:zlib would cost every start ten milliseconds.
+// Bun's deflate, because importing node:zlib adds 10 ms to each start.
 const deflate = (text: string): string => Buffer.from(Bun.deflateSync(Buffer.from(text))).toString('base64')
 
 /**
- * The address that carries the request by the redirect binding, section 3.4.4.1 of
- * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf: the signature is over the query as it is sent.
+ * Returns the URL of the redirect binding (section 3.4.4.1 of
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-bindings-2.0-os.pdf). The signature covers the query as
+ * sent.
  *
- * @param sign gives the RSA-SHA256 signature in base64; undefined sends the request unsigned
+ * @param sign returns the RSA-SHA256 signature in base64; without it the request is unsigned
  */
 export const redirectUrl = async (
   request: AuthnRequest,

@@ -4,8 +4,8 @@ import { SamlError } from './error.ts'
 import { attributeOf, find, textOf } from './xml.ts'
 
 /**
- * The text of an encrypted assertion, of known shape. It is as trustworthy as whoever encrypted it: anybody can.
- * Whatever is wrong is one and the same refusal.
+ * Returns the text of an encrypted assertion of known shape. It is not authenticated: anyone can encrypt to
+ * the public key. All failures of decryption are the same refusal.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */
@@ -25,7 +25,7 @@ export const decrypt = (encrypted: Element, key: KeyObject, allow_cbc: boolean):
       { key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash },
       cipherValue(inside ?? beside),
     )
-    if (secret.length !== cipher.key_bytes) throw new Error('a key of another length')
+    if (secret.length !== cipher.key_bytes) throw new Error('wrong key length')
     const plain = cipher.name.endsWith('gcm') ? openGcm : openCbc
     return new TextDecoder('utf-8', { fatal: true }).decode(plain(cipher, secret, cipherValue(data)))
   } catch (cause) {
@@ -50,7 +50,10 @@ const openGcm = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
   return Buffer.concat([decipher.update(sealed.subarray(12, -16)), decipher.final()])
 }
 
-/** https://www.w3.org/TR/xmlenc-core1/#sec-Padding: the last byte counts. Never refused for it, so it tells nobody anything. */
+/**
+ * Decrypts CBC. Padding is removed by the last byte (https://www.w3.org/TR/xmlenc-core1/#sec-Padding) and
+ * never refused, so it is no padding oracle.
+ */
 const openCbc = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
   const decipher = createDecipheriv(name, secret, sealed.subarray(0, 16)).setAutoPadding(false)
   const padded = Buffer.concat([decipher.update(sealed.subarray(16)), decipher.final()])

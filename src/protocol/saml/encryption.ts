@@ -10,13 +10,16 @@ export const gcm = new Map<string, Cipher>([
   [`${namespaces.xenc11}aes128-gcm`, { name: 'aes-128-gcm', key_bytes: 16 }],
   [`${namespaces.xenc11}aes256-gcm`, { name: 'aes-256-gcm', key_bytes: 32 }],
 ])
-/** Without integrity: only for a provider that opts in (`allow_cbc`). */
+/** CBC has no integrity; allowed only for providers with `allow_cbc`. */
 export const cbc = new Map<string, Cipher>([
   [`${namespaces.xenc}aes128-cbc`, { name: 'aes-128-cbc', key_bytes: 16 }],
   [`${namespaces.xenc}aes256-cbc`, { name: 'aes-256-cbc', key_bytes: 32 }],
 ])
 
-/** OAEP takes one hash for the label and for the mask: `RSA-OAEP-MGF1P` with SHA-1, `RSA-OAEP` with a mask of the same hash. */
+/**
+ * Node's OAEP uses one hash for label and mask. That allows `RSA-OAEP-MGF1P` with SHA-1 and `RSA-OAEP` with
+ * equal hashes.
+ */
 const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`
 export const SHA1 = `${namespaces.ds}sha1`
@@ -28,5 +31,8 @@ export const oaepHashes = new Map([
   [`${OAEP} ${namespaces.xenc}sha512 ${namespaces.xenc11}mgf1sha512`, 'sha512'],
 ])
 
-/** What our metadata offers: https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html */
+/**
+ * Algorithms in this service provider's metadata:
+ * https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html
+ */
 export const offered = [...gcm.keys(), OAEP_MGF1P]

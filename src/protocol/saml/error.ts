@@ -1,4 +1,4 @@
-/** Why a SAML message was refused: for the audit log and the server's own log, never for the person at the browser. */
+/** Reasons for refusing a SAML message, for the audit log and the server's log, never for the browser. */
 export type SamlReason =
   | 'too_large'
   | 'too_costly'
@@ -24,7 +24,7 @@ export type SamlReason =
   | 'old_authentication'
   | 'no_subject'
 
-/** A SAML message that is not believed. `detail` is for people who read logs, and bounded. */
+/** A refused SAML message. `detail` is for the log and limited to 200 characters. */
 export class SamlError extends Error {
   override readonly name = 'SamlError'
   readonly reason: SamlReason

@@ -6,9 +6,9 @@ const entities: Record<string, string> = {
   "'": '&apos;',
 }
 
-/** A text for element content or an attribute value. */
+/** Escapes text for element content or an attribute value. */
 export const escapeXml = (text: string): string => text.replace(/[&<>"']/g, c => entities[c] ?? c)
 
-/** A certificate in PEM, for ds:KeyInfo. */
+/** Returns the ds:KeyInfo content for a PEM certificate. */
 export const x509Data = (certificate: string): string =>
   `<ds:X509Data><ds:X509Certificate>${certificate.replace(/-----[^-]+-----|\s/g, '')}</ds:X509Certificate></ds:X509Data>`

@@ -7,15 +7,15 @@ import { attributeOf, find, nameOf } from './xml.ts'
 
 export interface Gate extends Trust {
   readonly allow_cbc: boolean
-  /** Our own RSA key, to which providers encrypt. */
+  /** This service provider's RSA key, to which providers encrypt. */
   readonly decryption_key: KeyObject
 }
 
-/** The elements of a message. */
+/** Elements of a validated message. */
 export interface Opened {
-  /** Vouched for only if the response itself is signed: whatever else is in it can only make us refuse. */
+  /** Trusted only if the response itself is signed. Unsigned content may only lead to a refusal. */
   readonly response: Element
-  /** Read from the octets that a pinned key has signed. */
+  /** Read from the octets signed by a pinned key. */
   readonly assertion: Element
 }
 
@@ -24,31 +24,34 @@ const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * From the form field `SAMLResponse` to what may be believed, in this order: size, base64, UTF-8, plain well-formed XML, shape,
- * signatures at their place under pinned keys, and everything read again from the signed octets alone.
+ * Validates the form field `SAMLResponse` in this order: size, base64, UTF-8, plain well-formed XML, shape,
+ * signatures in their place with pinned keys. All content is then read from the signed octets.
  *
  * @throws SamlError
  */
 export const openResponse = (encoded: string, gate: Gate): Opened => {
   const root = openDocument(decode(encoded))
   if (nameOf(root) !== 'samlp:Response') throw new SamlError('bad_shape', 'no response')
-  const isVouched = isSigned(root)
-  const response = isVouched ? verifySignature(root, gate) : root
+  const isResponseSigned = isSigned(root)
+  const response = isResponseSigned ? verifySignature(root, gate) : root
   checkStatus(response)
   const encrypted = find(response, 'saml:EncryptedAssertion')
   const plain = find(root, 'saml:Assertion')
   if (encrypted) {
     const inner = openDocument(decrypt(encrypted, gate.decryption_key, gate.allow_cbc))
     if (nameOf(inner) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
-    return { response, assertion: vouched(inner, isVouched ? inner : undefined, gate) }
+    return { response, assertion: verifiedAssertion(inner, isResponseSigned ? inner : undefined, gate) }
   }
   if (!plain) throw new SamlError('no_assertion')
-  const covered = isVouched ? find(response, 'saml:Assertion') : undefined
-  return { response, assertion: vouched(plain, covered, gate) }
+  const covered = isResponseSigned ? find(response, 'saml:Assertion') : undefined
+  return { response, assertion: verifiedAssertion(plain, covered, gate) }
 }
 
-/** The assertion under its own signature, which must hold if there is one; else as the response's signature covers it. */
-const vouched = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
+/**
+ * Returns the assertion verified by its own signature, or, without one, as covered by the response's
+ * signature.
+ */
+const verifiedAssertion = (assertion: Element, covered: Element | undefined, gate: Gate): Element => {
   if (isSigned(assertion)) return verifySignature(assertion, gate)
   if (!covered) throw new SamlError('unsigned')
   return covered

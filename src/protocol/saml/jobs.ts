@@ -5,32 +5,32 @@ import { readAuthnRequest } from './read-authn-request.ts'
 import { type Expected, readResponse } from './response.ts'
 import { signElement } from './sign.ts'
 
-/** A response as it is posted, with all that judges it. */
+/** A posted response and the expectations for its validation. */
 export interface ResponseInput {
   readonly encoded: string
-  /** Keys are PEM: a KeyObject does not cross the border between processes. */
+  /** Keys are PEM, because a KeyObject cannot be sent to another process. */
   readonly expected: Omit<Expected, 'keys' | 'decryption_key'> & { keys: string[]; decryption_key: string }
   /** Milliseconds. */
   readonly now: number
 }
 
-/** All that is done with XML; `XmlReader` runs it. Each throws `SamlError`. */
+/** All XML processing, run by `XmlReader`. Each job throws SamlError for an invalid message. */
 export const jobs = {
   response: ({ encoded, expected, now }: ResponseInput) => {
     const keys = expected.keys.map(pem => createPublicKey(pem))
-    const judged: Expected = {
+    const withKeys: Expected = {
       ...expected,
       keys,
-      // Parsed for encrypted assertions alone.
+      // Parsed only for encrypted assertions.
       get decryption_key() {
         return createPrivateKey(expected.decryption_key)
       },
     }
-    return readResponse(encoded, judged, now)
+    return readResponse(encoded, withKeys, now)
   },
   metadata: readMetadata,
   authn_request: readAuthnRequest,
-  /** For the fake provider of development mode. `key` and `certificate` in PEM. */
+  /** Signs messages of development mode's fake provider. `key` and `certificate` are PEM. */
   signature: ({ xml, id, key, certificate }: Record<'xml' | 'id' | 'key' | 'certificate', string>) =>
     signElement(xml, id, key, certificate),
 }
@@ -40,13 +40,13 @@ export type JobKind = keyof Jobs
 export type JobInput<K extends JobKind> = Parameters<Jobs[K]>[0]
 export type JobOutput<K extends JobKind> = ReturnType<Jobs[K]>
 
-/** What a worker is sent. */
+/** Message to a worker. */
 export interface JobMessage {
   readonly kind: JobKind
   readonly input: JobInput<JobKind>
 }
 
-/** What a worker answers: a result, a refusal of the message, or a fault of the code. */
+/** Answer of a worker: a result, the refusal of a message, or an unexpected error. */
 export type JobAnswer =
   | { readonly result: unknown }
   | { readonly reason: SamlReason; readonly detail: string }

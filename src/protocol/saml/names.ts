@@ -1,4 +1,4 @@
-/** The namespaces that have a meaning here, under the prefixes by which shape.ts speaks of them. */
+/** Namespaces used here, by their prefixes in shape.ts. */
 export const namespaces = {
   samlp: 'urn:oasis:names:tc:SAML:2.0:protocol',
   saml: 'urn:oasis:names:tc:SAML:2.0:assertion',

@@ -2,7 +2,7 @@ import { buildXml } from './build-xml.ts'
 import { offered } from './encryption.ts'
 import { namespaces, POST_BINDING } from './names.ts'
 
-/** What we tell a provider about ourselves. */
+/** This service provider's settings in its metadata. */
 export interface ServiceProvider {
   readonly entity_id: string
   readonly acs_url: string
@@ -11,7 +11,9 @@ export interface ServiceProvider {
   readonly sign_requests: boolean
 }
 
-/** https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.4 */
+/**
+ * Returns the metadata: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.4
+ */
 export const renderMetadata = (sp: ServiceProvider): string => {
   const key = (use: string, methods: readonly string[] = []) => ({
     '@use': use,

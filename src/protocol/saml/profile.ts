@@ -8,7 +8,7 @@ const MS = 'http://schemas.microsoft.com/identity/claims'
 const MACE = 'urn:mace:dir:attribute-def'
 const EDU = 'urn:oid:1.3.6.1.4.1.5923.1.1.1'
 
-/** The names that directories and products give these, in lower case: plain, LDAP object ids, eduPerson, Microsoft's claims. */
+/** Common attribute names in lower case: plain names, LDAP object ids, eduPerson, Microsoft's claims. */
 const usual = {
   subject: [
     ...['subject-id', 'pairwise-id'].map(name => `urn:oasis:names:tc:saml:attribute:${name}`),
@@ -34,14 +34,19 @@ const usual = {
 }
 
 const EMAIL_FORMAT = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress'
-/** A subject from an attribute is this, the attribute's name, `=` and the value: no NameID and no other attribute is equal to it. */
+/**
+ * Prefix of a subject taken from an attribute (`attribute:NAME=VALUE`), so that it equals no NameID or other
+ * attribute.
+ */
 const FROM_ATTRIBUTE = 'attribute:'
 
 /**
- * The person of an assertion. `mapping` names the attribute for each of our fields; without it the usual names are tried. The
- * subject is the NameID unless that is transient, or an attribute as `attribute:NAME=VALUE`.
+ * Returns the user profile of an assertion. `mapping` names the attribute for each field; without it common
+ * names are tried. The subject is the NameID unless that is transient, otherwise an attribute as
+ * `attribute:NAME=VALUE`.
  *
- * @throws SamlError `no_subject` when nothing in it stays the same, or the NameID is blank or begins with `attribute:`
+ * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
+ * `attribute:`
  */
 export const profileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,

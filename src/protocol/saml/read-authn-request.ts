@@ -2,7 +2,7 @@ import { inflateRawSync } from 'node:zlib'
 import { SamlError } from './error.ts'
 import { attributeOf, find, nameOf, parseXml, textOf } from './xml.ts'
 
-/** What a service provider asks an identity provider for. */
+/** Content of a service provider's request. */
 export interface Requested {
   readonly acs_url: string
   readonly audience: string
@@ -15,7 +15,7 @@ const MAX_ENCODED = 8 * 1024
 const MAX_INFLATED = 64 * 1024
 
 /**
- * Reads the request of the redirect binding; its signature is not looked at.
+ * Reads a request of the redirect binding without verifying its signature.
  *
  * @param encoded the parameter `SAMLRequest`
  * @throws SamlError

@@ -4,15 +4,15 @@ import { BEARER, ENTITY } from './names.ts'
 import { parseTime } from './time.ts'
 import { attributeOf, find, findAll, textOf } from './xml.ts'
 
-/** What a response has to fit, apart from its signatures. Times in milliseconds. */
+/** Expectations for a response besides its signatures. Times are in milliseconds. */
 export interface Expected extends Gate {
-  /** Of the provider. */
+  /** Entity ID of the provider. */
   readonly issuer: string
-  /** Our own entity id. */
+  /** Gatehouse's own entity ID. */
   readonly audience: string
-  /** Our own assertion consumer service. */
+  /** Gatehouse's own assertion consumer service. */
   readonly acs_url: string
-  /** The request that is answered; undefined for a response that nobody asked for. */
+  /** The request that the response answers; undefined for an unsolicited response. */
   readonly request: { readonly id: string; readonly sent_at: number; readonly force: boolean } | undefined
   readonly clock_tolerance: number
 }
@@ -22,28 +22,30 @@ export interface NameId {
   readonly format: string
 }
 
-/** What an assertion says, once all of it holds. Times in milliseconds. */
+/** Content of a valid assertion. Times are in milliseconds. */
 export interface Assertion {
   readonly id: string
   readonly name_id: NameId | undefined
-  /** By name; values in the order given, empty ones left out. */
+  /** Values by attribute name, in order, without empty ones. */
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly authn_instant: number
-  /** Until when the provider lets the session last that begins with it, tolerance included. */
+  /** Maximum end of the session (SessionNotOnOrAfter), plus the tolerance. */
   readonly session_ends_at: number | undefined
-  /** From then on it is refused whatever the provider's tolerance: so long its id has to be remembered. */
+  /**
+   * Time from which the assertion is refused at any allowed tolerance; its ID is remembered until then
+   * (replay protection).
+   */
   readonly expires_at: number
 }
 
-/** No assertion is good for longer: what was used has to be remembered as long. */
-const LONGEST = 24 * 3600 * 1000
-/** A provider's tolerance may be raised up to this after an assertion was used. */
-const MOST_TOLERANT = 10 * 60 * 1000
+/** Maximum validity of an assertion, which bounds how long its ID is remembered. */
+const MAX_VALIDITY = 24 * 3600 * 1000
+/** Maximum tolerance that a provider can be set to, also after an assertion was used. */
+const MAX_TOLERANCE = 10 * 60 * 1000
 
 /**
- * Judges a response by the Web Browser SSO profile, section 4.1.4 of
- * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. Whether the assertion was used before is the
- * caller's to see.
+ * Validates a response by the Web Browser SSO profile, section 4.1.4 of
+ * https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf. The caller detects replays.
  *
  * @param encoded the form field `SAMLResponse`
  * @throws SamlError
@@ -64,7 +66,7 @@ export const readResponse = (encoded: string, expected: Expected, now: number): 
     name_id: nameIdOf(find(subject, 'saml:NameID')),
     attributes: attributesOf(assertion),
     ...checkAuthentication(findAll(assertion, 'saml:AuthnStatement'), expected, clock),
-    expires_at: ends_at + MOST_TOLERANT,
+    expires_at: ends_at + MAX_TOLERANCE,
   }
 }
 
@@ -73,7 +75,7 @@ interface Now {
   readonly tolerance: number
 }
 
-/** May be unsigned, so it can only speak against itself. */
+/** Checks the response, which may be unsigned: its content may only lead to a refusal. */
 const checkResponse = (response: Element, { acs_url, request, ...expected }: Expected): void => {
   if (attributeOf(response, 'Version') !== '2.0') throw new SamlError('bad_shape', 'version')
   parseTime(attributeOf(response, 'IssueInstant') ?? '')
@@ -93,7 +95,7 @@ const checkRequest = (in_response_to: string | undefined, request: Expected['req
   throw new SamlError(in_response_to === undefined ? 'unsolicited' : 'wrong_request')
 }
 
-/** Every restriction has to name us. Answers when the conditions end. */
+/** Checks that every restriction names this audience. Returns the end of the conditions. */
 const checkConditions = (conditions: Element | undefined, { audience }: Expected, clock: Now): number => {
   const restrictions = findAll(conditions, 'saml:AudienceRestriction')
   const namesUs = (restriction: Element) =>
@@ -103,7 +105,7 @@ const checkConditions = (conditions: Element | undefined, { audience }: Expected
   return notOnOrAfter(conditions, clock)
 }
 
-/** One bearer confirmation has to hold, with all that the profile demands of it. */
+/** Checks that one bearer confirmation fulfils the profile. */
 const checkConfirmation = (confirmations: Element[], expected: Expected, clock: Now): void => {
   let refusal = new SamlError('no_subject', 'no bearer confirmation')
   for (const confirmation of confirmations) {
@@ -123,7 +125,7 @@ const checkConfirmation = (confirmations: Element[], expected: Expected, clock: 
   throw refusal
 }
 
-/** Answers when the person proved who they are, and how long that may last. */
+/** Returns the time of the authentication and the maximum end of the session. */
 const checkAuthentication = (
   statements: Element[],
   { request }: Expected,
@@ -155,7 +157,7 @@ const notBefore = (
 const notOnOrAfter = (element: Element | undefined, { now, tolerance }: Now): number => {
   const time = parseTime(attributeOf(element, 'NotOnOrAfter') ?? '')
   if (now >= time + tolerance) throw new SamlError('expired')
-  if (time > now + LONGEST) throw new SamlError('bad_time', 'valid for longer than a day')
+  if (time > now + MAX_VALIDITY) throw new SamlError('bad_time', 'valid for longer than a day')
   return time
 }
 

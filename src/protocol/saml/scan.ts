@@ -1,11 +1,11 @@
 import { SamlError } from './error.ts'
 
-/** How many a document may have. Providers send less than a tenth; within the bounds a parser and a canonicaliser are fast. */
+/** Limits of a document, over ten times what providers send. They keep parser and canonicalization fast. */
 export interface Bounds {
   readonly elements: number
-  /** Of all elements, namespace declarations among them. */
+  /** Attributes of all elements, including namespace declarations. */
   readonly attributes: number
-  /** Distinct names of elements and attributes: xmldom searches the whole document for each. */
+  /** Distinct names of elements and attributes; xmldom searches the whole document for each. */
   readonly names: number
 }
 
@@ -13,7 +13,7 @@ export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
 const MAX_DEPTH = 20
-/** Of one element. */
+/** Maximum attributes of one element. */
 const MAX_ATTRIBUTES = 30
 const MAX_PREFIXES = 30
 
@@ -27,30 +27,30 @@ const attribute = new RegExp(`${S}+(${NAME})${S}*=${S}*(?:"([^"<]*)"|'([^'<]*)')
 const startTagEnd = new RegExp(`${S}*(/?)>`, 'y')
 const endTag = new RegExp(`</(${NAME})${S}*>`, 'y')
 const blank = new RegExp(`^${S}*$`)
-// https://www.w3.org/TR/xml/#charsets, without U+0085, U+2028 and U+2029, which xmldom reads as line ends.
+// https://www.w3.org/TR/xml/#charsets, without U+0085, U+2028 and U+2029, which xmldom treats as line ends.
 const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/
 
-/** xmldom reads HTML there: another tree than this scanner. */
+/** xmldom parses this namespace as HTML, into a different tree than this scanner's. */
 const XHTML = 'http://www.w3.org/1999/xhtml'
 
-/** Prefix -> namespace. */
+/** Namespaces by prefix. */
 type Scope = ReadonlyMap<string, string>
 const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace']])
 
 /**
- * Reads through a document once, in linear time, and refuses all that is not the plain part of XML: DOCTYPE, processing
- * instructions, comments, CDATA, references to anything but characters, names beyond ASCII, text that is not well-formed, an unbound
- * prefix, a relative namespace, the namespace of XHTML, and more of anything than `bounds` allows. A document that passes
- * reads the same in every parser.
+ * Scans a document once in linear time and accepts only plain XML. It refuses DOCTYPE, processing
+ * instructions, comments, CDATA, references other than to characters, names outside ASCII, malformed text,
+ * unbound prefixes, relative namespaces, the namespace of XHTML, and anything above `bounds`. Every parser
+ * reads an accepted document the same way.
  *
- * @returns the document element's text, without what stands around it, and its elements in document order
+ * @returns the text of the document element and its elements in document order
  * @throws SamlError `bad_xml`
  */
 export const scan = (document: string, bounds: Bounds): { xml: string; elements: string[] } => {
   const xml = document.replace(declaration, '')
-  if (illegal.test(xml)) throw bad('a character that XML does not have')
+  if (illegal.test(xml)) throw bad('an illegal character')
   const open: { name: string; scope: Scope }[] = []
   const elements: string[] = []
   const names = new Set<string>()
@@ -74,12 +74,12 @@ export const scan = (document: string, bounds: Bounds): { xml: string; elements:
     if (isOutside && elements.length > 0) throw bad('markup after the root element')
     if (xml[at + 1] === '/') {
       const ended = take(endTag)?.[1]
-      if (ended === undefined || ended !== open.pop()?.name) throw bad('an end tag that ends nothing')
+      if (ended === undefined || ended !== open.pop()?.name) throw bad('an unmatched end tag')
       continue
     }
     const name = take(startTag)?.[1]
     if (name === undefined) throw bad('markup other than elements')
-    if (open.length >= MAX_DEPTH) throw bad('elements in elements in elements')
+    if (open.length >= MAX_DEPTH) throw bad('elements nested too deeply')
     const attributes: [string, string][] = []
     for (let found = take(attribute); found; found = take(attribute)) {
       attributes.push([found[1] ?? '', checkText(found[2] ?? found[3] ?? '')])
@@ -90,7 +90,7 @@ export const scan = (document: string, bounds: Bounds): { xml: string; elements:
     if (elements.length >= bounds.elements || given > bounds.attributes || names.size > bounds.names)
       throw bad('too many elements, attributes or names')
     const end = take(startTagEnd)
-    if (!end) throw bad('a start tag that does not end')
+    if (!end) throw bad('an unterminated start tag')
     const scope = scopeOf(attributes, open.at(-1)?.scope ?? outermost, prefixes)
     elements.push(describe(checkNames(name, attributes, scope), attributes.length))
     if (end[1] === '') open.push({ name, scope })
@@ -99,17 +99,17 @@ export const scan = (document: string, bounds: Bounds): { xml: string; elements:
   return { xml: xml.slice(xml.indexOf('<'), xml.lastIndexOf('>') + 1), elements }
 }
 
-/** An element as `scan` lists it. `name`: namespace, blank, local name. */
+/** Returns an element in the form of `scan`. `name` is namespace, space, local name. */
 export const describe = (name: string, attributes: number): string => `${name} ${attributes}`
 
-/** The declarations of one element on top of those around it. */
+/** Returns the namespaces in scope of an element. */
 const scopeOf = (attributes: [string, string][], outer: Scope, prefixes: Set<string>): Scope => {
   let scope: Map<string, string> | undefined
   for (const [name, value] of attributes) {
     if (!name.startsWith('xmlns')) continue
     const prefix = name.slice('xmlns:'.length)
     if (name !== 'xmlns' && (!name.startsWith('xmlns:') || /^xml/i.test(prefix)))
-      throw bad('an odd namespace prefix')
+      throw bad('an invalid namespace prefix')
     if (!absolute.test(value) && !(value === '' && prefix === '')) throw bad('a relative namespace')
     if (value === XHTML) throw bad('the namespace of XHTML')
     prefixes.add(prefix)
@@ -120,9 +120,9 @@ const scopeOf = (attributes: [string, string][], outer: Scope, prefixes: Set<str
   return scope ?? outer
 }
 
-/** The element's namespace and local name. */
+/** Checks the names of an element and its attributes. Returns the element's namespace and local name. */
 const checkNames = (name: string, attributes: [string, string][], scope: Scope): string => {
-  // The default namespace is that of elements, never of attributes: https://www.w3.org/TR/xml-names/#defaulting
+  // The default namespace applies to elements, not attributes: https://www.w3.org/TR/xml-names/#defaulting
   const resolve = (qualified: string, unprefixed = ''): string => {
     const colon = qualified.indexOf(':')
     const namespace = colon < 0 ? unprefixed : scope.get(qualified.slice(0, colon))
@@ -130,7 +130,7 @@ const checkNames = (name: string, attributes: [string, string][], scope: Scope):
     return `${namespace} ${qualified.slice(colon + 1)}`
   }
   const names = attributes.map(([name]) => (name.startsWith('xmlns') ? name : resolve(name)))
-  if (new Set(names).size < names.length) throw bad('an attribute given twice')
+  if (new Set(names).size < names.length) throw bad('a duplicate attribute')
   return resolve(name, scope.get(''))
 }
 
@@ -139,12 +139,13 @@ const checkText = (text: string): string => {
   for (const [, named, decimal, hex] of text.matchAll(ampersand)) {
     if (named) continue
     const code = decimal ? Number(decimal) : hex ? Number.parseInt(hex, 16) : 0
-    if (code > 0x10ffff || illegal.test(String.fromCodePoint(code))) throw bad('a reference to no character')
+    if (code > 0x10ffff || illegal.test(String.fromCodePoint(code)))
+      throw bad('an invalid character reference')
   }
   return text
 }
 
-/** Whether a text is white space alone. */
+/** True for text that is only white space. */
 export const isBlank = (text: string): boolean => blank.test(text)
 
 const bad = (detail: string): SamlError => new SamlError('bad_xml', detail)

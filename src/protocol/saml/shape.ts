@@ -2,15 +2,15 @@ import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
 import { attributeOf, childrenOf, nameOf } from './xml.ts'
 
-/** Characters; providers list up to five prefixes. */
+/** In characters; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
-/** Holds elements from anywhere, but none that has a place of its own. */
+/** Content of foreign elements; none may have the name of a listed element. */
 const OPEN = 'open'
 const TEXT = 'text'
 
 /**
- * What each element may contain, in the order of the schemas, and no more than we read: one assertion, one signature for an
- * element, no Advice, no ds:Object, no encrypted identifiers. An element that is not listed is refused.
+ * Allowed content of each element, in the order of the schemas and limited to what is read: one assertion,
+ * one signature per element, no Advice, ds:Object or encrypted identifiers. Other elements are refused.
  * https://docs.oasis-open.org/security/saml/v2.0/saml-core-2.0-os.pdf
  */
 const contents: Record<string, string> = {
@@ -74,7 +74,9 @@ const contents: Record<string, string> = {
   'xenc:CarriedKeyName': TEXT,
 }
 
-/** `a? (b|c)*` as an expression over the children's names, each followed by a blank. */
+/**
+ * `a? (b|c)*` as a regular expression over the children's names, each followed by a space.
+ */
 const models = new Map(
   Object.entries(contents).map(([name, content]) => [
     name,
@@ -82,15 +84,16 @@ const models = new Map(
   ]),
 )
 
-// xml-crypto finds some elements by local name alone: what a listed element is called, no foreign one may be.
-const placed = new Set(
+// xml-crypto finds some elements by local name alone, so foreign elements must not have the name of a listed
+// one.
+const listedNames = new Set(
   Object.keys(contents)
     .map(name => name.slice(name.indexOf(':') + 1))
     .concat('Object'),
 )
 
 /**
- * Refuses an element that is not shaped as `contents` says, all the way down, and identifiers that are in doubt.
+ * Checks the content of an element and its descendants against `contents`, and their identifiers.
  *
  * @throws SamlError `bad_shape`
  */
@@ -101,7 +104,7 @@ export const checkShape = (root: Element): void => {
     if ((attributeOf(element, 'PrefixList') ?? '').length > MAX_PREFIX_LIST) throw bad('a long PrefixList')
     const name = nameOf(element)
     const model = models.get(name)
-    if (!model) throw bad(`<${element.localName}> has no place here`)
+    if (!model) throw bad(`<${element.localName}> is not allowed here`)
     const children = childrenOf(element)
     const content = contents[name]
     if (content === OPEN) {
@@ -125,7 +128,7 @@ export const checkShape = (root: Element): void => {
 
 const checkForeign = (element: Element, ids: Set<string>): void => {
   checkId(element, ids)
-  if (placed.has(element.localName)) throw bad(`<${element.localName}> has no place here`)
+  if (listedNames.has(element.localName)) throw bad(`<${element.localName}> is not allowed here`)
   for (const child of childrenOf(element)) checkForeign(child, ids)
 }
 
@@ -134,12 +137,16 @@ const hasText = (element: Element): boolean =>
 
 const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 
-/** `ID` in SAML, `Id` in XML Signature and Encryption, nothing that merely looks like one, and no value twice. */
+/**
+ * Checks identifiers: `ID` in SAML, `Id` in XML Signature and Encryption, no other spelling and no
+ * duplicates.
+ */
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {
     if (localName?.toLowerCase() !== 'id') continue
     const expected = /^samlp?:/.test(nameOf(element)) ? 'ID' : 'Id'
-    if (name !== expected || !isId.test(value) || ids.has(value)) throw bad('an identifier in doubt')
+    if (name !== expected || !isId.test(value) || ids.has(value))
+      throw bad('an invalid or duplicate identifier')
     ids.add(value)
   }
 }

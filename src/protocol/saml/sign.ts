@@ -15,26 +15,26 @@ export interface Signing {
   inclusiveNamespacesPrefixList?: string[]
 }
 
-/** Signs the element with that ID; the signature follows its issuer, as the schema has it. */
+/** Signs the element with that ID. The signature follows its Issuer, as the schema requires. */
 export const signElement = (
   xml: string,
   id: string,
   key: KeyObject | string,
   certificate: string,
-  how: Signing = {},
+  options: Signing = {},
 ): string => {
   const signed = new SignedXml({
     privateKey: key,
     publicCert: certificate,
-    signatureAlgorithm: how.signatureAlgorithm ?? RSA_SHA256,
-    canonicalizationAlgorithm: (how.canonicalizationAlgorithm ?? EXCLUSIVE) as typeof EXCLUSIVE,
+    signatureAlgorithm: options.signatureAlgorithm ?? RSA_SHA256,
+    canonicalizationAlgorithm: (options.canonicalizationAlgorithm ?? EXCLUSIVE) as typeof EXCLUSIVE,
     getKeyInfoContent: () => x509Data(certificate),
   })
   signed.addReference({
     xpath: `//*[@ID='${id}']`,
-    transforms: how.transforms ?? [ENVELOPED, EXCLUSIVE],
-    digestAlgorithm: how.digestAlgorithm ?? SHA256,
-    inclusiveNamespacesPrefixList: how.inclusiveNamespacesPrefixList ?? [],
+    transforms: options.transforms ?? [ENVELOPED, EXCLUSIVE],
+    digestAlgorithm: options.digestAlgorithm ?? SHA256,
+    inclusiveNamespacesPrefixList: options.inclusiveNamespacesPrefixList ?? [],
   })
   signed.computeSignature(xml, {
     prefix: 'ds',

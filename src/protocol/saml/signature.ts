@@ -6,9 +6,9 @@ import { namespaces } from './names.ts'
 import { checkShape } from './shape.ts'
 import { attributeOf, find, findAll, nameOf, parseXml, textOf } from './xml.ts'
 
-/** What a provider's signatures are judged by. */
+/** Trusted keys and algorithms of a provider. */
 export interface Trust {
-  /** The keys of the provider's certificates. What a message says of keys counts for nothing. */
+  /** Keys of the provider's certificates. Keys in a message are ignored. */
   readonly keys: readonly KeyObject[]
   readonly allow_sha1: boolean
 }
@@ -16,7 +16,11 @@ export interface Trust {
 const ENVELOPED = `${namespaces.ds}enveloped-signature`
 const EXCLUSIVE = namespaces.ec
 
-/** The root of a well-formed document of known shape. @throws SamlError `bad_xml`, `bad_shape` */
+/**
+ * Parses a well-formed document of known shape and returns its root.
+ *
+ * @throws SamlError `bad_xml`, `bad_shape`
+ */
 export const openDocument = (document: string): Element => {
   const root = parseXml(document)
   checkShape(root)
@@ -26,9 +30,10 @@ export const openDocument = (document: string): Element => {
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**
- * The element that the signature in `element` covers, read again from the very octets that were digested: nothing else of the
- * document may be believed. The document is of known shape. In this order, so that a stranger's message costs least: the
- * algorithms, the signature over SignedInfo, the digest. https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
+ * Verifies the signature in `element` and returns the element parsed again from the digested octets; no other
+ * part of the document is trusted. The document must have a known shape. Checks run from cheap to expensive:
+ * algorithms, signature of SignedInfo, digest.
+ * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `bad_algorithm`, `bad_signature`
  */
@@ -40,13 +45,13 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
   const { method, inclusive } = algorithmsOf(info, element, allow_sha1)
   const signedInfo = canonicalize(info, copyOf(info), inclusive)
   if (!method(signedInfo, keys, textOf(find(signature, 'ds:SignatureValue'))))
-    throw bad('the value does not fit')
+    throw bad('the signature value does not match')
 
   const { digest, digestValue, transform } = algorithmsOf(openDocument(signedInfo), element, allow_sha1)
   const enveloped = copyOf(element)
   for (const own of findAll(enveloped, 'ds:Signature')) enveloped.removeChild(own)
   const octets = canonicalize(element, enveloped, transform)
-  if (digest(octets) !== digestValue) throw bad('the digest does not fit')
+  if (digest(octets) !== digestValue) throw bad('the digest does not match')
   const root = openDocument(octets)
   if (nameOf(root) !== nameOf(element) || attributeOf(root, 'ID') !== attributeOf(element, 'ID'))
     throw bad('another element was signed')
@@ -55,17 +60,17 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
 
 const copyOf = (element: Element): Element => element.cloneNode(true) as Element
 
-/** The octets of `copy`, which stands for `element` in its document. `prefixes`: rendered even where they are not used. */
+/** Returns the octets of `copy` in the context of `element`. `prefixes` are rendered even if unused. */
 const canonicalize = (element: Element, copy: Element, prefixes: string[]): string => {
   const options = { inclusiveNamespacesPrefixList: prefixes, ancestorNamespaces: namespacesAround(element) }
   try {
     return new ExclusiveCanonicalization().process(copy, options)
   } catch (cause) {
-    throw bad('not canonicalised', cause)
+    throw bad('canonicalization failed', cause)
   }
 }
 
-/** The prefixes that are bound around an element and not by itself. */
+/** Returns the namespaces that ancestors bind and the element itself does not. */
 const namespacesAround = (element: Element): { prefix: string; namespaceURI: string }[] => {
   const bound = new Map<string, string>()
   for (let at: Node | null = element; at?.nodeType === 1; at = at.parentNode)
@@ -76,11 +81,15 @@ const namespacesAround = (element: Element): { prefix: string; namespaceURI: str
     .map(([prefix, namespaceURI]) => ({ prefix, namespaceURI }))
 }
 
-/** The allowed algorithms that a SignedInfo names. Its one reference is to the element that holds it. */
+/**
+ * Returns the algorithms of a SignedInfo, all of which must be allowed. Its only reference must be to the
+ * element around it.
+ */
 const algorithmsOf = (info: Element, element: Element, allow_sha1: boolean) => {
   const reference = find(info, 'ds:Reference')
   const id = attributeOf(element, 'ID')
-  if (!id || attributeOf(reference, 'URI') !== `#${id}`) throw bad('the reference is not to its parent')
+  if (!id || attributeOf(reference, 'URI') !== `#${id}`)
+    throw bad('the reference does not point to its parent')
   const transforms = findAll(find(reference, 'ds:Transforms'), 'ds:Transform')
   const canonicalization = find(info, 'ds:CanonicalizationMethod')
   if (

@@ -8,7 +8,8 @@ const refuse = (_level: string, detail: unknown): never => {
 }
 
 /**
- * A document that passed `scan`. The parser has to find the elements that the scanner found: what was checked is what is read.
+ * Scans and parses a document. Parser and scanner must find the same elements, so that what was checked is
+ * what is read.
  *
  * @returns the document element
  * @throws SamlError `bad_xml`
@@ -16,7 +17,7 @@ const refuse = (_level: string, detail: unknown): never => {
 export const parseXml = (document: string, bounds: Bounds = MESSAGE): Element => {
   const { xml, elements } = scan(document, bounds)
   const root = new DOMParser({ errorHandler: refuse }).parseFromString(xml, 'text/xml').documentElement
-  if (!Bun.deepEquals(listElements(root), elements)) throw new SamlError('bad_xml', 'read in two ways')
+  if (!Bun.deepEquals(listElements(root), elements)) throw new SamlError('bad_xml', 'ambiguous markup')
   return root
 }
 
@@ -28,7 +29,10 @@ const listElements = (element: Element): string[] => [
 export const childrenOf = (parent: Element): Element[] =>
   Array.from(parent.childNodes).filter((node): node is Element => node.nodeType === 1)
 
-/** `samlp:Response` for an element of that namespace under whatever prefix; a foreign one has no name. */
+/**
+ * Returns a name such as `samlp:Response`, regardless of the prefix in the document, or an empty string for a
+ * foreign namespace.
+ */
 export const nameOf = (element: Element): string => {
   const prefix = prefixes.get(element.namespaceURI ?? '')
   return prefix ? `${prefix}:${element.localName}` : ''
@@ -41,7 +45,7 @@ export type Name = `${Prefix}:${string}`
 export const findAll = (parent: Element | undefined, name: Name): Element[] =>
   parent ? childrenOf(parent).filter(child => nameOf(child) === name) : []
 
-/** The first child of that name. */
+/** Returns the first child with that name. */
 export const find = (parent: Element | undefined, name: Name): Element | undefined => findAll(parent, name)[0]
 
 export const attributeOf = (element: Element | undefined, name: string): string | undefined =>

@@ -145,7 +145,7 @@ test('H-04 the executable is its own worker, and leaves none behind', async () =
   const answer = await server.admin('POST', '/identity-providers', provider)
   expect([answer.status, answer.body.details[0].message]).toEqual([
     422,
-    'There is no identity provider in it.',
+    'The metadata contains no identity provider.',
   ])
   const children = async () =>
     (await Bun.$`pgrep -f "^${EXECUTABLE} xml-worker$" -P ${server.pid}`.nothrow().text()).trim()

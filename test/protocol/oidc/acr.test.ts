@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { answeredAcr, type FactorType, levelOf, owed, wantedLevel } from '#src/protocol/oidc/acr.ts'
+import { answeredAcr, type FactorType, levelOf, requiredFactor, wantedLevel } from '#src/protocol/oidc/acr.ts'
 
 const all = ['1', '2', 'phr']
 
@@ -62,7 +62,7 @@ describe('what a login owes', () => {
     ['0', none, 0, false, 'nothing', 1],
     ['0', app, 0, false, 'factor', 2],
   ] as const)('acr %s, %j, wanted %d, required %p: %s', (acr, factors, wanted, required, what, level) => {
-    const { factor_due, enrol_due, ...rest } = owed({ acr, factors, wanted, required })
+    const { factor_due, enrol_due, ...rest } = requiredFactor({ acr, factors, wanted, required })
     const due = [...(factor_due ? ['factor'] : []), ...(enrol_due ? ['enrol'] : [])].join(', ')
     expect([due || 'nothing', rest.level]).toEqual([what, level])
   })
