@@ -56,9 +56,9 @@ const MAX_BUCKETS = 50_000
 
 /** The buckets of one server. */
 export const openCharges = (): Core['charges'] => ({
-  networks: new TokenBuckets(REMEMBERED),
-  organizations: new TokenBuckets(REMEMBERED),
-  mailboxes: new TokenBuckets(REMEMBERED),
+  networks: new TokenBuckets(MAX_BUCKETS),
+  organizations: new TokenBuckets(MAX_BUCKETS),
+  mailboxes: new TokenBuckets(MAX_BUCKETS),
 })
 
 export interface Charge {

@@ -29,7 +29,7 @@ interface Series {
 export const openMetrics = () => {
   const known = new Map<string, { type: Type; help: string; samples(): Sample[] }>()
   const counters = new Map<Family, Map<string, number>>()
-  const histograms = new Map<Family, Map<string, Observed>>()
+  const histograms = new Map<Family, Map<string, Series>>()
 
   const openCounter = (family: Family): Map<string, number> => {
     const counts = new Map<string, number>()
@@ -39,8 +39,8 @@ export const openMetrics = () => {
     counters.set(family, counts)
     return counts
   }
-  const openHistogram = (family: Family): Map<string, Observed> => {
-    const series = new Map<string, Observed>()
+  const openHistogram = (family: Family): Map<string, Series> => {
+    const series = new Map<string, Series>()
     const { name, help, label } = family
     const samples = () =>
       [...series].flatMap(([value, observed]) => histogramSamples(labelled(label, value), observed))
@@ -88,7 +88,7 @@ export const openMetrics = () => {
 
 export type Metrics = ReturnType<typeof openMetrics>
 
-const histogramSamples = (labels: string, { buckets, sum }: Observed): Sample[] => {
+const histogramSamples = (labels: string, { buckets, sum }: Series): Sample[] => {
   let count = 0
   const cumulative = buckets.map((inBucket, i): Sample => {
     count += inBucket

@@ -127,7 +127,7 @@ export const openExporter = (
   log: Pick<Logger, 'info' | 'warn'>,
   metrics: Metrics,
   /** How long a collector may take to answer, ms. */
-  patience = PATIENCE,
+  patience = TIMEOUT,
 ) => {
   const post = openPost(config, patience)
   const queue: Span[] = []
@@ -167,7 +167,7 @@ export const openExporter = (
 
   return {
     add: (span: Span): void => {
-      if (queue.length < KEPT) queue.push(span)
+      if (queue.length < MAX_QUEUED) queue.push(span)
       else metrics.count(SPANS, 'dropped')
     },
     /** Sends the remaining spans when the process ends. */

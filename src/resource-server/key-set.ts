@@ -51,7 +51,7 @@ function createCache(options: KeySetOptions) {
   let keys: Keys = []
   let loadedAt = Number.NEGATIVE_INFINITY
   let failure: Failure | undefined
-  let flight: { done: Promise<void>; startedAt: number } | undefined
+  let pending: { done: Promise<void>; startedAt: number } | undefined
 
   /** Returns the age of the set. After the clock was set back, the set becomes due for a refresh. */
   function age(): number {
@@ -135,8 +135,8 @@ function createCache(options: KeySetOptions) {
 
 /** Bounds the refreshes that unknown kids cause. */
 function createLimit(now: () => number) {
-  const forced = { tokens: FORCED.burst, at: now() }
-  const bogus = new Map<string, number>()
+  const forced = { tokens: UNKNOWN_REFRESH.burst, at: now() }
+  const unknownKids = new Map<string, number>()
 
   function isKnownMissing(kid: string): boolean {
     const elapsed = now() - (unknownKids.get(kid) ?? Number.NEGATIVE_INFINITY)
@@ -163,24 +163,24 @@ function createLimit(now: () => number) {
     return true
   }
 
-  return { wasBogus, rememberBogus, takeForced }
+  return { isKnownMissing, rememberMissing, takeForced }
 }
 
 export function createKeySet(options: KeySetOptions): KeySet {
   const cache = createCache(options)
-  const { wasBogus, rememberBogus, takeForced } = createLimit(options.now)
+  const { isKnownMissing, rememberMissing, takeForced } = createLimit(options.now)
   const knows = (kid: string) => hasKid(cache.keys(), kid)
 
   async function findUnknown(kid: string): Promise<void> {
-    if (kid.length > BOGUS.length || wasBogus(kid)) return
-    // Began before this token came, so it may have missed the key: only a later one proves the kid bogus.
+    if (kid.length > UNKNOWN_KIDS.length || isKnownMissing(kid)) return
+    // Began before this token came, so it may have missed the key: only a later one proves the kid unknownKids.
     await cache.running()
     if (knows(kid)) return
     if (cache.waiting() > 0) throw cache.unavailable()
     if (!cache.running() && !takeForced()) return
     await cache.refresh()
     if (cache.hasFailed()) throw cache.unavailable()
-    if (!knows(kid)) rememberBogus(kid)
+    if (!knows(kid)) rememberMissing(kid)
   }
 
   async function findSlowly(name: KeyName): Promise<CryptoKey> {

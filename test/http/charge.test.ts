@@ -65,7 +65,7 @@ test('H-21 stored posts are bounded over all networks and organizations too', ()
   const park = (i: number, units: number) => {
     try {
       const who = { ip_address: `198.51.${i >> 8}.${i & 255}`, organization_id: `org_${i}` } as const
-      charge(context, { ...who, kind: 'parking', units })
+      charge(context, { ...who, kind: 'stored_post', units })
       return units
     } catch {
       return 0

@@ -99,12 +99,12 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-  const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), tell)
+  const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), notify)
   const metrics = openMetrics()
   const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,
-    done: tell,
+    done: notify,
     metrics: commitMetrics(metrics),
   })
 
