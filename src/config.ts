@@ -1,3 +1,4 @@
+/** Over 300 lines on purpose: all settings, their texts and their sources stand in one file. */
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import {

@@ -4,7 +4,7 @@ import { fold, normalize } from './text.ts'
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * In UTF-16 code units. A character outside the BMP has two and adds at least one of the 253 letters of the
+ * In 16-bit code units. A character outside the BMP has two and adds at least one of the 253 letters of the
  * `xn--` form.
  */
 const LONGEST_DOMAIN = 506

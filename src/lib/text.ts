@@ -1,5 +1,5 @@
 /**
- * In UTF-16 code units. Text that composes to a password of the maximum 1,024 bytes has at most three units
+ * In 16-bit code units. Text that composes to a password of the maximum 1,024 bytes has at most three units
  * for two bytes.
  */
 const LONGEST_NORMALIZED = 1_536

@@ -105,10 +105,7 @@ function createCache(options: KeySetOptions) {
     }
   }
 
-  /**
-   * Records a failure. Known keys remain usable after network errors and error statuses, but not after an
-   * invalid answer.
-   */
+  /** Network errors and error statuses keep known keys usable (`transient`), an invalid answer does not. */
   function fail(reason: string, transient: boolean, cause?: unknown) {
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }

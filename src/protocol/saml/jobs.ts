@@ -8,7 +8,7 @@ import { signElement } from './sign.ts'
 /** A posted response and the expectations for its validation. */
 export interface ResponseInput {
   readonly encoded: string
-  /** Keys are PEM, because a KeyObject cannot be sent to another process. */
+  /** Keys are PEM, because a KeyObject cannot be sent to a worker. */
   readonly expected: Omit<Expected, 'keys' | 'decryption_key'> & { keys: string[]; decryption_key: string }
   /** Milliseconds. */
   readonly now: number

@@ -22,12 +22,9 @@ const MAX_CONCURRENT_TRIES = 4
 type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Returns the statements that begin a transaction.
- *
- * Each write locks the table `write_lock` in a mode that admits others, or, when it runs alone, in one that does
+ * Returns the statements that begin a transaction. Each write locks the table `write_lock` in a mode that admits others, or, when it runs alone, in one that does
  * not. LOCK takes no snapshot, so a transaction that waited sees all earlier commits. Waiting for exclusive
  * access blocks all later transactions, hence the short timeout.
- *
  * The statements are prepared, so Bun sends them together with the first of the body. A rehearsal is rolled
  * back and needs no serializable isolation: it neither conflicts nor waits.
  */
@@ -218,7 +215,6 @@ export const postgresWriter = (
     done,
     metrics: { queued, committed },
   }: {
-    /** Time in ms without an answer after which a connection is closed. */
     stall: number
     /** Returns the statement that notifies other copies of the topics. */
     notice(topics: ReadonlySet<Topic>): string
