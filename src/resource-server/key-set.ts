@@ -45,7 +45,7 @@ const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
-/** The last set that was fetched, and how fetching goes. */
+/** Returns the cache of the fetched set, with its age and last failure. */
 function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options
   let keys: Keys = []
@@ -74,10 +74,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /**
-   * Returns the running request. One that exceeded its timeout, for example in a suspended worker, is
-   * ignored.
-   */
+  /** Returns the running request, unless it exceeded its timeout, for example in a suspended worker. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
@@ -130,7 +127,7 @@ function createCache(options: KeySetOptions) {
   }
 }
 
-/** Bounds the refreshes that unknown kids cause. */
+/** Returns the limit of refreshes for unknown kids. */
 function createLimit(now: () => number) {
   const forced = { tokens: UNKNOWN_REFRESH.burst, at: now() }
   const unknownKids = new Map<string, number>()
