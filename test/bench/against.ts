@@ -7,11 +7,11 @@ import { number, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const ROUNDS = 3
-/** A larger ratio of CPU time per operation is called dearer. */
+/** Ratio of CPU time per operation above which an operation counts as more expensive. */
 const TOLERANCE = 1.05
 const CONNECTIONS = 8
 
-/** The executable of a checkout, or at that very path. */
+/** Returns the executable of a checkout, or the path itself when it is no directory. */
 export const executableAt = (path: string): string =>
   resolve(statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'dist/gatehouse') : path)
 

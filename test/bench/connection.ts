@@ -14,8 +14,8 @@ export interface Connection {
 const END_OF_HEAD = '\r\n\r\n'
 
 /**
- * HTTP/1.1 over a bare socket: `fetch` costs more than the servers measured here and would be what the clock sees.
- * Knows what those servers answer: Content-Length, chunks, or no body.
+ * HTTP/1.1 over a plain socket: `fetch` costs more than the servers and would dominate the measurement.
+ * Supports the responses of those servers: Content-Length, chunks, or no body.
  */
 export const connect = async (port: number): Promise<Connection> => {
   let received: Buffer = Buffer.alloc(0)
@@ -100,7 +100,7 @@ export const post = (
 
 let networks = 0
 
-/** Headers of a client from a network that has sent nothing before: no budget of a network decides over the load. */
+/** Headers of a client from an unused network, so that no rate limit of a network bounds the load. */
 export const fromNewNetwork = (): Record<string, string> => {
   const n = networks++
   return { 'x-forwarded-for': `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}` }

@@ -97,7 +97,7 @@ const useGatehouse =
     return { mint, reset: median(resets), token: await offlineToken(rounds) }
   }
 
-/** The whole command, from its start to its end, on the data directory of a server that is gone. */
+/** Measures a whole command from start to end on the data directory of a stopped server. */
 const offlineToken = async (rounds: number): Promise<number> => {
   const directory = await freshDirectory()
   const data_dir = join(directory, 'data')

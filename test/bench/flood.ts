@@ -5,7 +5,7 @@ import { processesOf, type Target } from './target.ts'
 
 const BROWSERS = 16
 
-/** Refreshes at 8 connections, alone and while browsers log in as fast as they are let (checklist R-16). */
+/** Measures refreshes at 8 connections, alone and while browsers log in as fast as allowed. */
 export const measureFlood = async (
   target: Target,
   duration: Duration,
@@ -21,7 +21,7 @@ export const measureFlood = async (
     let over = false
     const flood = connections.slice(8).map(async connection => {
       const logIn = passwordLogin(target, connection)
-      // Those that the queue turns away (503) come again, as impatient people do.
+      // Logins that the queue refuses (503) are retried at once, as impatient users do.
       while (!over) await logIn()
     })
     const flooded = await measure(processesOf(target), steps, duration)

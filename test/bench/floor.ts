@@ -6,7 +6,7 @@ import { freePort, freshDirectory, removeDirectory, start } from './server-proce
 /** CPU µs at 8 connections that `measureFloor` returned on the machine on which the limits were measured. */
 export const FLOOR = 7
 
-/** CPU µs of an answer of Bun.serve with nothing behind it: how fast this machine is at this hour. */
+/** Returns the CPU µs of an empty response by Bun.serve, as a measure of the current speed of the machine. */
 export const measureFloor = async (duration: Duration): Promise<number> => {
   const [directory, port] = [await freshDirectory(), await freePort()]
   const server = await start({

@@ -21,7 +21,7 @@ const admin: BenchClient = {
 
 export const METRICS_TOKEN = 'metrics-token-of-the-benchmark'
 
-/** The executable with its defaults, behind a proxy on this machine: each login comes from a network of its own. */
+/** The executable with its defaults behind a local proxy, so that each login comes from its own network. */
 export const startGatehouse = async (
   directory: string,
   more: Record<string, string> = {},

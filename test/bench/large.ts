@@ -13,11 +13,11 @@ import { stopTarget, type Target } from './target.ts'
 const FEW = { users: 1_000, events: 10_000 }
 /** Largest allowed ratio of the cost in the large database to that in the small one. */
 const LIMIT = 2
-/** ms: checklist R-15. */
+/** Milliseconds; R-15. */
 const START_LIMIT = 2_000
 const STARTS = 3
 
-/** Those of the endpoints whose rows lie among the many. */
+/** Endpoints that read rows of the large tables. */
 const endpoints = ['refresh', 'code flow, ES256', 'introspection', 'userinfo', 'login with a password']
 
 interface Instance {
@@ -32,7 +32,7 @@ const open = async (users: number, events: number): Promise<Instance> => {
   await (await startGatehouse(directory)).stop()
   process.stderr.write(`filling ${users} users, ${events} events …\n`)
   fill(file, users, events)
-  // Else the first commit of the server would wait for what the filling left to be written.
+  // Otherwise the server's first commit would wait for pending writes of the filling.
   const descriptor = openSync(file, 'r+')
   fsyncSync(descriptor)
   closeSync(descriptor)

@@ -11,7 +11,7 @@ import {
   VERIFIER,
 } from './target.ts'
 
-/** Runs the operation once over its connection; prepared for each connection apart. */
+/** Runs the operation once over its connection. Each connection has its own. */
 export type Step = () => Promise<void>
 
 export interface Operation {
@@ -34,7 +34,7 @@ const expect = (answer: Answer, status: number): Answer => {
   throw new Error(`Expected ${status}:\n${answer.head}\n\n${answer.body.slice(0, 1000)}`)
 }
 
-/** The same request again and again. */
+/** Repeats the same request. */
 const repeat =
   (request: (target: Target, connection: Connection) => Promise<string | undefined>): Operation['prepare'] =>
   async (target, connection) => {

@@ -56,7 +56,7 @@ const settings = () => {
   }
 }
 
-/** Path of the node that the peer runs on, or undefined when it can be had neither from npm nor from the machine. */
+/** Path of the Node.js for the peer; undefined when neither npm nor the machine has it. */
 export const findNode = async (): Promise<string | undefined> => {
   const ask = (command: string[]) => {
     try {

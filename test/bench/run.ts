@@ -64,7 +64,7 @@ const CONNECTIONS = [1, 8, 64]
 const slices: Duration = options.quick
   ? { warm_up: 300, slice: 200, slices: 5 }
   : { warm_up: 500, slice: 250, slices: 16 }
-/** The compiler of the runtime is done with an operation after some ten thousand runs. */
+/** The JIT compiler has settled on an operation after about ten thousand runs. */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
 
@@ -74,7 +74,7 @@ const progress = (text: string): void => void process.stderr.write(`${text} …\
 
 type Targets = Partial<Record<'ours' | 'peer' | 'one' | 'two', Target>>
 
-/** Side by side, so that a change of the machine's pace meets all. */
+/** Servers run side by side, so that a change in the machine's speed affects all of them. */
 const measureRow = async (targets: Targets, operation: Operation): Promise<OperationRow> => {
   const row: OperationRow = { operation }
   const { two, ...rest } = targets

@@ -15,7 +15,7 @@ export type SdkResult = {
 const ROUNDS = 41
 const CALLS = 500
 
-/** Rounds of both in turn, so that what disturbs the machine disturbs both. */
+/** Alternates rounds of both, so that a disturbance of the machine affects both. */
 export async function benchSdk(): Promise<SdkResult[]> {
   const results: SdkResult[] = []
   for (const alg of ['ES256', 'RS256'] as const) {

@@ -18,7 +18,7 @@ interface StartOptions {
   env: Record<string, string>
   port: number
   directory: string
-  /** Path whose first 200 says that the server serves. */
+  /** Path whose first 200 shows that the server is ready. */
   probe: string
 }
 

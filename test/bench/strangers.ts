@@ -4,15 +4,15 @@ import { median } from './load.ts'
 import { freshDirectory, removeDirectory } from './server-process.ts'
 import { authorizePath, fillForm, REDIRECT_URI, USER } from './target.ts'
 
-/** Failures that an account has before it is made to wait. */
+/** Failures that an account may have before it is throttled. */
 const EACH = 5
 
-/** Median time, in ms, of the answer to a wrong name or password, by whom it was tried at. */
+/** Median response time in ms to a wrong name or password, by kind of account. */
 export type Refusals = Record<'unknown' | 'wrong' | 'disabled' | 'foreign', number>
 
 /**
- * Interleaved samples of a refused login, each from a network of its own: what somebody can measure who wants to know which
- * names exist (checklist O-34).
+ * Takes interleaved samples of a refused login, each from its own network. They show what an attacker who
+ * enumerates user names can measure (O-34).
  */
 export const measureRefusals = async (rounds: number): Promise<Refusals> => {
   const directory = await freshDirectory()

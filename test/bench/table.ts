@@ -15,6 +15,6 @@ export const table = (head: string[], rows: string[][]): string => {
 export const number = (value: number | undefined, digits = 0): string =>
   value === undefined || Number.isNaN(value) ? '' : value.toFixed(digits)
 
-/** The limit, marked when what was measured lies above it. */
+/** The limit, marked when the measured value exceeds it. */
 export const against = (measured: number | undefined, limit: number | undefined): string =>
   limit === undefined ? '' : `${limit}${measured !== undefined && measured > limit ? ' MISSED' : ' ok'}`

@@ -18,7 +18,7 @@ export interface BenchClient {
 export interface Target {
   name: string
   process: ServerProcess
-  /** Those that do the work where `process` hands it on. */
+  /** Processes that do the work when `process` is a balancer. */
   copies?: ServerProcess[]
   /** Its database's processes, where that has some. */
   database?(): number[]
@@ -96,7 +96,7 @@ export const fillForm = (html: string): Form => {
   return { action: attribute(form, 'action') ?? '', fields }
 }
 
-/** An absolute URL, and the fields to post there. */
+/** An absolute URL and the fields to post to it. */
 type Step = [url: string, form?: Form['fields']]
 
 /** The redirect, or the form of the page, that an answer from `url` leads to. */
@@ -107,8 +107,8 @@ export const nextStep = (location: string | null | undefined, page: string, url:
 }
 
 /**
- * Goes through login, and consent where it is asked for, in one browser for each address; gives the cookies that it then
- * holds.
+ * Completes login, and consent where requested, at each address in one browser. Returns the cookies of that
+ * browser.
  */
 export const logIn = async (origin: string, authorize: string[]): Promise<string> => {
   const jar = new Map<string, string>()

@@ -178,7 +178,7 @@ export const tokens = tokenCases({
   'email a number': { claims: { email: 1 }, is: 'claim_invalid' },
 })
 
-/** Returns a token with this `alg` in its header and a signature by the original algorithm. */
+/** Returns a token whose header names this `alg`; its signature stays unchanged. */
 export function tokenSaying(alg: unknown) {
   return async ({ issuer }: World) => {
     const [head = '', ...rest] = (await issuer.token()).split('.')

@@ -32,7 +32,7 @@ const frozenClock = (): TestClock => {
 
 export interface TestApp extends App {
   clock: TestClock
-  /** Asks the app as a server would: path or URL, from 127.0.0.1 unless `ip` says otherwise. */
+  /** Sends a request to the app as its server would: path or URL, from 127.0.0.1 unless `ip` is set. */
   call(path: string, init?: RequestInit & { ip?: string }): Promise<Response>
   /** Calls the admin API with a JSON body; `token` defaults to the first admin client's. */
   admin(
@@ -43,7 +43,10 @@ export interface TestApp extends App {
   ): Promise<{ status: number; body: Json; headers: Headers }>
   /** An access token by client credentials. */
   tokenOf(client_id: string, client_secret: string, scope?: string): Promise<string>
-  /** The audit events recorded since the last call, oldest first: asserting on all of them says "and no other". */
+  /**
+   * Returns all audit events since the last call, oldest first, so that a test asserts that there are no
+   * others.
+   */
   events(): Promise<RecordedEvent[]>
 }
 
@@ -125,7 +128,7 @@ export const startApp = async (
 
   const events: TestApp['events'] = async () => {
     const rows = await store.read(async q => q.select().from(q.tables.events).orderBy(q.tables.events.seq))
-    // Not by `seq`: the number of a deleted last row is given again.
+    // New events are found by id: the `seq` of a deleted last row is reused.
     const fresh = rows.filter(row => !seen.has(row.id))
     for (const { id } of fresh) seen.add(id)
     return fresh.map(({ type, actor_id, target_id, target_type, organization_id, metadata }) => ({

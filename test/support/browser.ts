@@ -1,6 +1,6 @@
 import type { TestApp } from './app.ts'
 
-/** A form as a person finds it: its hidden and visible fields with their present values, and the buttons that send it. */
+/** A form of a page: hidden and visible fields with their current values, and its submit buttons. */
 export interface Form {
   action: string
   fields: Record<string, string>
@@ -22,14 +22,14 @@ export interface Page {
 
 export interface Browser {
   readonly cookies: Map<string, string>
-  /** The Set-Cookie lines of the latest answer. */
+  /** The Set-Cookie headers of the latest response. */
   readonly received: string[]
   get(path: string, headers?: Record<string, string>): Promise<Page>
-  /** Posts like a form of this very site; `headers` may say otherwise. */
+  /** Posts as a form of this site does; `headers` overrides the headers of such a post. */
   post(path: string, fields: Fields, headers?: Record<string, string>): Promise<Page>
   /** Fills and sends the page's form (the one with `action`, or the first). */
   submit(page: Page, fields?: Record<string, string>, action?: string): Promise<Page>
-  /** Goes on while redirects lead to this site. */
+  /** Follows redirects as long as they stay on this site. */
   follow(page: Page): Promise<Page>
 }
 

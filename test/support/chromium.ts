@@ -17,7 +17,7 @@ const flags = [
 
 let running: Promise<Browser> | undefined
 
-/** One Chromium for the whole file; each test has a context, and so cookies, of its own. */
+/** One Chromium for the whole file. Each test has its own context and so its own cookies. */
 const browser = (): Promise<Browser> => {
   running ??= chromium.launch({ executablePath: PROGRAM, args: flags })
   return running

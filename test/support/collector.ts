@@ -60,7 +60,7 @@ const flat = (attributes: z.output<typeof attribute>[]) =>
     ]),
   )
 
-/** A collector: takes OTLP over HTTP in JSON, refuses what is not the format. `port` takes the place of one that was stopped. */
+/** A collector for OTLP over HTTP in JSON that refuses other formats. `port` replaces a stopped collector. */
 export const startCollector = (port = 0) => {
   const spans: ReceivedSpan[] = []
   const bodies: string[] = []
@@ -109,7 +109,7 @@ export const startCollector = (port = 0) => {
     resources,
     headers,
     refused,
-    /** Answers the next requests in this way, without a look at them. */
+    /** Answers the next requests in this way without reading them. */
     answerNext: (...next: (() => Response)[]) => {
       answers = next
     },

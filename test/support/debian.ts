@@ -12,7 +12,7 @@ export const needs = (name: string, path: string): boolean => {
   return false
 }
 
-/** `test`, where the program of a Debian package is there. */
+/** `test` when the program of a Debian package is installed. */
 export const testWith = (
   name: string,
   path: string,

@@ -26,14 +26,14 @@ export const optionsOf = (page: Page): Json => {
 export const recoveryCodesOf = (page: Page): string[] =>
   [...page.html.matchAll(/<code class="recovery-code">([^<]+)<\/code>/g)].map(([, code = '']) => code)
 
-/** A link of the page whose address has this in it. */
+/** The link of the page whose address contains this text. */
 export const linkWith = (page: Page, part: string): string => {
   const href = [...page.html.matchAll(/href="([^"]+)"/g)].find(([, address = '']) => address.includes(part))
   if (!href?.[1]) throw new Error(`no link with ${part} on ${page.url}: ${page.heading}`)
   return unescapeHtml(href[1])
 }
 
-/** From the choice of what to enrol to the page after it, with an app. */
+/** Enrols an authenticator app from the choice of factors. Returns its key and the next page. */
 export const enrolTotp = async (app: TestApp, browser: Browser, choice: Page) => {
   const page = choice.heading.includes('authenticator')
     ? choice
@@ -64,7 +64,7 @@ export const signInWith = async (
   return browser.follow(await browser.submit(page, { credential }, '/oauth/passkey'))
 }
 
-/** The page of the own account that offers further factors; from there on as at a login. */
+/** Opens the account page that adds a factor, and logs in when it asks for a login. */
 export const openEnrolment = async (browser: Browser, username: string): Promise<Page> => {
   const page = await browser.get('/account/security/add')
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page

@@ -21,7 +21,7 @@ export const addUser = (app: App, username: string, more: Json = {}): Promise<Js
     ...more,
   })
 
-/** A client of the code flow; it asks for no consent unless told to. */
+/** A client of the authorization code flow, without consent unless set otherwise. */
 export const addClient = (app: App, client_id: string, more: Json = {}): Promise<Json> =>
   create(app, '/clients', {
     client_id,
@@ -37,14 +37,14 @@ export const addClient = (app: App, client_id: string, more: Json = {}): Promise
 export const addOrganization = (app: App, slug: string, more: Json = {}): Promise<Json> =>
   create(app, '/organizations', { name: slug, slug, ...more })
 
-/** The address of a link by which the user gets in, as an administrator has it made. */
+/** Returns the URL of a sign-in link that an administrator creates for the user. */
 export const signInLink = async (app: App, user: { id: string }): Promise<string> => {
   const { status, body } = await app.admin('POST', `/users/${user.id}/sign-in-link`)
   if (status !== 201) throw new Error(`no link for ${user.id}: ${status} ${JSON.stringify(body)}`)
   return body.url
 }
 
-/** The address of an authorization request; undefined leaves a parameter out. */
+/** Returns the URL of an authorization request; undefined leaves a parameter out. */
 export const authorizeUrl = (client_id: string, more: Record<string, string | undefined> = {}): string => {
   const parameters = {
     response_type: 'code',
@@ -68,7 +68,10 @@ export const signIn = async (
   password = PASSWORD,
 ): Promise<Page> => browser.follow(await browser.submit(page, { username, password }, '/oauth/login'))
 
-/** Opens the client's request, logs in, and gives the parameters that the client is answered with. */
+/**
+ * Opens the client's authorization request, logs in, and returns the parameters of the redirect to the
+ * client.
+ */
 export const logInTo = async (
   browser: Browser,
   client_id: string,
@@ -77,7 +80,7 @@ export const logInTo = async (
 ): Promise<Record<string, string>> =>
   answerOf(await signIn(browser, await browser.get(authorizeUrl(client_id, more)), username))
 
-/** The code as it is stored: what the exchange will say of user, time and scope. */
+/** Returns the stored row of an authorization code. */
 export const codeRow = async (app: Pick<TestApp, 'context'>, code: string | undefined) => {
   const rows = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
   const row = rows.find(({ code_hash }) => code_hash === hashSecret(code ?? ''))

@@ -29,7 +29,7 @@ export interface PostgresServer {
   port: number
   /** Its folder. */
   data: string
-  /** As a fault: at once, with everybody connected. */
+  /** Stops the server at once with clients connected, as a fault does. */
   stop(): void
   start(): void
   /** Stops it and removes its data. */
@@ -39,7 +39,7 @@ export interface PostgresServer {
 /** Settings that make tests fast: the server does not wait for the disk. */
 const HASTY = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
 
-/** A server of its own on a free port of this machine, which needs no password. `durable`: as it comes, else hasty. */
+/** Starts a PostgreSQL server without a password on a free port. `durable` keeps its default settings. */
 export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const bin = binaries()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
@@ -95,7 +95,7 @@ const freePort = (): number => {
   return port
 }
 
-/** Counts what lies in the tables, as the server's own vacuum does from time to time. */
+/** Updates the planner's statistics, as autovacuum does from time to time. */
 export const analyze = async (url: string): Promise<void> => {
   const sql = new SQL({ url, max: 1 })
   await sql.unsafe('ANALYZE')

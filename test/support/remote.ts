@@ -3,7 +3,9 @@ import { adminOf } from './admin-calls.ts'
 import type { TestApp } from './app.ts'
 import { type Running, SECRET } from './executable.ts'
 
-/** A running executable as browsers and helpers of the suite know an app: at its socket, whatever its public address is. */
+/**
+ * A running executable with the interface of `TestApp`: requests go to its socket, not to its public address.
+ */
 export const remote = (
   server: Running,
   { scheme = 'http', secret = SECRET }: { scheme?: 'http' | 'https'; secret?: string } = {},

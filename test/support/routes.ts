@@ -1,4 +1,4 @@
-/** Every admin route, with an input that it takes, and a tenant that has one of each thing. */
+/** Every admin route with a valid input, and a tenant that has one resource of each kind. */
 import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
@@ -94,7 +94,10 @@ const addFactorTo = async (app: TestApp, user_id: UserId): Promise<string> => {
   return id
 }
 
-/** A tenant with one of each thing. The session is neither of `user_id` nor of `client_id`: it outlives both. */
+/**
+ * Creates a tenant with one resource of each kind. Its session belongs to another user and client, so it
+ * outlives `user_id` and `client_id`.
+ */
 export const addTenant = async (
   app: TestApp,
   organization?: { id: string; slug: string },
@@ -131,7 +134,7 @@ export const addTenant = async (
   }
 }
 
-/** Calls the route about the tenant's own things, with its input. */
+/** Calls the route for the tenant's own resources with its input. */
 export const sendTo = (
   app: TestApp,
   route: AdminRoute,

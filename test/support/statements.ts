@@ -5,7 +5,7 @@ import { PgCountBuilder } from 'drizzle-orm/pg-core/query-builders/count'
 import type { Json } from './app.ts'
 import { isPostgres } from './store.ts'
 
-/** Gives `hear` the text of every statement that a store runs from now on, until the function that this gives is called. */
+/** Passes the text of every statement that a store runs to `hear`, until the returned function is called. */
 export const hearStatements = (hear: (text: string) => void): (() => void) =>
   isPostgres ? hearPostgres(hear) : hearSqlite(hear)
 

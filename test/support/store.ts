@@ -27,7 +27,7 @@ export const temporaryDatabase = async (): Promise<string> => {
   return path
 }
 
-/** The engine that this run tests: every test that does not name one runs on both (test/run.ts). */
+/** The engine of this run: every test that does not choose an engine runs on both (test/run.ts). */
 export const isPostgres = process.env.TEST_ENGINE === 'postgres'
 
 /** Few: hundreds of stores may be open at once. */
@@ -43,14 +43,14 @@ const newStore = async (): Promise<Store & { path: string }> => {
   return { ...store, path: url, close: () => store.close().then(drop) }
 }
 
-/** A store on a database of its own, closed when the test, or the file, that asked for it is over. */
+/** Opens a store on its own database and closes it at the end of the test or file that asked for it. */
 export const freshStore = async (): Promise<Store & { path: string }> => {
   const store = await newStore()
   afterAll(() => store.close())
   return store
 }
 
-/** A second store on the database of another: what another copy of the server has, or the same after a restart. */
+/** Opens a second store on the same database, as another copy of the server or a restart does. */
 export const openBeside = (path: string): Promise<Store> =>
   isPostgres ? openPostgres({ url: path, connections: CONNECTIONS }) : openSqlite({ path })
 

@@ -89,7 +89,7 @@ export const addCode = async (
   )
 }
 
-/** The exchange of a code with everything in order but what `more` says. */
+/** Exchanges a code by a valid request; `more` overrides its parameters. */
 export const redeem = (app: App, client: Json, code: string, more: Form = {}, init?: Init): Promise<Answer> =>
   post(
     app,
