@@ -29,7 +29,10 @@ export interface NewEvent {
   organization_id: OrganizationId
   client_info: ClientInfo
   metadata?: Record<string, unknown>
-  /** The user named by the event as actor, target, session owner or in the metadata: deleting the user deletes the event. */
+  /**
+   * The user named by the event as actor, target, session owner or in the metadata: deleting the user deletes
+   * the event.
+   */
   subject_id?: UserId | null
 }
 
@@ -70,7 +73,10 @@ export type EventText = [
   subject_id: string | null,
 ]
 
-/** Returns the HMAC-SHA-256 of an event, base64url. Changes by a writer of the database without the key are detected. */
+/**
+ * Returns the HMAC-SHA-256 of an event, base64url. Changes by a writer of the database without the key are
+ * detected.
+ */
 export const macOf = (master: MasterKey, event: EventText): string =>
   new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
 

@@ -23,7 +23,10 @@ export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...even
 /** Bytes read from the end of a file; longer than any line. */
 const TAIL = 65_536
 
-/** Returns the size up to the end of the last complete line: a process that died while writing leaves a partial line. */
+/**
+ * Returns the size up to the end of the last complete line: a process that died while writing leaves a
+ * partial line.
+ */
 const wholeSize = (file: number): number => {
   const { size } = fstatSync(file)
   const tail = Buffer.alloc(Math.min(size, TAIL))
@@ -63,8 +66,9 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
 
 /**
  * Moves events older than `event_retention`, if set, from the database to files of the data directory
- * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events are removed
- * only after they are in a file; a process that dies in between leaves some in both places, with the same id.
+ * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events
+ * are removed only after they are in a file; a process that dies in between leaves some in both places, with
+ * the same id.
  *
  * @throws Error when a file cannot be written; the events stay in the database
  */

@@ -21,7 +21,10 @@ export type AuditEvent = z.output<typeof AuditEvent>
 const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
-/** A time in milliseconds. A day without a time means its first (`from`) or last (`to`) millisecond, both inclusive. */
+/**
+ * A time in milliseconds. A day without a time means its first (`from`) or last (`to`) millisecond, both
+ * inclusive.
+ */
 const moment = (time_of_day: string) =>
   z
     .union([z.iso.datetime({ offset: true }), z.iso.date()], TIME)

@@ -43,8 +43,8 @@ const selectPurges = prepared((q, { purges }) =>
 )
 
 /**
- * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed them. The
- * condition is undefined while no purge is pending.
+ * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed
+ * them. The condition is undefined while no purge is pending.
  */
 const visible = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
@@ -116,7 +116,10 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   return best
 }
 
-/** Builds the filter so that only the chosen index is used: `coalesce` hides the other columns from the query planner. */
+/**
+ * Builds the filter so that only the chosen index is used: `coalesce` hides the other columns from the query
+ * planner.
+ */
 const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefined> => {
   const { events } = q.tables
   const index = await rarest(q, filter)
@@ -186,11 +189,17 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   return total
 }
 
-/** Returns the milliseconds in a UUIDv7 id, -1 for any other: https://www.rfc-editor.org/rfc/rfc9562#section-5.7 */
+/**
+ * Returns the milliseconds in a UUIDv7 id, -1 for any other:
+ * https://www.rfc-editor.org/rfc/rfc9562#section-5.7
+ */
 const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
-/** Milliseconds by which an id may be ahead of its event: after 4096 ids in one millisecond the runtime uses the next. */
+/**
+ * Milliseconds by which an id may be ahead of its event: after 4096 ids in one millisecond the runtime uses
+ * the next.
+ */
 const AHEAD = 50
 
 /** Returns an event of the organization; of any organization when `organization_id` is undefined. */

@@ -40,7 +40,10 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number]
 
-/** The target type is the first word of the event type (`user` of `user.created`); token events target a session or a client. */
+/**
+ * The target type is the first word of the event type (`user` of `user.created`); token events target a
+ * session or a client.
+ */
 export type TargetType =
   | 'user'
   | 'session'

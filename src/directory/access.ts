@@ -9,30 +9,41 @@ import { exceeding, expand, type Permission, permissions } from '#src/lib/permis
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findIdentity } from './store.ts'
 
-/** What a user with these roles may do. */
+/** Returns the permissions that roles grant. */
 export const permissionsOf = (roles: { permissions: string[] }[]): Set<Permission> =>
   expand(roles.flatMap(role => role.permissions))
 
-/** 403 when a role, scope or group would hand out a permission that the caller lacks. */
+/**
+ * Refuses to grant permissions that the caller lacks.
+ *
+ * @throws AppError 403
+ */
 export const mayGrant = (caller: Caller, wanted: Iterable<string>): void => {
   const lacking = exceeding(caller.permissions, wanted)
   if (lacking.length > 0)
-    throw forbidden(`Nobody grants what they lack. You do not hold: ${lacking.join(', ')}.`)
+    throw forbidden(`You can grant only permissions that you hold. Missing: ${lacking.join(', ')}.`)
 }
 
-/** 403 when a user, role, group or client holds a permission that the caller lacks. */
+/**
+ * Refuses to change a user, role, group or client with permissions that the caller lacks.
+ *
+ * @throws AppError 403
+ */
 export const mayActOn = (caller: Caller, held: Iterable<string>): void => {
   const lacking = exceeding(caller.permissions, held)
-  if (lacking.length > 0) throw forbidden(`It has permissions that you do not hold: ${lacking.join(', ')}.`)
+  if (lacking.length > 0) throw forbidden(`It has permissions that you lack: ${lacking.join(', ')}.`)
 }
 
-/** Who asks, with the rights that bound what may be done, and from where: every admin route has it in its input. */
+/**
+ * The caller, whose permissions limit the change, and the client. Input of every admin route that changes
+ * something.
+ */
 export interface ChangedBy {
   caller: Caller
   client_info: ClientInfo
 }
 
-/** Writes the event of a change to something that administrators manage. */
+/** Records the event of a change to a resource of the admin API. */
 export const recordChange = (
   context: Core,
   tx: Transaction,
@@ -52,7 +63,7 @@ export const recordChange = (
     client_info,
   })
 
-/** The server itself, working off a file: it may do everything, and events name no actor. */
+/** The server itself, applying a seed file: it has all permissions, and its events name no actor. */
 export const serverActor: ChangedBy = {
   caller: {
     kind: 'client',
@@ -72,25 +83,25 @@ export const refuse = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }
 
-/** The names of the fields of a PUT whose values are not those that the resource shows. */
+/** Returns the names of the fields of a PUT whose values differ from the resource. */
 export const changedFields = (shown: object, change: object): string[] =>
   Object.entries(change)
     .filter(([name, value]) => value !== undefined && !Bun.deepEquals(value, Reflect.get(shown, name)))
     .map(([name]) => name)
 
-/** One detail for each changed field that never changes: an object that was read can be sent back as it is. */
+/** Returns a detail for each changed read-only field: unchanged ones may be sent back as they were read. */
 export const readOnlyProblems = (changed: string[], writable: object): Detail[] =>
   changed
     .filter(name => !Object.hasOwn(writable, name))
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
-/** The organization of something new: the one that the body names, else the caller's own. */
+/** Returns the organization of a new resource: the one in the body, else the caller's own. */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id
 
 /**
- * The same, when it exists: 422 with one text for an unknown and for another tenant's organization, and with the other
- * problems that are known by then.
+ * The same, when it exists: 422 with one text for an unknown and for another tenant's organization, and with
+ * the other problems that are known by then.
  */
 export const requireOrganization = async (
   q: Queries,

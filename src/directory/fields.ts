@@ -4,7 +4,7 @@ import { isPlain } from '#src/lib/text.ts'
 /** Line breaks of every kind, byte order marks, and marks that turn the direction of what follows them. */
 const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 
-/** One line of text that can be stored and shown as it is, without blanks around it. */
+/** A single line of text without surrounding spaces. */
 export const line = (max: number, min = 0) => {
   const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
   return z
@@ -13,11 +13,11 @@ export const line = (max: number, min = 0) => {
     .max(max, allowed)
     .refine(
       text => isPlain(text) && !unfit.test(text) && text.trim() === text,
-      'No line breaks or control characters, and no blanks at the ends.',
+      'No line breaks or control characters, and no spaces at the ends.',
     )
 }
 
-/** Text of several lines. */
+/** Text with line breaks. */
 export const lines = (max: number) =>
   z
     .string(`A text of at most ${max} characters.`)
@@ -37,7 +37,7 @@ export const integer = (min: number, max: number) => {
 export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, `One of: ${names.join(', ')}.`)
 
-/** A list without repetitions. */
+/** A list whose duplicates are removed. */
 export const set = <T extends z.ZodType<string>>(item: T, max: number) => {
   const allowed = `A list of at most ${max} texts.`
   return z
@@ -50,5 +50,5 @@ export const time = z.string().meta({ format: 'date-time' })
 
 export const count = z.int().nonnegative()
 
-/** An id in a body or query: whether it exists is asked of the store. */
+/** An id in a body or query; the service checks that it exists. */
 export const reference = line(64)

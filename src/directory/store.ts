@@ -40,13 +40,16 @@ export const findIdentity = async (
   id: OrganizationId,
 ): Promise<{ id: OrganizationId; slug: string } | undefined> => (await selectOrganization(q, { id }))[0]
 
-/** Condition of a prepared statement: the row is the organization's that the parameter `within` names; null: anybody's. */
+/**
+ * Condition of a prepared statement: the row belongs to the organization in the parameter `within`; null
+ * allows any.
+ */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`
 
 export type Order = 'asc' | 'desc'
 
-/** A page of a list: by creation, ties by id. */
+/** A page of a list, ordered by creation, then by id. */
 export interface Range {
   order: Order
   after: Keyset | undefined
@@ -63,8 +66,8 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * How many rows of a kind there are, in one organization or in all, without looking at them. When a filter asked for
- * the organization, the total is exact up to 10,000 only, as every filtered one.
+ * Returns the number of rows of a kind, in one organization or in all, from counters. With `filtered` it is
+ * exact up to 10,000, like every filtered total.
  */
 export const countAll = async (
   q: Queries,
@@ -81,7 +84,7 @@ export const countAll = async (
   return filtered ? Math.min(total, COUNT_LIMIT + 1) : total
 }
 
-/** For `.catch` of a write that a unique index may refuse: 409. */
+/** Handler for `.catch` of a write: turns a unique violation into 409. */
 export const whenTaken =
   (description: string) =>
   (error: unknown): never => {

@@ -1,6 +1,6 @@
 import { retryLater } from './app-error.ts'
 
-/** Who waits: logins apart from other work, and each organization apart. */
+/** A queue of jobs, by kind of work and organization. */
 export interface HashLane {
   work: 'login' | 'change'
   /** The organization's id or slug, with `:known` for its known browsers. */
@@ -15,9 +15,9 @@ interface Waiting {
 }
 
 /**
- * At most `slots` jobs at once and `waiting` of each kind of work behind them. Slots go to logins and other work by turns, and
- * to the organizations of each by turns. argon2 runs on the runtime's own threads, where more at once would only take the
- * cores from everything else.
+ * At most `slots` jobs at once and `waiting` of each kind of work behind them. Slots go to logins and other
+ * work by turns, and to the organizations of each by turns. argon2 runs on the runtime's own threads, where
+ * more at once would only take the cores from everything else.
  *
  * An organization may wait with as many jobs as places are left, so one alone gets half of them and a further one always finds
  * some; likewise the networks of an organization, of which one alone gets a third (dynamic queue thresholds, Choudhury and

@@ -26,7 +26,10 @@ export interface NewMail {
   data?: Record<string, string>
 }
 
-/** Puts a mail into the outbox, in the write of the change that it reports. Does nothing without a mail server. */
+/**
+ * Puts a mail into the outbox, in the write of the change that it reports. Does nothing without a mail
+ * server.
+ */
 export const enqueueMail = async (
   context: Pick<Context, 'mail' | 'clock'>,
   tx: Transaction,
@@ -60,9 +63,9 @@ export const enqueueNotice = (
 const waitAfter = (attempts: number): number => Math.min(LONGEST_WAIT, 15 * SECOND * 4 ** attempts)
 
 /**
- * Delivers the due mails one after the other; `deliver` renders and sends each. Failed mails are tried again at growing
- * intervals until they expire. Returns the number of mails handled. A mail is never lost, but it is sent twice when the
- * process dies right after sending it.
+ * Delivers the due mails one after the other; `deliver` renders and sends each. Failed mails are tried again
+ * at growing intervals until they expire. Returns the number of mails handled. A mail is never lost, but it
+ * is sent twice when the process dies right after sending it.
  */
 export const emptyOutbox = async (
   context: Context,

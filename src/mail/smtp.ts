@@ -6,8 +6,9 @@ import { SECOND } from '#src/lib/duration.ts'
 const TIMEOUT = 10 * SECOND
 
 /**
- * Returns the options of the SMTP connection. Mails contain sign-in links, so TLS is required beyond this machine: a server
- * without STARTTLS is refused, also when an attacker has stripped it, unless the URL ends in `?requireTLS=false`.
+ * Returns the options of the SMTP connection. Mails contain sign-in links, so TLS is required beyond this
+ * machine: a server without STARTTLS is refused, also when an attacker has stripped it, unless the URL ends
+ * in `?requireTLS=false`.
  */
 export const smtpOptions = (smtp_url: string) => ({
   url: smtp_url,
@@ -19,7 +20,10 @@ export const smtpOptions = (smtp_url: string) => ({
   disableUrlAccess: true,
 })
 
-/** Returns the transport to the configured mail server; undefined without one. The first mail loads the library. */
+/**
+ * Returns the transport to the configured mail server; undefined without one. The first mail loads the
+ * library.
+ */
 export const smtpTransport = ({
   smtp_url,
   mail_from,

@@ -19,8 +19,9 @@ interface Scheme {
 }
 
 /**
- * Returns the theme tokens that depend on the accent colour. WCAG 2.2 requires a contrast of 4.5:1 for text and 3:1 for
- * components: https://www.w3.org/TR/WCAG22/#contrast-minimum, https://www.w3.org/TR/WCAG22/#non-text-contrast
+ * Returns the theme tokens that depend on the accent colour. WCAG 2.2 requires a contrast of 4.5:1 for text
+ * and 3:1 for components: https://www.w3.org/TR/WCAG22/#contrast-minimum,
+ * https://www.w3.org/TR/WCAG22/#non-text-contrast
  */
 const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
   // Every colour has a contrast of at least 4.5 to white or to black.
@@ -48,7 +49,10 @@ const lightTokens = (accent: string) =>
     focus: 3,
   })
 
-/** In the dark scheme, an accent as dark as the background is lightened first: a button would not stand out otherwise. */
+/**
+ * In the dark scheme, an accent as dark as the background is lightened first: a button would not stand out
+ * otherwise.
+ */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
   return tokensOf(accent, {
@@ -61,7 +65,9 @@ const darkTokens = (given: string) => {
   })
 }
 
-/** Returns the stylesheet of an organization's accent colour (`#rrggbb`), for the light and the dark scheme. */
+/**
+ * Returns the stylesheet of an organization's accent colour (`#rrggbb`), for the light and the dark scheme.
+ */
 export const accentStyle = (accent: string): string =>
   `${rule(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rule(darkTokens(accent))}}\n`
 
@@ -83,7 +89,10 @@ a:not(.button) { color: ${tokens.link} }
 const urls = new Map<string, string>()
 const MOST_URLS = 1_000
 
-/** Returns the URL of the accent's stylesheet. It holds the colour and a hash of the sheet, so nothing is stored. */
+/**
+ * Returns the URL of the accent's stylesheet. It holds the colour and a hash of the sheet, so nothing is
+ * stored.
+ */
 export const accentUrl = (accent: string): string => {
   const known = urls.get(accent)
   if (known) return known

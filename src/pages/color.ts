@@ -27,7 +27,10 @@ export const mix = (color: string, other: string, share: number): string => {
   return toHex(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
 }
 
-/** Moves the HSL lightness towards 0 or 1, keeping hue and saturation: https://www.w3.org/TR/css-color-4/#rgb-to-hsl */
+/**
+ * Moves the HSL lightness towards 0 or 1, keeping hue and saturation:
+ * https://www.w3.org/TR/css-color-4/#rgb-to-hsl
+ */
 const lightened = (color: string, to: 0 | 1, share: number): string => {
   const [red = 0, green = 0, blue = 0] = channelsOf(color).map(channel => channel / 255)
   const [least, most] = [Math.min(red, green, blue), Math.max(red, green, blue)]
@@ -51,7 +54,10 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
   )
 }
 
-/** Returns the colour, or the nearest darker (0) or lighter (1) one that reaches the contrast `ratio` to the background. */
+/**
+ * Returns the colour, or the nearest darker (0) or lighter (1) one that reaches the contrast `ratio` to the
+ * background.
+ */
 export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {
     const candidate = lightened(color, to, percent / 100)

@@ -27,8 +27,8 @@ const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: Sec
     .digest('base64url')
 
 /**
- * Issues the hidden `csrf_token` of a form: a subject without dots (such as the handle of the request) and a MAC over
- * purpose, subject and `holder`, the hash of the browser's cookie. Nothing is stored.
+ * Issues the hidden `csrf_token` of a form: a subject without dots (such as the handle of the request) and a
+ * MAC over purpose, subject and `holder`, the hash of the browser's cookie. Nothing is stored.
  */
 export const issueCsrf = (
   context: Pick<Context, 'master'>,
@@ -59,7 +59,8 @@ export const verifyCsrf = (
 }
 
 /**
- * Refuses a form posted from another origin. Browsers send `Origin` with every POST; the opaque origin `null` is refused.
+ * Refuses a form posted from another origin. Browsers send `Origin` with every POST; the opaque origin `null`
+ * is refused.
  *
  * @throws PageError 403 `forbidden`
  */

@@ -1,8 +1,14 @@
-/** The data of each page, by page name. Callers pass codes, never sentences: the texts are in templates/locales. */
+/**
+ * The data of each page, by page name. Callers pass codes, never sentences: the texts are in
+ * templates/locales.
+ */
 import type en from '../../templates/locales/en.json'
 
 export type MessageKey = keyof typeof en
-/** The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' | …`. */
+/**
+ * The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' |
+ * …`.
+ */
 export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
   ? Key extends `${Prefix}${infer Inner}${Suffix}`
     ? Inner
@@ -10,9 +16,9 @@ export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey
   : never
 
 /**
- * The branding of a page. `name` is the organization's display name; `theme` is a built-in theme, and an unknown name
- * means the default. `sheets` are the URLs of further stylesheets, the last one wins; `logo_dark` replaces `logo` in the
- * dark scheme.
+ * The branding of a page. `name` is the organization's display name; `theme` is a built-in theme, and an
+ * unknown name means the default. `sheets` are the URLs of further stylesheets, the last one wins;
+ * `logo_dark` replaces `logo` in the dark scheme.
  */
 export interface Brand {
   name: string
@@ -168,7 +174,10 @@ export interface Consent extends Common {
   }
 }
 
-/** Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when present. */
+/**
+ * Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when
+ * present.
+ */
 export interface ChangePassword extends Common {
   action: string
   csrf_token: string
@@ -192,7 +201,9 @@ interface FromProvider extends Common {
   cancel_url: string
 }
 
-/** Account linking: the provider's account has the address of an existing user. Posts that user's `password`. */
+/**
+ * Account linking: the provider's account has the address of an existing user. Posts that user's `password`.
+ */
 export interface LinkAccount extends FromProvider {
   email: string
   error?: FormError<Code<'link-account.error.'>>
@@ -263,7 +274,10 @@ export interface AccountFrame extends Common {
   may_change: boolean
 }
 
-/** The forms post `csrf_token` and `factor_id`. `rename_action` also takes `name`; `codes_action` takes `csrf_token` alone. */
+/**
+ * The forms post `csrf_token` and `factor_id`. `rename_action` also takes `name`; `codes_action` takes
+ * `csrf_token` alone.
+ */
 export interface AccountSecurity extends AccountFrame {
   factors: {
     id: string
@@ -337,8 +351,8 @@ interface SessionRow extends Place {
 }
 
 /**
- * Logins and sessions as stored. Signing a browser out posts `login_id` to `login_action`, signing out of one client posts
- * `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
+ * Logins and sessions as stored. Signing a browser out posts `login_id` to `login_action`, signing out of one
+ * client posts `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
  */
 export interface Account extends AccountFrame {
   user: Person & { email_verified: boolean; organization: string }

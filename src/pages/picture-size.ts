@@ -4,7 +4,10 @@ type Size = [width: number, height: number]
 const png = (bytes: Buffer): Size | undefined =>
   bytes.toString('latin1', 12, 16) === 'IHDR' ? [bytes.readUInt32BE(16), bytes.readUInt32BE(20)] : undefined
 
-/** Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2); C4, C8 and CC are other markers. */
+/**
+ * Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2); C4, C8 and CC are other
+ * markers.
+ */
 const jpg = (bytes: Buffer): Size | undefined => {
   let at = 2
   while (bytes.readUInt8(at) === 0xff) {
@@ -35,7 +38,10 @@ const webp = (bytes: Buffer): Size | undefined => {
 
 const readers = { png, jpg, webp }
 
-/** Returns width and height in pixels as the file header states them; undefined for a missing or truncated header. */
+/**
+ * Returns width and height in pixels as the file header states them; undefined for a missing or truncated
+ * header.
+ */
 export const pictureSize = (type: keyof typeof readers, bytes: Buffer): Size | undefined => {
   try {
     const size = readers[type](bytes)

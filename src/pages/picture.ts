@@ -49,10 +49,15 @@ const decode = (text: string, isBase64: boolean): Buffer<ArrayBuffer> | undefine
   }
 }
 
-/** Reason for refusing a picture: no data URI, too many bytes, content of another type, or too many pixels. */
+/**
+ * Reason for refusing a picture: no data URI, too many bytes, content of another type, or too many pixels.
+ */
 export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
-/** Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397). Returns the picture, or the reason for refusing it. */
+/**
+ * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397). Returns the picture, or the reason for refusing
+ * it.
+ */
 export const readPicture = (uri: string): Picture | PictureFault => {
   const [head, name = '', base64] =
     /^data:([a-z]+\/[a-z+]+)(?:;charset=utf-?8)?(;base64)?,(?=.)/is.exec(uri) ?? []

@@ -8,7 +8,8 @@ import { viewTools } from './view.ts'
 
 const files = embed('templates', ['.eta'])
 
-// Raw output (`<%~`) is used only for includes; everything else is escaped. Templates are compiled on first use.
+// Raw output (`<%~`) is used only for includes; everything else is escaped. Templates are compiled on first
+// use.
 const eta = new Eta({ autoEscape: true, cache: true })
 eta.resolvePath = name => `${name}.eta`
 eta.readFile = path => files[path] ?? ''
@@ -25,7 +26,8 @@ const headers = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 }
 
-// The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its opener.
+// The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its
+// opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
 
@@ -45,7 +47,10 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
   return refused ? t('page.error', { title }) : title
 }
 
-/** Returns the URLs of a brand's stylesheets: the theme, the shared styles, and the brand's own sheets over both. */
+/**
+ * Returns the URLs of a brand's stylesheets: the theme, the shared styles, and the brand's own sheets over
+ * both.
+ */
 export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
   [
     assetUrl(`themes/${theme}.css`) ?? assetUrl('themes/default.css'),

@@ -47,7 +47,8 @@ const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 /**
  * Reads a file of the folder; undefined when there is no such file.
  *
- * @throws Error for files that must not be served: a link out of the folder, a device, more than `limit` bytes
+ * @throws Error for files that must not be served: a link out of the folder, a device, more than `limit`
+ * bytes
  */
 const readWithin = (folder: string, path: string, limit: number): Uint8Array<ArrayBuffer> | undefined => {
   let file: number
@@ -106,8 +107,9 @@ const loadTheme = ({ config, clock, log }: Base, name: string): Theme => {
 }
 
 /**
- * Returns theme and stylesheets of a theme name. A theme of the data directory is applied over the built-in theme of the
- * same name, or over the default one, so it contains only its changes. An unknown name means the default theme.
+ * Returns theme and stylesheets of a theme name. A theme of the data directory is applied over the built-in
+ * theme of the same name, or over the default one, so it contains only its changes. An unknown name means the
+ * default theme.
  */
 export const themeOf = (base: Base, name = 'default'): Required<Pick<Brand, 'theme' | 'sheets'>> => {
   const { sheet } = loadTheme(base, name)
@@ -119,8 +121,8 @@ export const themeOf = (base: Base, name = 'default'): Required<Pick<Brand, 'the
 export const defaultBrand = (base: Base): Brand => ({ name: 'Gatehouse', ...themeOf(base) })
 
 /**
- * Returns the response for a stylesheet of the data directory, or for a file beside it (`/assets/themes/NAME/FILE`);
- * undefined for any other path.
+ * Returns the response for a stylesheet of the data directory, or for a file beside it
+ * (`/assets/themes/NAME/FILE`); undefined for any other path.
  */
 export const themeAsset = (base: Base, pathname: string): Response | undefined => {
   const [, name = '', rest = ''] = /^\/assets\/themes\/([a-z0-9-]{1,64})([./].+)$/.exec(pathname) ?? []

@@ -18,9 +18,9 @@ const language = (locale: string) => {
 }
 
 /**
- * Returns texts by key, in the syntax of ICU MessageFormat: `{name}` and
- * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` Keys that the language lacks fall back to
- * English. The result is plain text, not HTML.
+ * Returns texts by key, in the syntax of ICU MessageFormat: `{name}` and `{count, plural, =0 {No code is} one
+ * {# code is} other {# codes are}} left.` Keys that the language lacks fall back to English. The result is
+ * plain text, not HTML.
  *
  * @throws Error when a parameter of the text is missing
  */

@@ -111,7 +111,10 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60_000],
 ]
 
-/** Formats seconds; from two minutes on in minutes, rounded up. A no-break space joins the number and its unit. */
+/**
+ * Formats seconds; from two minutes on in minutes, rounded up. A no-break space joins the number and its
+ * unit.
+ */
 
 const wait = (locale: string, seconds: number): string => {
   const [count, unit] = seconds < 120 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']

@@ -3,14 +3,19 @@ import type { CityResponse, Reader } from 'maxmind'
 import type { Context } from '#src/context.ts'
 import { isPlain } from '#src/lib/text.ts'
 
-/** Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English. */
+/**
+ * Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English.
+ */
 export type Locate = (ip_address: string, locale?: string) => string
 
 const nowhere: Locate = () => ''
 
 const locators = new Map<string, Promise<Locate>>()
 
-/** Opens the MaxMind-format file of the settings. The first session reads it; later ones use the copy in memory. */
+/**
+ * Opens the MaxMind-format file of the settings. The first session reads it; later ones use the copy in
+ * memory.
+ */
 export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log'>): Promise<Locate> => {
   const file = config.geoip_file
   if (file === undefined) return nowhere
@@ -37,8 +42,9 @@ const LONGEST_TEXT = 1_024
 const LONGEST_NAME = 128
 
 /**
- * Reads a file in MaxMind's format and tries sample addresses: damaged files and files without cities and countries are
- * refused. A look-up never throws and decodes a bounded number of values, whatever the file contains.
+ * Reads a file in MaxMind's format and tries sample addresses: damaged files and files without cities and
+ * countries are refused. A look-up never throws and decodes a bounded number of values, whatever the file
+ * contains.
  *
  * @throws Error whose message completes "the file …"
  */
@@ -66,7 +72,10 @@ const readBounded = async (file: string): Promise<Buffer> => {
   return readFile(file)
 }
 
-/** Private members of the library, which has no limits of its own; test/sessions/maxmind-contract.test.ts tests them. */
+/**
+ * Private members of the library, which has no limits of its own; test/sessions/maxmind-contract.test.ts
+ * tests them.
+ */
 interface Decoder {
   decode(offset: number): unknown
   decodeString(offset: number, size: number): string

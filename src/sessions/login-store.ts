@@ -104,7 +104,10 @@ export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<voi
   await tx.insert(tx.tables.logins).values(login)
 }
 
-/** Renews the login that the user has in this browser and returns its id; undefined when there is no such login. */
+/**
+ * Renews the login that the user has in this browser and returns its id; undefined when there is no such
+ * login.
+ */
 export const renewLogin = async (
   tx: Transaction,
   { id: _, created_at: __, ...login }: LoginRow,
@@ -180,8 +183,8 @@ export const endUserLogins = async (
 export const signInLinkKinds: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
 
 /**
- * Deletes a user's sign-in links and cancels a pending change of address. Called by every change of the user's credentials
- * or access. `organization_id` limits it as for `endUserLogins`.
+ * Deletes a user's sign-in links and cancels a pending change of address. Called by every change of the
+ * user's credentials or access. `organization_id` limits it as for `endUserLogins`.
  */
 export const revokePendingLinks = async (
   tx: Transaction,

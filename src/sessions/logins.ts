@@ -20,8 +20,8 @@ interface NewLogin {
 }
 
 /**
- * Starts a login of an authenticated user in a browser. An existing login of the user there is renewed instead, so a later
- * logout finds every session that came from it.
+ * Starts a login of an authenticated user in a browser. An existing login of the user there is renewed
+ * instead, so a later logout finds every session that came from it.
  */
 export const startLogin = async (
   context: Pick<Context, 'clock'>,

@@ -51,7 +51,8 @@ export const startSession = async (
  *
  * - Their refresh tokens and access tokens become invalid, and the logins that they came from end.
  * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
- * - A filter by user, without session or login, also deletes the user's unredeemed codes (of `client_id` if present).
+ * - A filter by user, without session or login, also deletes the user's unredeemed codes (of `client_id` if
+ * present).
  * - A filter by user without client also ends the user's logins and pending links.
  */
 export const revokeSessions = async (
@@ -73,7 +74,9 @@ export const revokeSessions = async (
   return ended.length
 }
 
-/** Revokes sessions as `revokeSessions` does, but keeps logins, codes and links. Returns the revoked sessions. */
+/**
+ * Revokes sessions as `revokeSessions` does, but keeps logins, codes and links. Returns the revoked sessions.
+ */
 export const revokeSessionsAlone = async (
   context: Core,
   tx: Transaction,
@@ -110,8 +113,8 @@ export const revokeSession = async (
 }
 
 /**
- * Runs `revokeSessions` in writes of bounded size, for filters that match any number. Only the first write checks the
- * caller: it may end the caller's own session.
+ * Runs `revokeSessions` in writes of bounded size, for filters that match any number. Only the first write
+ * checks the caller: it may end the caller's own session.
  */
 export const revokeAllSessions = async (
   context: Core,
@@ -129,7 +132,10 @@ export const revokeAllSessions = async (
   }
 }
 
-/** Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke, deleted clients. */
+/**
+ * Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke,
+ * deleted clients.
+ */
 export const releaseSessions = (
   context: Core,
   tx: Transaction,
@@ -137,7 +143,9 @@ export const releaseSessions = (
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
 
-/** Ends expired sessions, at most `limit`, and records an event for each. Returns the number of rows handled. */
+/**
+ * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of rows handled.
+ */
 export const expireDueSessions = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const now = context.clock.now()
   const postponed = await postponeSessions(tx, now, limit)

@@ -80,7 +80,9 @@ const selectHolder = prepared((q, { sessions, users }) =>
 
 export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 
-/** Returns the user of an access token; undefined when the token is revoked or the user deleted or disabled. */
+/**
+ * Returns the user of an access token; undefined when the token is revoked or the user deleted or disabled.
+ */
 export const findHolder = async (q: Queries, token: { session_id: SessionId; user_id: UserId }) => {
   const [holder] = await selectHolder(q, token)
   return holder
@@ -228,7 +230,9 @@ export const listSessions = (
   return selectListed(q, filter, beyond, order === 'asc' ? asc(id) : desc(id), limit)
 }
 
-/** Counts active sessions: with a filter exactly up to `most`, then `most` + 1; without one from the counters. */
+/**
+ * Counts active sessions: with a filter exactly up to `most`, then `most` + 1; without one from the counters.
+ */
 export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
   const { sessions, counters, purges } = q.tables
   const { within, now, ...narrowing } = filter
@@ -277,7 +281,10 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
   }))
 }
 
-/** Removes sessions that ended before `ended_before`, when their access tokens have expired too. Returns their number. */
+/**
+ * Removes sessions that ended before `ended_before`, when their access tokens have expired too. Returns their
+ * number.
+ */
 
 export const removeEndedSessions = (
   tx: Transaction,

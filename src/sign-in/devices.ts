@@ -16,8 +16,8 @@ import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user signs in with a new browser, except the first one. Returns the Set-Cookie lines that make the
- * browser known.
+ * Sends a notice when a user signs in with a new browser, except the first one. Returns the Set-Cookie lines
+ * that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -38,7 +38,9 @@ export const recognizeDevice = async (
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
 
-/** True when the user has signed in with this browser before. An unknown user ('') costs the same statement. */
+/**
+ * True when the user has signed in with this browser before. An unknown user ('') costs the same statement.
+ */
 export const isKnownDevice = async (
   q: Queries,
   user_id: string,
@@ -55,8 +57,8 @@ export const isKnownIn = async (
 type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
 
 /**
- * Charges work to the client's network, or to the browser where the network is refused and the browser is known: whatever
- * others in its network or in all do, they refuse it nothing.
+ * Charges work to the client's network, or to the browser where the network is refused and the browser is
+ * known: whatever others in its network or in all do, they refuse it nothing.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
@@ -75,7 +77,8 @@ export const chargeBrowser = async (
 /**
  * Charges work to a browser in which a user of the organization has signed in, after its network was refused.
  *
- * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own bucket
+ * @throws `refusal` in any other browser; AppError 429 `rate_limited` when the browser has spent its own
+ * bucket
  */
 export const chargeDevice = async (
   context: Pick<Context, 'clock' | 'charges' | 'store'>,

@@ -16,7 +16,10 @@ interface FailedLogin {
   more?: Record<string, unknown>
 }
 
-/** Counts a failed login against the keys and records it with the count of the first key. Only the audit log has the reason. */
+/**
+ * Counts a failed login against the keys and records it with the count of the first key. Only the audit log
+ * has the reason.
+ */
 export const failLogin = async (
   context: Context,
   tx: Transaction,

@@ -22,8 +22,8 @@ export interface NewLogin {
 }
 
 /**
- * Starts a login in this browser, beside the existing ones. The cookie gets a new value and the old value becomes invalid,
- * which prevents session fixation (O-30).
+ * Starts a login in this browser, beside the existing ones. The cookie gets a new value and the old value
+ * becomes invalid, which prevents session fixation (O-30).
  */
 export const logIn = async (
   context: Context,
@@ -60,8 +60,8 @@ export const logIn = async (
 }
 
 /**
- * Raises an existing login by a further factor; undefined when it has ended. The cookie changes as for a new login.
- * `auth_time` is the time of the first factor and stays.
+ * Raises an existing login by a further factor; undefined when it has ended. The cookie changes as for a new
+ * login. `auth_time` is the time of the first factor and stays.
  */
 export const stepUp = async (
   context: Context,

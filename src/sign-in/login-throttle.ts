@@ -10,7 +10,10 @@ import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /** Attempts that one network has at one account after the account's shared budget is spent. */
 const OWN: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
-/** These attempts for all networks together: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive failures. */
+/**
+ * These attempts for all networks together: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive
+ * failures.
+ */
 const SPARE: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /** Concurrent attempts at an account with few failures. With more failures, attempts run one by one. */
@@ -38,13 +41,17 @@ export interface Budget {
 }
 
 /**
- * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of `person`: a
- * shared wait would show that two names belong to one account. Names of no user are counted in the same way.
+ * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of
+ * `person`: a shared wait would show that two names belong to one account. Names of no user are counted in
+ * the same way.
  */
 export interface Budgets {
   name: Budget[]
   person: Budget[]
-  /** True when the user has signed in with this browser: failures elsewhere, even in its network, do not delay it. */
+  /**
+   * True when the user has signed in with this browser: failures elsewhere, even in its network, do not delay
+   * it.
+   */
   is_known: boolean
 }
 
@@ -54,9 +61,9 @@ const deviceKey = (id: string, { device_hash }: ClientInfo): string => `device:$
 const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${user?.id ?? name}`] as const
 
 /**
- * Returns the budgets of an attempt. A known browser has its own budget. All others share one per account, and each network
- * has a small one beside it, so one network cannot lock an account. Networks are never "known": others in a shared network
- * would learn which accounts exist.
+ * Returns the budgets of an attempt. A known browser has its own budget. All others share one per account,
+ * and each network has a small one beside it, so one network cannot lock an account. Networks are never
+ * "known": others in a shared network would learn which accounts exist.
  */
 export const budgetsOf = async (
   { clock }: Clocked,
@@ -77,7 +84,7 @@ export const budgetsOf = async (
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    // Of a whole /48: its 65,536 networks would use up what all others share.
+    // Counted per /48: its 65,536 /64 networks would use up what all others share.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, OWN)
     const spare = await find(`${subject}:spare`, SPARE)
     // A success is not counted here: others in the same network could detect it.
@@ -91,8 +98,8 @@ export const budgetsOf = async (
 }
 
 /**
- * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`. A success in a
- * known browser keeps the shared count: others could detect the owner's login by it.
+ * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`.
+ * A success in a known browser keeps the shared count: others could detect the owner's login by it.
  */
 export const settleBudgets = async (
   context: Clocked,

@@ -43,8 +43,8 @@ interface Retry {
 type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Retry }
 
 /**
- * Checks and hashes the new password of a form (`password`, `password_repeat`, and `current_password` with `ask_current`).
- * Returns the hash, or the page with the error.
+ * Checks and hashes the new password of a form (`password`, `password_repeat`, and `current_password` with
+ * `ask_current`). Returns the hash, or the page with the error.
  */
 export const chooseNewPassword = async (
   context: Context,
@@ -85,8 +85,8 @@ export const chooseNewPassword = async (
 }
 
 /**
- * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a new login in
- * the current browser.
+ * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
+ * new login in the current browser.
  */
 export const replaceOwnPassword = async (
   context: Context,

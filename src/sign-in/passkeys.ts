@@ -10,7 +10,10 @@ import { acrValues } from '#src/protocol/oidc/acr.ts'
 
 const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
 
-/** True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP address. */
+/**
+ * True when browsers support passkeys at this URL: https or localhost, with a host name and not an IP
+ * address.
+ */
 export const offersPasskeys = ({ url }: Pick<Config, 'url'>): boolean => {
   const host = hostOf({ url })
   return host === 'localhost' || (url.startsWith('https:') && isIP(host.replace(/^\[|\]$/g, '')) === 0)
@@ -21,8 +24,8 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
   acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
 
 /**
- * Derives the WebAuthn challenge of one purpose and one `subject` (a flow and its round). It is invalid after the round, and
- * only the holder of the flow's handle receives it.
+ * Derives the WebAuthn challenge of one purpose and one `subject` (a flow and its round). It is invalid after
+ * the round, and only the holder of the flow's handle receives it.
  */
 export const challengeOf = (
   { master }: Pick<Context, 'master'>,
@@ -34,8 +37,9 @@ export const challengeOf = (
 const TIMEOUT = 300_000
 
 /**
- * Returns the request options as JSON: https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson
- * Without `passkeys`, any passkey of this site is accepted.
+ * Returns the request options as JSON:
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson Without `passkeys`, any
+ * passkey of this site is accepted.
  */
 export const requestOptions = (config: Config, challenge: string, passkeys?: readonly Factor[]): string =>
   JSON.stringify({
@@ -51,7 +55,10 @@ const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'publ
 // EdDSA, ES256, RS256: https://www.iana.org/assignments/cose
 const ALGORITHMS = [-8, -7, -257]
 
-/** Returns creation options as JSON: https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson */
+/**
+ * Returns creation options as JSON:
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
+ */
 export const creationOptions = (
   config: Config,
   challenge: string,
@@ -168,9 +175,9 @@ const DUMMY_KEY = Buffer.from(
 )
 
 /**
- * Verifies the passkey's signature over the challenge; undefined when it is invalid. Without a passkey the work is the same,
- * so that response times do not reveal known credential ids. `alone` is true when the passkey is the only factor, and then
- * requires user verification.
+ * Verifies the passkey's signature over the challenge; undefined when it is invalid. Without a passkey the
+ * work is the same, so that response times do not reveal known credential ids. `alone` is true when the
+ * passkey is the only factor, and then requires user verification.
  */
 export const verifyAssertion = async (
   context: Pick<Context, 'config'>,

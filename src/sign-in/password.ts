@@ -40,8 +40,8 @@ export type Proof = { user: UserRow; refusal?: never } | { user?: never; refusal
 const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
- * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show when others
- * have tried.
+ * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show
+ * when others have tried.
  */
 export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
   const step = code === 'busy' ? 1 : MINUTE / SECOND
@@ -55,9 +55,9 @@ export const MAX_IDENTIFIER = 320
 const BUSY = 2 * SECOND
 
 /**
- * Authenticates a user by name and password. Unknown, disabled and foreign users and wrong passwords get the same refusal,
- * with the same hashes computed and the same rows counted; only the audit log has the reason. A user with too many failures
- * under all names gets this refusal too, even for the correct password.
+ * Authenticates a user by name and password. Unknown, disabled and foreign users and wrong passwords get the
+ * same refusal, with the same hashes computed and the same rows counted; only the audit log has the reason. A
+ * user with too many failures under all names gets this refusal too, even for the correct password.
  */
 export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
   const { organization_id, password, client_info } = credentials
@@ -103,7 +103,10 @@ export const provePassword = async (context: Context, credentials: Credentials):
   }
 }
 
-/** Known browsers wait in a lane of their own: strangers who take all places of an organization leave some to them. */
+/**
+ * Known browsers wait in a lane of their own: strangers who take all places of an organization leave some to
+ * them.
+ */
 const laneOf = ({ organization_id, client_info }: Credentials, is_known: boolean): HashLane =>
   is_known
     ? { work: 'login', organization: `${organization_id}:known` }
@@ -116,8 +119,8 @@ const failureOf = (user: UserRow | undefined, isRight: boolean): string | undefi
 }
 
 /**
- * Confirms inside the write that the user is still enabled and still has the proven password. Without it, a login with the
- * old password could survive a concurrent reset.
+ * Confirms inside the write that the user is still enabled and still has the proven password. Without it, a
+ * login with the old password could survive a concurrent reset.
  *
  * @throws PageError 400 `expired`
  */
@@ -131,7 +134,10 @@ export const confirmProof = async (
   return user
 }
 
-/** Returns the throttle name of an account, existing or not. Hashed: users may type a password into the name field. */
+/**
+ * Returns the throttle name of an account, existing or not. Hashed: users may type a password into the name
+ * field.
+ */
 export const accountName = ({
   organization_id,
   identifier,
@@ -144,7 +150,10 @@ interface Slot extends Pick<Budget, 'failed' | 'passed'> {
 
 const FREE: Slot = { failed: [], passed: [], release: () => {} }
 
-/** Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are counted. */
+/**
+ * Occupies a slot in the first free budget. Slots are few: concurrent attempts start before failures are
+ * counted.
+ */
 const acquireSlot = (counts: Map<string, number>, budgets: readonly Budget[]): Slot | undefined => {
   const budget = budgets.find(({ key, wait, room }) => wait === 0 && (counts.get(key) ?? 0) < room)
   if (!budget) return undefined

@@ -13,8 +13,9 @@ import { consumeUserLink } from './store.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
- * A change that runs in the write in which a login begins. A first factor alone (a stolen password, a link) must not change
- * an account that requires a second one; until then the action is stored, sealed, beside the proof of the first.
+ * A change that runs in the write in which a login begins. A first factor alone (a stolen password, a link)
+ * must not change an account that requires a second one; until then the action is stored, sealed, beside the
+ * proof of the first.
  */
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
@@ -66,7 +67,10 @@ export const runAction = async (
   return replaceOwnPassword(context, tx, { user, password_hash, client_info })
 }
 
-/** Clears the failures that throttle the user: the holder of the link is the owner, whom others must not delay. */
+/**
+ * Clears the failures that throttle the user: the holder of the link is the owner, whom others must not
+ * delay.
+ */
 const confirmOwner = async (
   context: Context,
   tx: Transaction,

@@ -28,7 +28,10 @@ const normalize = (typed: string): string | undefined => {
 const hashOf = ({ master }: Pick<Context, 'master'>, user_id: UserId, code: string): string =>
   createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
 
-/** Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only now. */
+/**
+ * Replaces the user's recovery codes by ten new ones. Only hashes are stored, so the codes can be shown only
+ * now.
+ */
 export const issueRecoveryCodes = async (
   context: Pick<Context, 'master'>,
   tx: Transaction,

@@ -52,8 +52,8 @@ const guessesOf = async (
 }
 
 /**
- * Verifies and consumes a second factor in one write: concurrent attempts are serialized, and each code is accepted once.
- * A refusal is returned, not thrown, because it is counted and recorded in the same write.
+ * Verifies and consumes a second factor in one write: concurrent attempts are serialized, and each code is
+ * accepted once. A refusal is returned, not thrown, because it is counted and recorded in the same write.
  */
 export const proveFactor = async (
   context: Context,

@@ -54,7 +54,9 @@ export const consumeUserLink = async (
   return link
 }
 
-/** Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since. */
+/**
+ * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since.
+ */
 export const replacePasswordHash = async (
   tx: Transaction,
   id: UserId,

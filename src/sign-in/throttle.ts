@@ -18,7 +18,10 @@ export type Limit =
   /** After `count` failures within `window`, a fixed wait. */
   | { readonly kind: 'window'; readonly count: number; readonly window: number; readonly wait: number }
 
-/** A counter of failures and its rule. The key is stored unhashed: no secrets, and no text of unbounded length. */
+/**
+ * A counter of failures and its rule. The key is stored unhashed: no secrets, and no text of unbounded
+ * length.
+ */
 export interface ThrottleKey {
   readonly key: string
   readonly limit: Limit
@@ -58,7 +61,10 @@ export const checkThrottle = async (
   return Math.max(0, ...rows.map(row => (row ? row.blocked_until - now : 0)))
 }
 
-/** Time in milliseconds until which a key is blocked, 0 when it is not. Cached: each call of the token endpoint needs it. */
+/**
+ * Time in milliseconds until which a key is blocked, 0 when it is not. Cached: each call of the token
+ * endpoint needs it.
+ */
 export const blockedUntil = cached(
   'throttles',
   async (q, key) => (await findThrottle(q, key))?.blocked_until ?? 0,

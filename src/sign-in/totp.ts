@@ -6,7 +6,10 @@ import { consumeStep, type Factor } from '#src/directory/users/factors/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/** Seconds of a time step. Codes of the adjacent steps are accepted too: https://www.rfc-editor.org/rfc/rfc6238#section-5.2 */
+/**
+ * Seconds of a time step. Codes of the adjacent steps are accepted too:
+ * https://www.rfc-editor.org/rfc/rfc6238#section-5.2
+ */
 const PERIOD = 30
 const SECRET_BYTES = 20
 
@@ -15,8 +18,8 @@ const base32 = new ScureBase32Plugin()
 type Keys = Pick<Context, 'master'>
 
 /**
- * Derives the TOTP secret of an enrolment page, base32. Nothing is stored until its first code is verified, and a restart
- * in between changes nothing.
+ * Derives the TOTP secret of an enrolment page, base32. Nothing is stored until its first code is verified,
+ * and a restart in between changes nothing.
  */
 export const offerSecret = ({ master }: Keys, subject: string): string =>
   base32.encode(
@@ -72,7 +75,10 @@ export const redeemTotp = async (
   return step !== undefined && consumeStep(tx, { id, step, now })
 }
 
-/** Returns the secret for the app as a QR code (a path of unit squares in a square of `size`), as a link, and to type. */
+/**
+ * Returns the secret for the app as a QR code (a path of unit squares in a square of `size`), as a link, and
+ * to type.
+ */
 export const setUpOf = (secret: string, issuer: string, username: string) => {
   const uri = generateURI({ issuer, label: username, secret })
   const { data, size } = encode(uri, { ecc: 'M', border: 4 })

@@ -49,7 +49,10 @@ const insertCode = prepared((q, { authorization_codes }) =>
   }),
 )
 
-/** Issues an authorization code. It is valid for one minute and one use, while the login that it came from lasts. */
+/**
+ * Issues an authorization code. It is valid for one minute and one use, while the login that it came from
+ * lasts.
+ */
 export const issueCode = async (
   context: Pick<Context, 'clock'>,
   tx: Transaction,
@@ -90,8 +93,9 @@ const consume = prepared((q, { authorization_codes }) =>
 export type Code = Tables['authorization_codes']['$inferSelect']
 
 /**
- * Consumes a code for the client that it was issued to, and stores the id of the session that it starts. Returns undefined
- * for an unknown or used code. The code stays consumed when the rest of the request is refused.
+ * Consumes a code for the client that it was issued to, and stores the id of the session that it starts.
+ * Returns undefined for an unknown or used code. The code stays consumed when the rest of the request is
+ * refused.
  */
 export const consumeCode = async (
   tx: Transaction,
@@ -117,7 +121,10 @@ export const findUsedCode = async (
   return row?.session_id ?? undefined
 }
 
-/** Deletes the user's unredeemed codes, limited by the filters that are present; codes of `except_login_id` stay. */
+/**
+ * Deletes the user's unredeemed codes, limited by the filters that are present; codes of `except_login_id`
+ * stay.
+ */
 export const revokeCodes = async (
   tx: Transaction,
   {

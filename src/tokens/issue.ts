@@ -18,8 +18,8 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a token; no other function does. `claims` builds the payload from the common claims. `lifetime` is in seconds; the
- * token expires at `ends_by` (ms) at the latest.
+ * Signs a token; no other function does. `claims` builds the payload from the common claims. `lifetime` is in
+ * seconds; the token expires at `ends_by` (ms) at the latest.
  */
 export const issueToken = async (
   { config, clock, keys }: Pick<Context, 'config' | 'clock' | 'keys'>,

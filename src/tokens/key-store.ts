@@ -4,7 +4,9 @@ import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** A key signs from `active_at` until a later key of its algorithm does, and is published until `expires_at`. */
+/**
+ * A key signs from `active_at` until a later key of its algorithm does, and is published until `expires_at`.
+ */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
 /** Returns all keys in the order in which they begin to sign. */
@@ -33,7 +35,10 @@ export const retireKeys = async (
   tx.changed('keys')
 }
 
-/** Retires the algorithm's active keys now and publishes them until `expires_at`. Keys that sign later are unchanged. */
+/**
+ * Retires the algorithm's active keys now and publishes them until `expires_at`. Keys that sign later are
+ * unchanged.
+ */
 export const supersede = async (
   tx: Transaction,
   alg: SigningAlg,

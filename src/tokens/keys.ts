@@ -69,8 +69,8 @@ const openKey = ({ master }: Base, row: KeyRow): Key => {
 }
 
 /**
- * The key set in memory. It is reloaded after commits that change keys and after every commit of another process. A
- * published key that begins to sign needs no commit.
+ * The key set in memory. It is reloaded after commits that change keys and after every commit of another
+ * process. A published key that begins to sign needs no commit.
  */
 const openKeyRing = (base: Base) => {
   const { store, clock } = base
@@ -109,14 +109,15 @@ const openKeyRing = (base: Base) => {
 }
 
 /**
- * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that need it wait.
- * Keys of other algorithms are generated when a client is registered with one.
+ * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
+ * need it wait. Keys of other algorithms are generated when a client is registered with one.
  */
 export const openKeys = async (base: Base): Promise<Keys & { ready: Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
-  // Another instance may have made the key just now and its notification not have arrived, so the ring reloads.
+  // Another instance may have made the key just now and its notification not have arrived, so the ring
+  // reloads.
   const ensure = (alg: SigningAlg): Promise<void> => ensureKey(base, alg).then(ring.forget)
   const ready = Promise.all(
     [...new Set<SigningAlg>(['RS256', access_token_alg, id_token_alg])].map(ensure),

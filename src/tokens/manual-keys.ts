@@ -8,7 +8,10 @@ import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } 
 import { keyRow, LONGEST_TOKEN, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
-/** Key management of development mode, step by step. In production, rotation.ts runs the same steps on schedule. */
+/**
+ * Key management of development mode, step by step. In production, rotation.ts runs the same steps on
+ * schedule.
+ */
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
 export interface KeyState {
@@ -86,7 +89,8 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
 }
 
 /**
- * Imports a key that signs from now on under its own `kid`, so tokens are the same in every run. Returns the `kid`.
+ * Imports a key that signs from now on under its own `kid`, so tokens are the same in every run. Returns the
+ * `kid`.
  *
  * @throws AppError 422 for anything but a private RSA or EC key
  */

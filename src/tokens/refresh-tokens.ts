@@ -9,9 +9,9 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 type WithMaster = Pick<Context, 'master'>
 
 /**
- * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The session's row
- * keeps the hash of the current token. The tag distinguishes a used token, whose replay ends the session, from a forged
- * one: ids of sessions are not secret.
+ * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The
+ * session's row keeps the hash of the current token. The tag distinguishes a used token, whose replay ends
+ * the session, from a forged one: ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32
@@ -83,8 +83,8 @@ export const findRefreshGrant = async (context: WithMaster, q: Queries, token: s
 }
 
 /**
- * Derives the successor of a token. It can be derived again when a response was lost (`refresh_token_reuse_window`), so
- * only its hash is stored.
+ * Derives the successor of a token. It can be derived again when a response was lost
+ * (`refresh_token_reuse_window`), so only its hash is stored.
  */
 const successorOf = (context: WithMaster, token: string, session_id: SessionId): Secret => {
   const key = context.master.derive('refresh')
@@ -121,8 +121,8 @@ const rotate = prepared((q, { sessions }) =>
 )
 
 /**
- * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined when a
- * concurrent request has consumed the token.
+ * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined
+ * when a concurrent request has consumed the token.
  */
 export const rotateRefreshToken = async (
   context: WithMaster,

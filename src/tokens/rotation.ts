@@ -18,7 +18,10 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
-/** Time between publishing a key and signing with it: longer than caches keep the key set (max-age; 10 minutes in the SDK). */
+/**
+ * Time between publishing a key and signing with it: longer than caches keep the key set (max-age; 10 minutes
+ * in the SDK).
+ */
 const LEAD = 15 * MINUTE
 /** The longest lifetime of a token, one day, and ten minutes for clock skew. */
 export const LONGEST_TOKEN = DAY + 10 * MINUTE
@@ -51,8 +54,8 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
   (await listKeys(tx)).filter(key => key.alg === alg)
 
 /**
- * Generates the first key of an algorithm. It signs at once: no client has used the algorithm, so no cached key set should
- * contain it. Called when a client is registered with the algorithm, before its first token.
+ * Generates the first key of an algorithm. It signs at once: no client has used the algorithm, so no cached
+ * key set should contain it. Called when a client is registered with the algorithm, before its first token.
  */
 export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
@@ -63,8 +66,8 @@ export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
 }
 
 /**
- * Publishes the next key of an algorithm: `given` or a new one. Returns false while another key is published and does not
- * sign yet, and when the algorithm has no key.
+ * Publishes the next key of an algorithm: `given` or a new one. Returns false while another key is published
+ * and does not sign yet, and when the algorithm has no key.
  */
 export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
@@ -121,7 +124,10 @@ export const revokeKey = async (context: Base, key_id: string): Promise<void> =>
   })
 }
 
-/** Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has expired. */
+/**
+ * Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has
+ * expired.
+ */
 export const rotateDueKeys = async (context: Base, oldest = OLDEST): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))

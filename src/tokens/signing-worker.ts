@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-// Must not import project files: signing-thread.ts starts it from its source text, which the executable contains.
+// Must not import project files: signing-thread.ts starts it from its source text, which the executable
+// contains.
 declare const self: Worker
 
 /** A signature to make. `pkcs8` is present in the first job of a key. */

@@ -21,9 +21,9 @@ export interface AccessToken {
 }
 
 /**
- * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any other token. A
- * token of type `JWT` could be an ID token: only access tokens have a scope. The caller checks that session, user and
- * organization still exist.
+ * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any
+ * other token. A token of type `JWT` could be an ID token: only access tokens have a scope. The caller checks
+ * that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Base,
@@ -51,7 +51,10 @@ export const verifyAccessToken = async (
   }
 }
 
-/** Reads an ID token of this server as a hint, even after it has expired; `client_id`, if present, must be its audience. */
+/**
+ * Reads an ID token of this server as a hint, even after it has expired; `client_id`, if present, must be its
+ * audience.
+ */
 export const verifyIdTokenHint = async (
   { config, keys }: Base,
   hint: string,

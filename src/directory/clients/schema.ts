@@ -13,7 +13,7 @@ import type { Client as Row } from './store.ts'
 
 export const types = ['confidential', 'public'] as const
 
-/** A client's `sub` must never read as a user's: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
+/** Client ids must never read as user ids in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
 const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
@@ -39,7 +39,7 @@ const scope = z
   .max(128, 'At most 128 characters.')
   .refine(
     text => isScopeToken(text) && text !== '*',
-    'A scope is printable ASCII without blanks, quotes and backslashes; * is none.',
+    'A scope is printable ASCII without spaces, quotes and backslashes, and not *.',
   )
 
 const alg = oneOf(signingAlgs).nullable()
@@ -57,7 +57,7 @@ export const writable = {
   refresh_token_ttl: integer(300, (365 * DAY) / SECOND),
   capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2),
   consent_required: flag,
-  /** null: the server's default. */
+  /** null means the server's default. */
   id_token_signed_response_alg: alg,
   access_token_signed_response_alg: alg,
   access_token_typ: oneOf(['at+jwt', 'JWT']),
@@ -122,7 +122,7 @@ export const Client = z.object({
   updated_at: time,
 })
 
-/** The secret of a confidential client, this once: the server keeps its hash alone. */
+/** The only answer with the secret of a confidential client: the server stores its hash. */
 export const CreatedClient = Client.extend({ client_secret: z.string().optional() })
 
 export const ClientSecret = z.object({ client_id: z.string(), client_secret: z.string() })

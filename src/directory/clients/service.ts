@@ -31,20 +31,32 @@ import {
   saveSecret,
 } from './store.ts'
 
-/** 404 when it is unknown or foreign. */
+/**
+ * Returns a client of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
 export const getClient = async (q: Queries, caller: Caller, client_id: string): Promise<Client> => {
   const client = await readClient(q, client_id, within(caller))
   if (!client) throw notFound('The client')
   return client
 }
 
-/** A tenant's client that logs in other tenants' users is the instance's to decide. */
+/**
+ * Only the instance's administrators may let a client log in users of other organizations.
+ *
+ * @throws AppError 403
+ */
 const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void => {
   if (capabilities.includes('cross_organization') && !caller.instance)
     throw forbidden('Only administrators of the default organization handle clients with cross_organization.')
 }
 
-/** The client as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
+/**
+ * Returns a client for a change.
+ *
+ * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
+ */
 const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
   const client = await getClient(q, caller, client_id)
   mayActOn(caller, client.scopes)
@@ -56,7 +68,7 @@ type Shape = { [Field in 'type' | 'token_endpoint_auth_method']?: Client[Field] 
   [Field in 'redirect_uris' | 'grant_types']?: string[]
 }
 
-/** What the fields of a client must be to one another, whoever sets them. */
+/** Returns the conflicts between the fields of a client. */
 const shapeProblems = (client: Shape): Detail[] => {
   const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
   const isPublic = type === 'public'
@@ -87,7 +99,11 @@ const shapeProblems = (client: Shape): Detail[] => {
   )
 }
 
-/** Where a new client goes, and what is wrong with it. 403 for what the caller may not grant, 422 for an unknown organization. */
+/**
+ * Returns the organization and the problems of a new client.
+ *
+ * @throws AppError 403 for what the caller may not grant, 422 for an unknown organization
+ */
 export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: ChangedBy) => {
   mayGrant(by.caller, input.scopes ?? [])
   mayReachAcross(by.caller, input.capabilities ?? [])
@@ -96,7 +112,10 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
   return { organization_id: id, problems }
 }
 
-/** With the secret of a confidential client, which nobody can read again; it is a new one unless its hash is given. */
+/**
+ * Creates a client. The answer has the secret of a confidential client, which cannot be read again; it is
+ * generated unless its hash is passed.
+ */
 export const createClient = async (
   context: Core,
   input: CreateClient & { secret_hash?: SecretHash },
@@ -129,13 +148,16 @@ export const createClient = async (
   return { client, secret }
 }
 
-/** The keys that the client's tokens need are there before its first token. */
+/** Generates the signing keys that the client needs, before its first token. */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
     if (alg) await ensureKey(context, alg)
 }
 
-/** A change as it would be made, and what is wrong with it. 403 for what the caller may not grant or act on, 404. */
+/**
+ * A change as it would be made, and what is wrong with it. 403 for what the caller may not grant or act on,
+ * 404.
+ */
 export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
   const client = await getClientToChange(q, by, client_id)
   mayGrant(by.caller, change.scopes ?? [])
@@ -151,7 +173,11 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
   }
 }
 
-/** Changes what `change` names. 403 for what the caller may not grant or act on, 404 when it is unknown or foreign, 422. */
+/**
+ * Changes the given fields of a client.
+ *
+ * @throws AppError 403 for what the caller may not grant or change, 404 when unknown or foreign, 422
+ */
 export const updateClient = async (
   context: Core,
   client_id: string,
@@ -171,14 +197,14 @@ export const updateClient = async (
   return changed
 }
 
-/** The old secret is worthless from the commit on. */
+/** Replaces the secret; the old one is invalid from the commit on. */
 export const regenerateSecret = async (context: Core, client_id: string, by: ChangedBy): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)
   return secret
 }
 
-/** The same with a secret that was made elsewhere. */
+/** Replaces the secret by one whose hash the caller passes. */
 export const replaceSecret = (
   context: Core,
   client_id: string,
@@ -193,7 +219,7 @@ export const replaceSecret = (
     await recordClient(context, tx, by, 'client.secret_regenerated', client)
   })
 
-/** Its sessions and refresh tokens end; access tokens stay valid until they run out. */
+/** Deletes a client. Its sessions and refresh tokens end; access tokens stay valid until they expire. */
 export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
@@ -203,14 +229,17 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
   await purgeClient(context, client_id)
 }
 
-/** Ends the sessions of a deleted client and forgets consents to it, in writes of a bounded size. */
+/** Ends the sessions of a deleted client and removes consents to it, in writes of bounded size. */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   do await context.store.drained()
   while (await context.store.write(tx => purgeSome(context, tx, client_id)))
 }
 
-/** Whether there is more. Another purge may have come first and a new client may have taken the name. */
+/**
+ * Purges one batch; true when there is more. Another purge may have finished first and a new client may have
+ * the id.
+ */
 const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
   if (!(await isPurging(tx, client_id))) return false
   const ended = await releaseSessions(context, tx, { client_id }, BATCH)

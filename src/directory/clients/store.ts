@@ -19,17 +19,17 @@ const select = prepared((q, { clients }) =>
     .where(and(eq(clients.client_id, placeholder('client_id')), isWithin(clients.organization_id))),
 )
 
-/** The stored row, of this organization alone when one is given. */
+/** Reads a client, limited to the organization if present. */
 export const readClient = async (
   q: Queries,
   client_id: string,
   within?: OrganizationId,
 ): Promise<Client | undefined> => (await select(q, { client_id, within: within ?? null }))[0]
 
-/** From memory until a commit touches clients. */
+/** Returns a client by id, cached until a commit changes clients. */
 export const findClient = cached('clients', (q, client_id) => readClient(q, client_id))
 
-/** Whether this client registers this origin. */
+/** True when the client has registered this origin. */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
   (await findClient(store, client_id))?.web_origins.includes(origin) ?? false
 
@@ -55,7 +55,7 @@ export const saveSecret = async (
   tx.changed('clients')
 }
 
-/** What hangs on it follows in batches (`purges`); until then nobody takes its name. */
+/** Removes a client. Its dependent rows follow in batches (`purges`); until then its id cannot be reused. */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients, purges } = tx.tables
   await tx.delete(clients).where(eq(clients.client_id, client_id))
@@ -63,19 +63,21 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   tx.changed('clients')
 }
 
-/** Whether a client of this name was deleted and is not gone for good yet. */
+/** True while a deleted client of this id is being purged. */
 export const isPurging = async (q: Queries, client_id: string): Promise<boolean> => {
   const { purges } = q.tables
   return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, client_id))).length > 0
 }
 
-/** Forgets so many consents to a deleted client: nobody who takes its name inherits them. */
+/**
+ * Removes up to `limit` consents to a deleted client, so that a new client with its id does not inherit them.
+ */
 export const removeConsents = (tx: Transaction, client_id: string, limit: number): Promise<number> => {
   const { consents } = tx.tables
   return deleteBatch(tx, consents, consents.user_id, eq(consents.client_id, client_id), limit)
 }
 
-/** With what the client had pending, nothing of it is left: its name is free again. */
+/** Removes the client's pending requests and ends the purge: its id can be reused. */
 export const endPurge = async (tx: Transaction, client_id: string): Promise<void> => {
   const { authorization_codes, authorization_requests, purges } = tx.tables
   await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))

@@ -29,14 +29,22 @@ import {
   saveGroup,
 } from './store.ts'
 
-/** 404 when it is unknown or foreign. */
+/**
+ * Returns a group of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
 export const getGroup = async (q: Queries, caller: Caller, id: string): Promise<GroupWithRoles> => {
   const group = await findGroup(q, id, within(caller))
   if (!group) throw notFound('The group')
   return group
 }
 
-/** The group as the caller may act on it: 404 when unknown or foreign, 403 when its roles have more rights. */
+/**
+ * Returns a group for a change.
+ *
+ * @throws AppError 404 when unknown or foreign, 403 when its roles have permissions that the caller lacks
+ */
 const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): Promise<GroupWithRoles> => {
   const group = await getGroup(q, caller, id)
   mayActOn(caller, permissionsOf(group.roles))
@@ -45,7 +53,11 @@ const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): 
 
 const NAME_TAKEN = whenTaken('The organization has a group of this name.')
 
-/** Where a new group goes, its roles, and what is wrong with them. 403, 422 for an unknown organization. */
+/**
+ * Returns the organization, roles and problems of a new group.
+ *
+ * @throws AppError 403, 422 for an unknown organization
+ */
 export const judgeNew = async (
   q: Queries,
   { organization_id, roles = [] }: Partial<CreateGroup>,
@@ -55,7 +67,7 @@ export const judgeNew = async (
   return { organization_id: id, ...(await rolesToGive(q, by, id, roles)) }
 }
 
-/** With a new id, unless one is chosen. */
+/** Creates a group, with a new id unless one is passed. */
 export const createGroup = (
   context: Core,
   input: CreateGroup & { id?: GroupId },
@@ -90,7 +102,11 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
   }
 }
 
-/** Changes what `change` names. 403 for more rights than the caller has, 404 when it is unknown or foreign, 409, 422. */
+/**
+ * Changes the given fields.
+ *
+ * @throws AppError 403 for permissions that the caller lacks, 404 when unknown or foreign, 409, 422
+ */
 export const updateGroup = (
   context: Core,
   id: string,
@@ -113,7 +129,7 @@ export const updateGroup = (
     return getGroup(tx, by.caller, id)
   })
 
-/** Its members are without the roles that they inherited at once. */
+/** Deletes a group. Its members lose the inherited roles at once. */
 export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const group = await getGroupToChange(tx, by, id)
@@ -121,7 +137,11 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
     await recordGroup(context, tx, by, 'group.deleted', group, { name: group.name })
   })
 
-/** Both as the caller may act on them: a member inherits the group's roles. 404 for a user of another organization. */
+/**
+ * Returns group and user for a change: a member inherits the group's roles.
+ *
+ * @throws AppError 404, also for a user of another organization, 403
+ */
 const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: string) => {
   const group = await getGroup(q, by.caller, group_id)
   const user = await findUser(q, group.organization_id, user_id)
@@ -130,14 +150,18 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
   return { group, user }
 }
 
-/** Adding a member again changes nothing and leaves no event. */
+/** Adds a member. Adding an existing one changes nothing and records no event. */
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
   })
 
-/** 404 also for a user who is no member. */
+/**
+ * Removes a member.
+ *
+ * @throws AppError 404, also for a user who is not a member
+ */
 export const deleteMember = (
   context: Core,
   group_id: string,

@@ -7,7 +7,7 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Group = Tables['groups']['$inferSelect']
-/** With the roles that its members inherit, by name. */
+/** A group with the roles that its members inherit, sorted by name. */
 export type GroupWithRoles = Group & { roles: { name: string; permissions: string[] }[] }
 
 const { placeholder } = sql
@@ -19,7 +19,7 @@ const select = prepared((q, { groups }) =>
     .where(and(eq(groups.id, placeholder('id')), isWithin(groups.organization_id))),
 )
 
-/** By id, and when an organization is given, in that one alone. */
+/** Returns a group by id, limited to the organization if present. */
 export const findGroup = async (
   q: Queries,
   id: string,
@@ -70,20 +70,20 @@ export const replaceRoles = async (tx: Transaction, group_id: GroupId, role_ids:
   await addRoles(tx, group_id, role_ids)
 }
 
-/** Nobody inherits from it any more; the rows that say who was in it follow in batches. */
+/** Removes a group; its memberships follow in batches. */
 export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Promise<void> => {
   const { groups, purges } = tx.tables
   await tx.delete(groups).where(eq(groups.id, id))
   await tx.insert(purges).values({ id, kind: 'group', created_at: now })
 }
 
-/** Removes so many members of a deleted group; gives how many there were. */
+/** Removes up to `limit` members of a deleted group. Returns their number. */
 export const removeMembers = (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
   const { group_members } = tx.tables
   return deleteBatch(tx, group_members, group_members.user_id, eq(group_members.group_id, group_id), limit)
 }
 
-/** Whether the user was not a member before. */
+/** Adds a member. False when the user was one already. */
 export const addMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
   const { group_members } = tx.tables
   const added = await tx
@@ -94,7 +94,7 @@ export const addMember = async (tx: Transaction, group_id: GroupId, user_id: Use
   return added.length > 0
 }
 
-/** Whether the user was a member before. */
+/** Removes a member. False when the user was not one. */
 export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: UserId): Promise<boolean> => {
   const { group_members } = tx.tables
   const removed = await tx
@@ -104,7 +104,7 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
   return removed.length > 0
 }
 
-/** By id, which is by creation; the keyset is the id. */
+/** Returns members by id, hence by creation; the keyset is the id. */
 export const listMembers = async (
   q: Queries,
   group_id: GroupId,

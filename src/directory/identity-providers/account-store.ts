@@ -13,7 +13,7 @@ const bySubject = prepared((q, { external_accounts: t }) =>
     .where(and(eq(t.provider_id, sql.placeholder('provider_id')), eq(t.subject, sql.placeholder('subject')))),
 )
 
-/** Who the provider's subject is here. */
+/** Returns the account of a provider's subject. */
 export const findAccount = async (
   q: Queries,
   key: { provider_id: IdentityProviderId; subject: string },
@@ -33,7 +33,7 @@ const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
     .orderBy(p.name, t.created_at),
 )
 
-/** The accounts elsewhere that are linked to a user, by the provider's name; those of deleted providers mean nothing. */
+/** Returns a user's linked accounts by provider name, without those of deleted providers. */
 export const listAccounts = async (
   q: Queries,
   user_id: UserId,
@@ -42,7 +42,7 @@ export const listAccounts = async (
   return rows as { account: ExternalAccount; provider: IdentityProvider }[]
 }
 
-/** Whether it was there. */
+/** Removes a linked account. False when there was none. */
 export const removeAccount = async (
   tx: Transaction,
   { provider_id, subject, user_id }: Pick<ExternalAccount, 'provider_id' | 'subject' | 'user_id'>,

@@ -3,11 +3,11 @@ import type { Store } from '#src/storage/store.ts'
 import { findEnabledProviders } from './store.ts'
 import type { IdentityProvider } from './types.ts'
 
-/** Where a browser goes to log in through the provider. */
+/** Returns the path that starts a login through the provider. */
 export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>
   type === 'saml' ? `/saml/${alias}/login` : `/oauth/social/${alias}`
 
-/** What its button is drawn with: the preset, else the type. */
+/** Returns the icon of the button: the preset, else the type. */
 export const kindOf = ({ type, settings }: IdentityProvider): string =>
   ('preset' in settings && settings.preset) || type
 
@@ -17,7 +17,10 @@ export interface Button {
   kind: string
 }
 
-/** The buttons of a login page of the organization; `request` is the handle of the authorization that they go on with. */
+/**
+ * Returns the buttons of an organization's login page; `request` is the handle of the authorization request
+ * to continue.
+ */
 export const listButtons = async (
   store: Store,
   organization_id: OrganizationId,

@@ -16,8 +16,8 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
 }
 
 /**
- * What the metadata document says that was sent, or that lies at the address that was sent; a detail of the field when it
- * cannot be read.
+ * Reads the settings from the metadata document in the body or at `metadata_url`. Returns a detail of the
+ * field when it cannot be read.
  */
 export const settingsFrom = async (
   context: Pick<Core, 'fetch' | 'log' | 'xml'>,

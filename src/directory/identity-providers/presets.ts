@@ -5,13 +5,13 @@ import { gitlab } from './presets/gitlab.ts'
 import { google } from './presets/google.ts'
 import { microsoft } from './presets/microsoft.ts'
 
-/** What well-known providers fix, by the name of the preset; `claims` are their words for our fields. */
+/** Settings of well-known providers by preset name; `claims` maps their claims to user fields. */
 const presets: Record<string, Preset> = { google, microsoft, apple, github, gitlab, discord }
 
-/** Our fields, and the whole name of a person where a provider does not take it apart. */
+/** Claims by user field; `name` is the full name, for providers without separate first and last names. */
 export type Claims = Partial<Record<Field | 'name', readonly string[]>>
 
-/** What we take over from a provider. */
+/** User fields that are taken from a provider. */
 export const fields = [
   'subject',
   'username',
@@ -26,10 +26,13 @@ export type Field = (typeof fields)[number]
 interface Preset {
   settings: Readonly<Record<string, unknown>>
   claims: Claims
-  /** Of plain OAuth 2.0, which has no parameter for it: what makes the provider ask the person, not answer in silence. */
+  /**
+   * Authorization parameters that force reauthentication at an OAuth 2.0 provider, which has no standard
+   * parameter for it.
+   */
   reauthenticate?: Readonly<Record<string, string>>
 }
 
-/** The preset of that name; nothing for a provider without one. */
+/** Returns the preset of that name; undefined for an unknown name. */
 export const findPreset = (name: unknown): Preset | undefined =>
   typeof name === 'string' && Object.hasOwn(presets, name) ? presets[name] : undefined

@@ -8,7 +8,9 @@ import type { IdentityProvider } from './types.ts'
 type Type = IdentityProvider['type']
 export type Given = Record<string, unknown>
 
-/** What a provider of this type is made of: `given` over what is stored over its preset over the defaults. */
+/**
+ * Returns the full settings of a provider: `given` over the stored ones over the preset over the defaults.
+ */
 export const settle = (type: Type, given: Given, before: Given = {}) => {
   const isNewPreset = given.preset !== undefined && given.preset !== before.preset
   const filled: Given = {
@@ -57,10 +59,13 @@ export const fieldProblems = (type: Type, given: Given): Detail[] => {
     }))
 }
 
-/** Where the secret goes, or tokens that it was exchanged for: what a provider of each type has of these. */
+/** Addresses that receive the secret or tokens. */
 const CALLED = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
 
-/** Nobody can read the secret; nobody gets it, or tokens, either by turning the provider to a server of their own. */
+/**
+ * Requires the secret again when an address that receives it changes: redirecting the provider must not
+ * reveal it.
+ */
 export const secretProblems = (provider: IdentityProvider, given: Given, after: Given = {}): Detail[] => {
   const before: Given = { ...provider.settings }
   const isMoved = CALLED.some(name => after[name] && after[name] !== before[name])

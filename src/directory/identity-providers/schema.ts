@@ -49,7 +49,10 @@ const created = {
   attribute_mapping: common.attribute_mapping.default({}),
 }
 
-/** What a preset, the metadata or a default may fill in is optional here; the service asks for what is missing then. */
+/**
+ * Fields that a preset, the metadata or a default can supply are optional here; the service checks the
+ * result.
+ */
 export const CreateIdentityProvider = z.discriminatedUnion(
   'type',
   [
@@ -107,7 +110,7 @@ const ShownCertificate = z.object({
   expired: z.boolean(),
 })
 
-/** Without the secret, which nobody can read again. */
+/** A provider without its secret, which cannot be read again. */
 export const IdentityProvider = z.discriminatedUnion('type', [
   z.object({ type: z.literal('oidc'), ...shown, ...oidc }),
   z.object({ type: z.literal('oauth2'), ...shown, ...oauth2 }),

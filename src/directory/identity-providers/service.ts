@@ -50,8 +50,11 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * The provider as the caller may act on it: 404 when unknown or foreign, 403 when its new users, or people who come in
- * through it already, have more rights: whoever turns it elsewhere could come in as one of them.
+ * Returns a provider for a change. Users linked to it count too: an administrator who redirects the provider
+ * could sign in as one of them.
+ *
+ * @throws AppError 404 when unknown or foreign, 403 when its new or linked users have permissions that the
+ * caller lacks
  */
 const getProviderToChange = async (
   q: Queries,
@@ -92,13 +95,14 @@ const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationI
 
 const ALIAS_TAKEN = whenTaken('Another identity provider has this alias.')
 
-/** What a metadata document says, and what is wrong with it. */
+/** The settings of a metadata document and its problems. */
 type Document = Awaited<ReturnType<typeof settingsFrom>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * A new provider as it would be made, and what is wrong with it. A document that is not read, or not readable, may have what
- * is missing. 403 for roles that the caller may not give, 422 for an unknown organization.
+ * A new provider as it would be made, and what is wrong with it. A document that is not read, or not
+ * readable, may have what is missing. 403 for roles that the caller may not give, 422 for an unknown
+ * organization.
  */
 const judgeNew = async (
   context: Core,
@@ -124,7 +128,7 @@ const judgeNew = async (
   }
 }
 
-/** What is wrong with the valid fields of a refused new provider. No document is loaded for it. */
+/** Returns the problems of the valid fields of a refused new provider, without loading its document. */
 export const reviewNew = async (
   context: Core,
   q: Queries,
@@ -139,13 +143,18 @@ export const reviewNew = async (
   return judgeNew(context, q, { ...good, type }, by, hasDocument ? undefined : NO_DOCUMENT)
 }
 
-/** With a new id, unless one is chosen. 403 for roles that the caller may not give, 409 for an alias that is taken, 422. */
+/**
+ * Creates a provider, with a new id unless one is passed.
+ *
+ * @throws AppError 403 for roles that the caller may not grant, 409 for a taken alias, 422
+ */
 export const createProvider = async (
   context: Core,
   input: CreateIdentityProvider & { id?: IdentityProviderId },
   by: ChangedBy,
 ): Promise<ProviderWithRoles> => {
-  // Nobody makes the server load a document who may not create the provider.
+  // The permission check comes first: only callers who may create the provider make the server load a
+  // document.
   const known = await context.store.read(q => judgeNew(context, q, input, by))
   const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {
@@ -176,7 +185,7 @@ export const createProvider = async (
   })
 }
 
-/** What a PUT is compared with: every field as it would be sent. */
+/** Returns every field as a PUT would send it, to compare with one. */
 const asSent = (context: Core, provider: ProviderWithRoles): Given => ({
   ...providerAnswer(provider, context.clock.now()),
   ...('certificates' in provider.settings && { certificates: provider.settings.certificates }),
@@ -258,7 +267,7 @@ export const updateProvider = async (
   })
 }
 
-/** Nobody comes in through it any more; users that it brought stay. */
+/** Deletes a provider. Sign-ins through it end; users that it created stay. */
 export const deleteProvider = (context: Core, ref: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)

@@ -16,7 +16,7 @@ export const address = z
 const scope = z
   .string('A scope.')
   .max(255, 'At most 255 characters.')
-  .refine(isScopeToken, 'A scope is printable ASCII without blanks, quotes and backslashes.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
 
 const oauth = { client_id: line(255, 1), scopes: set(scope, 50) }
 
@@ -71,7 +71,7 @@ export const saml = {
   clock_tolerance: integer(0, 600),
 }
 
-/** What is stored of each type, whole. */
+/** The complete stored settings of each type. */
 export const settings = {
   oidc: z.strictObject(oidc),
   oauth2: z.strictObject(oauth2),

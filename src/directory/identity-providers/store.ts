@@ -73,7 +73,7 @@ export const saveProvider = async (tx: Transaction, { id, ...columns }: Identity
   tx.changed('identity_providers')
 }
 
-/** Nobody comes in through it any more; the accounts linked to it follow in batches. */
+/** Removes a provider; its linked accounts follow in batches. */
 export const removeProvider = async (tx: Transaction, id: IdentityProviderId, now: number): Promise<void> => {
   const { identity_providers: t, purges } = tx.tables
   await tx.delete(t).where(eq(t.id, id))
@@ -81,13 +81,13 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
-/** Removes so many accounts of a deleted provider; gives how many there were. */
+/** Removes up to `limit` linked accounts of a deleted provider. Returns their number. */
 export const removeAccounts = (tx: Transaction, id: IdentityProviderId, limit: number): Promise<number> => {
   const { external_accounts: t } = tx.tables
   return deleteBatch(tx, t, t.subject, eq(t.provider_id, id), limit)
 }
 
-/** What somebody who comes in through the provider may be: which of these roles a user linked to it holds. */
+/** Returns which of these roles the users linked to the provider hold. */
 export const rolesReached = async (
   q: Queries,
   id: IdentityProviderId,

@@ -8,7 +8,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
-/** Milliseconds between two looks at the worker. Looks are counted, so a stall of our own event loop is charged to nobody. */
+/**
+ * Milliseconds between two checks of the worker. Checks are counted, so a stalled event loop shortens no job.
+ */
 const LOOK = 50
 /** Looks: one second of work, and ten for a start. */
 const MOST_WORK = 20
@@ -29,7 +31,10 @@ interface Job extends JobMessage {
 // From source and in the testing package the worker is a file of its own; the executable has it as a command.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
-/** Bytes; undefined where the system does not say (Linux does). There the bounds of protocol/saml/scan.ts alone hold. */
+/**
+ * Bytes; undefined where the system does not say (Linux does). There the bounds of protocol/saml/scan.ts
+ * alone hold.
+ */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
   try {
@@ -86,7 +91,9 @@ const openQueue = () => {
 
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
-/** Looks at the worker while it works, and keeps the process alive that long. `look` gets the number of looks. */
+/**
+ * Looks at the worker while it works, and keeps the process alive that long. `look` gets the number of looks.
+ */
 const openWatch = (look: (looks: number) => void) => {
   let looks = 0
   let timer: Timer | undefined
@@ -111,9 +118,10 @@ const settle = (job: Job, message: JobAnswer): void => {
 }
 
 /**
- * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next message gets another. A
- * thread would not do: JavaScriptCore does not end one that is inside a regular expression. The process is started by the
- * first message. Organizations take turns; each has a share of the queue, and each network a share of that.
+ * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next
+ * message gets another. A thread would not do: JavaScriptCore does not end one that is inside a regular
+ * expression. The process is started by the first message. Organizations take turns; each has a share of the
+ * queue, and each network a share of that.
  */
 export const openXmlReader = (
   command: string[] = [process.execPath, entry ?? 'xml-worker'],
@@ -126,7 +134,7 @@ export const openXmlReader = (
   const start = (): void => {
     isReady = false
     worker = Bun.spawn([...command], {
-      // It needs no setting of ours, and is told no secret by its environment.
+      // The worker needs no settings, and an empty environment keeps secrets from it.
       env: {},
       stdio: ['ignore', 'ignore', 'ignore'],
       ipc: (message, from) => from === worker && heard(message),
@@ -152,7 +160,10 @@ export const openXmlReader = (
     next()
   }
 
-  /** The message in hand is refused, those behind it go to another worker; without a worker that starts, nobody waits. */
+  /**
+   * The message in hand is refused, those behind it go to another worker; without a worker that starts,
+   * nobody waits.
+   */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

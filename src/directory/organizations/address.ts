@@ -2,7 +2,7 @@ export const STYLE_LIMIT = 32 * 1024
 
 const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(png|svg|webp|jpg|css)$/
 
-/** Where a picture or stylesheet of an organization is served: what it is follows from its hash. */
+/** Returns the URL of an organization's picture or stylesheet; it contains the hash of the content. */
 export const addressOf = (organization_id: string, hash: string, type: string): string =>
   `/assets/organizations/${organization_id}/${hash}.${type}`
 

@@ -27,7 +27,7 @@ export const readAsset = async (q: Queries, address: string): Promise<Asset | un
   return named && (await selectAsset(q, named))[0]
 }
 
-/** From memory, some hundred of them, until a commit touches organizations. */
+/** Returns an asset; up to 200 are cached until a commit changes organizations. */
 export const findAsset = cached('organizations', readAsset, 200)
 
 export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): Promise<void> => {
@@ -38,7 +38,7 @@ export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): P
     .onConflictDoNothing()
 }
 
-/** All of an organization but those at these addresses. */
+/** Removes an organization's assets, except those at the given addresses. */
 export const removeAssets = async (
   tx: Transaction,
   organization_id: OrganizationId,

@@ -10,8 +10,8 @@ import { type Asset, assetAddress, findAsset, readAsset } from './asset-store.ts
 import type { Settings } from './schema.ts'
 
 /**
- * Settings that are too large to be read with each organization: they are stored by their hash, and the setting is their
- * address.
+ * Settings too large to be read with each organization: they are stored by their hash, and the setting holds
+ * their URL.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
@@ -27,8 +27,9 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**
- * Settings as they are stored, and what of them is stored apart. An address that is not the setting's own is a problem: it
- * may be sent back, nothing else.
+ * Separates assets from the settings to store. A setting may be sent back as its own URL.
+ *
+ * @throws AppError 422 for any other URL
  */
 export const takeAssets = (
   organization_id: OrganizationId,
@@ -58,7 +59,7 @@ const notItsOwn = (kind: Kind): Detail => ({
   message: 'Not the address of what is set here: give the content itself.',
 })
 
-/** The settings with the contents in the place of addresses, as they can be given to another instance. */
+/** Returns the settings with contents in place of URLs, for another instance. */
 export const withContents = async (q: Queries, settings: Settings): Promise<Settings> => {
   const whole = { ...settings }
   for (const kind of KINDS) {
@@ -69,7 +70,7 @@ export const withContents = async (q: Queries, settings: Settings): Promise<Sett
   return whole
 }
 
-/** The answer for the address of an organization's picture or stylesheet; undefined once it is gone. */
+/** Returns the response for the URL of an organization's asset; undefined when it does not exist. */
 export const organizationAsset = async (
   { store }: Pick<Context, 'store'>,
   pathname: string,

@@ -4,7 +4,7 @@ import type { Brand } from '#src/pages/data.ts'
 import { themeOf } from '#src/pages/themes.ts'
 import { type Organization, settingsOf } from './store.ts'
 
-/** How the pages of an organization look: its theme, over that its colour, over that its own rules. */
+/** Returns the brand of an organization: its theme, over it the accent colour, over both the custom CSS. */
 export const brandOf = (
   base: Pick<Context, 'config' | 'clock' | 'log'>,
   organization: Pick<Organization, 'display_name' | 'settings'>,

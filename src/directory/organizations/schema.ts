@@ -67,15 +67,15 @@ const style = z
 
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
 
-/** Partial, as stored and as sent. In a PUT null takes a setting back to its default. */
+/** Partial settings, as stored and as sent. In a PUT, null resets a setting to its default. */
 export const Settings = z.strictObject(
   {
     theme: nullable(theme),
     session_ttl: nullable(session_ttl),
     mfa_required: nullable(flag),
-    /** Whether users may delete themselves on their own pages. */
+    /** True when users may delete their own account. */
     self_deletion: nullable(flag),
-    /** Kept apart from the other settings (assets.ts); answers carry their addresses. */
+    /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
     logo: nullable(picture),
     logo_dark: nullable(picture),
     accent_color: nullable(color),

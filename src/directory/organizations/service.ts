@@ -32,7 +32,7 @@ import {
   saveOrganization,
 } from './store.ts'
 
-/** By id or slug: no slug can be read as an id. */
+/** Returns an organization by id or slug. No slug has the form of an id. */
 export const getOrganization = async (
   q: Queries,
   caller: Caller,
@@ -46,7 +46,7 @@ export const getOrganization = async (
   return organization
 }
 
-/** One object over another, key by key; null takes a key away. */
+/** Merges two objects by key; null removes a key. */
 const merge = <T extends object>(stored: T, change: T): T =>
   Object.fromEntries(
     Object.entries({ ...stored, ...change }).filter(([, value]) => value !== null && value !== undefined),
@@ -65,7 +65,7 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
 
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
-/** With its built-in roles `admin` and `user`, and a new id unless one is chosen. */
+/** Creates an organization with the built-in roles `admin` and `user`, and a new id unless one is passed. */
 export const createOrganization = (
   context: Core,
   input: CreateOrganization & { id?: OrganizationId },
@@ -122,7 +122,7 @@ export const judgeChange = async (
   }
 }
 
-/** `settings` and its `password_policy` merge by key. */
+/** Changes an organization. `settings` and its `password_policy` merge by key. */
 export const updateOrganization = (
   context: Core,
   reference: string,
@@ -151,7 +151,10 @@ export const updateOrganization = (
     return changed
   })
 
-/** Gone for every read at once; what is left of its users follows in batches (operations/purge). */
+/**
+ * Deletes an organization. It is gone for every read at once; its users' data follows in batches
+ * (operations/purge).
+ */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)

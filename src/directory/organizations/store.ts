@@ -27,17 +27,17 @@ const selectBySlug = prepared((q, { organizations }) =>
     .where(eq(organizations.slug, placeholder('slug'))),
 )
 
-/** The stored row, inside a read or write. */
+/** Reads an organization inside a read or write. */
 export const readOrganization = async (q: Queries, id: string): Promise<Organization | undefined> =>
   (await selectById(q, { id }))[0]
 export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
   (await selectBySlug(q, { slug }))[0]
 
-/** From memory until a commit touches organizations; its `user_count` may be old. */
+/** Returns an organization, cached until a commit changes organizations; its `user_count` may be old. */
 export const findOrganization = cached('organizations', readOrganization)
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
 
-/** The settings with the defaults of the specification filled in: `session_ttl` in ms, domains as they are compared. */
+/** Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. */
 export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
   const {
     theme,
@@ -73,14 +73,14 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
   }
 }
 
-/** The themes that organizations name. */
+/** Returns the themes used by organizations. */
 export const usedThemes = async (q: Queries): Promise<string[]> => {
   const { settings } = q.tables.organizations
   const rows = await q.select({ settings }).from(q.tables.organizations)
   return [...new Set(rows.flatMap(row => settingsOf(row).theme ?? []))].sort()
 }
 
-/** The columns that a person gives, with what search looks at. */
+/** Adds the search columns to the given columns. */
 const searchable = <T extends Pick<Organization, 'name' | 'slug' | 'display_name'>>(organization: T) => ({
   ...organization,
   search_text: fold([organization.name, organization.slug, organization.display_name].join('\n')),
@@ -103,8 +103,8 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
 }
 
 /**
- * Roles, groups, clients and identity providers go with the organization; its users, their sessions and its events are
- * hidden from now on and follow in batches, as does what hangs on the clients.
+ * Removes an organization with its roles, groups, clients and identity providers. Its users, sessions and
+ * events are hidden at once and follow in batches, as do rows that depend on the clients.
  */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { clients, groups, identity_providers, organizations, organization_assets, purges, roles } = tx.tables

@@ -13,7 +13,7 @@ export const CreateRole = z.strictObject({
 })
 export type CreateRole = z.output<typeof CreateRole>
 
-/** `*` is let through here: the built-in role `admin` may be sent back as it was read. */
+/** `*` is accepted here: the built-in role `admin` may be sent back as it was read. */
 export const writable = {
   description: lines(1000).optional(),
   permissions: set(oneOf(['*', ...permissions]), 100).optional(),

@@ -18,14 +18,22 @@ import type { Queries } from '#src/storage/store.ts'
 import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema.ts'
 import { findRole, insertRole, type Role, removeRole, saveRole } from './store.ts'
 
-/** 404 when it is unknown or foreign. */
+/**
+ * Returns a role of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
 export const getRole = async (q: Queries, caller: Caller, id: string): Promise<Role> => {
   const role = await findRole(q, id, within(caller))
   if (!role) throw notFound('The role')
   return role
 }
 
-/** Where a new role goes. 403 for more rights than the caller has, 422 for an unknown organization. */
+/**
+ * Returns the organization and problems of a new role.
+ *
+ * @throws AppError 403 for permissions that the caller lacks, 422 for an unknown organization
+ */
 export const judgeNew = async (
   q: Queries,
   { organization_id, permissions = [] }: Partial<CreateRole>,
@@ -36,7 +44,7 @@ export const judgeNew = async (
   return { organization_id: id, problems: [] }
 }
 
-/** With a new id, unless one is chosen. */
+/** Creates a role, with a new id unless one is passed. */
 export const createRole = (
   context: Core,
   input: CreateRole & { id?: RoleId },
@@ -88,7 +96,11 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by
   }
 }
 
-/** Changes what `change` names. 403 for more rights than the caller has, 404, 409 for a built-in role, 422. */
+/**
+ * Changes the given fields.
+ *
+ * @throws AppError 403 for permissions that the caller lacks, 404, 409 for a built-in role, 422
+ */
 export const updateRole = (context: Core, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     const { role, fields, problems } = await judgeChange(tx, id, change, by)
@@ -107,7 +119,7 @@ export const updateRole = (context: Core, id: string, change: UpdateRole, by: Ch
     return changed
   })
 
-/** Users and groups that had the role are without it at once. */
+/** Deletes a role. Users and groups lose it at once. */
 export const deleteRole = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)

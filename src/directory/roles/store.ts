@@ -16,13 +16,16 @@ const select = prepared((q, { roles }) =>
     .where(and(eq(roles.id, placeholder('id')), isWithin(roles.organization_id))),
 )
 
-/** By id, and when an organization is given, in that one alone. */
+/** Returns a role by id, limited to the organization if present. */
 export const findRole = async (q: Queries, id: string, within?: OrganizationId): Promise<Role | undefined> =>
   (await select(q, { id, within: within ?? null }))[0]
 
 const ADMIN: RoleId = 'role_admin'
 
-/** How many users hold the role `admin` of the default organization, directly or by a group: 0, 1, or 2 for more. */
+/**
+ * Counts users with the role `admin` of the default organization, directly or by a group: 0, 1, or 2 for
+ * more.
+ */
 export const countAdmins = async (q: Queries): Promise<number> => {
   const { group_members, group_roles, user_roles } = q.tables
   const [direct, inherited] = await Promise.all([
@@ -76,7 +79,7 @@ export const saveRole = async (
   tx.changed('roles')
 }
 
-/** Nobody holds it any more; the rows that say who held it follow in batches. */
+/** Removes a role; its assignments follow in batches. */
 export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
   const { purges, roles } = tx.tables
   await tx.delete(roles).where(eq(roles.id, id))
@@ -85,7 +88,7 @@ export const removeRole = async (tx: Transaction, id: RoleId, now: number): Prom
   tx.changed('users')
 }
 
-/** Removes so many rows of holders of a deleted role; gives how many there were. */
+/** Removes up to `limit` assignments of a deleted role. Returns their number. */
 export const removeHolders = (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
   const { user_roles } = tx.tables
   return deleteBatch(tx, user_roles, user_roles.user_id, eq(user_roles.role_id, role_id), limit)

@@ -3,8 +3,8 @@ import { mostCommon } from './most-common.ts' with { type: 'macro' }
 const leaked = mostCommon(10_000)
 
 /**
- * What that list misses: words of other languages, of this trade and of keyboards, in lower case. Endings of digits and signs are
- * cut before the look-up, so that `Welcome2026!` falls with `welcome`.
+ * Words that the list lacks, in lower case: other languages, this field, keyboard patterns. Trailing digits
+ * and signs are stripped before the look-up, so that `Welcome2026!` is refused like `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

@@ -31,7 +31,7 @@ const readCosts = async (q: Queries): Promise<string[]> => {
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Before a hash of this cost is stored: from then on each login computes one of it, whoever signs in.
+ * Stores a cost before the first hash of it: from then on each login computes a hash of that cost.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */

@@ -10,9 +10,9 @@ const TASKS = '/proc/self/task'
 const lowered = new Set<string>()
 
 /**
- * Makes the runtime's pool, on which passwords are hashed, give way to the thread that answers requests wherever both want
- * a core (R-16). Linux gives threads a priority each (setpriority(2), "C library/kernel differences"); elsewhere nothing
- * happens. The pool's threads begin one by one, with the work.
+ * Makes the runtime's pool, on which passwords are hashed, give way to the thread that answers requests
+ * wherever both want a core (R-16). Linux gives threads a priority each (setpriority(2), "C library/kernel
+ * differences"); elsewhere nothing happens. The pool's threads begin one by one, with the work.
  */
 export const lowerHashThreads = (): void => {
   if (process.platform !== 'linux' || lowered.size >= availableParallelism()) return

@@ -7,9 +7,9 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * What a list is filtered by, but for searches, in the terms of the indexes. A list is read in its order from an index,
- * never sorted: one range for each pair of `enabled` and `email_verified` that fits, merged. So a page costs the same
- * whatever the filter, the sort and the number of users.
+ * Filters of a list, without searches, in terms of the indexes. A list is read in index order and never
+ * sorted: one range for each matching pair of `enabled` and `email_verified`, merged. The cost of a page does
+ * not depend on the filter, the sort or the number of users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -18,7 +18,7 @@ export interface Facets {
   /** A role of the organization; across organizations it is known by its name. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
-  /** Whether rows of something deleted are still about. Mostly not, and then the indexes alone tell what to list and count. */
+  /** True while rows of deleted resources remain. Otherwise the indexes alone answer lists and counts. */
   purging: boolean
 }
 
@@ -49,7 +49,7 @@ export const isPurging = async (q: Queries): Promise<boolean> => (await selectPu
 export const hasRole = ({ role_id, role_name }: Facets): boolean =>
   role_id !== undefined || role_name !== undefined
 
-/** What the list is read from. */
+/** Returns the table that the list reads. */
 export const listed = ({ tables }: Queries, facets: Facets) =>
   hasRole(facets) ? tables.user_roles : tables.users
 type Listed = ReturnType<typeof listed>
@@ -65,7 +65,7 @@ export const rangesOf = (facets: Facets): Facets[] =>
 const equal = <T>(column: Column, value: T | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
-/** Upon a row of `listed`, for an index to answer. */
+/** Condition for a row of `listed`, answered by an index. */
 const within = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const table = listed(q, facets)
@@ -82,7 +82,10 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
   )
 }
 
-/** The same upon a row of `users` that something else has found: a function hides the columns from the choice of an index. */
+/**
+ * The same condition for a row of `users` found by other means: a function hides the columns from the query
+ * planner.
+ */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const is = <T>(column: Column, value: T | undefined) =>
@@ -113,7 +116,10 @@ export const sorting = (table: Listed, { sort, order }: Page): SQL[] => {
 export const nullsLast = (table: Listed, { sort }: Page): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
-/** What comes after the keyset, as one or two runs of an index: users who never logged in come last in either order. */
+/**
+ * Conditions for the rows after the keyset, as one or two index runs: users who never logged in come last in
+ * both orders.
+ */
 export const runsOf = (table: Listed, { sort, order, after }: Page): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt
   const [first, second] = after ?? []
@@ -138,7 +144,7 @@ export const readRun = (q: Queries, range: Facets, run: SQL | undefined, page: P
     .limit(page.limit)
 }
 
-/** A page of the list; `condition` is upon a row of `listed`. */
+/** Returns a page of the list; `condition` applies to a row of `listed`. */
 export const readList = (q: Queries, facets: Facets, page: Page, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>
     runsOf(listed(q, facets), page).map(run => readRun(q, range, run, page, condition)),
@@ -159,7 +165,7 @@ export const fetchUsers = (q: Queries, page: Page, lists: Numbers[]): Promise<Us
     .limit(page.limit)
 }
 
-/** How many of these there are, or `most` if there are more. */
+/** Returns the number of rows, at most `most`. */
 export const countUpTo = (
   q: Queries,
   numbers: { limit(most: number): Numbers },

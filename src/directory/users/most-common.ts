@@ -1,8 +1,8 @@
 import { dictionary } from '@zxcvbn-ts/language-common'
 
 /**
- * The passwords that were found most often in what leaked of other sites, the most frequent first, one a line. A Bun macro: it
- * runs while its caller is bundled, so that the executable carries so many and no more.
- * https://github.com/zxcvbn-ts/zxcvbn (MIT), which has them from the lists that https://github.com/dropbox/zxcvbn made
+ * Returns the most frequent leaked passwords, one per line, the most frequent first. A Bun macro: it runs at
+ * bundle time, so the executable contains only `count` of them. From https://github.com/zxcvbn-ts/zxcvbn
+ * (MIT), based on lists of https://github.com/dropbox/zxcvbn
  */
 export const mostCommon = (count: number): string => dictionary['passwords-common'].slice(0, count).join('\n')

@@ -15,7 +15,7 @@ export interface PasswordPolicy {
   require_lowercase: boolean
   require_digit: boolean
   require_special: boolean
-  /** Of those that people choose: what everybody tries first. */
+  /** Refuses common passwords; applies to passwords that users choose. */
   refuse_common: boolean
   max_age_days?: number | undefined
 }
@@ -24,7 +24,9 @@ type Costs = { config: Pick<Core['config'], 'argon2_memory' | 'argon2_time'> }
 
 export const MAX_PASSWORD_BYTES = 1024
 
-/** NFC (NIST SP 800-63B section 3.1.1.2): the same password typed on another keyboard is the same password. */
+/**
+ * NFC (NIST SP 800-63B section 3.1.1.2): the same password typed on another keyboard is the same password.
+ */
 export const normalizePassword = (password: string): string => normalize(password, 'NFC')
 
 const tooLong = (normalized: string): boolean => Buffer.byteLength(normalized) > MAX_PASSWORD_BYTES
@@ -64,8 +66,9 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * For pages, where a person chooses: the policy, and the list of passwords that everybody chooses, also with digits
- * or signs behind them (NIST SP 800-63B section 3.1.1.2, https://pages.nist.gov/800-63-4/sp800-63b.html).
+ * For pages, where a person chooses: the policy, and the list of passwords that everybody chooses, also with
+ * digits or signs behind them (NIST SP 800-63B section 3.1.1.2,
+ * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password).toLowerCase()
@@ -114,8 +117,8 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * PHC argon2 or bcrypt: hashes made elsewhere verify as well. Parameters no higher than the settings may be: each login pays
- * for them.
+ * PHC argon2 or bcrypt: hashes made elsewhere verify as well. Parameters no higher than the settings may be:
+ * each login pays for them.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -128,12 +131,12 @@ const isHash = (text: string): boolean =>
   /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 
 /**
- * Whether `password` is the one of `hash`; false without a hash (an unknown user, or one who has no password). It computes one
- * hash of each cost in `costs`, of which the stored one is one: the time then tells nothing of what is stored, also after the
- * settings have risen or hashes of another cost were imported. One hash of the highest cost would not do: the time of argon2
- * and bcrypt cannot be topped up exactly.
+ * Verifies a password; false without a hash (an unknown user, or one without a password). It computes one
+ * hash of each cost in `costs`, which include the stored one, so the time reveals nothing about the stored
+ * hash, even after the settings have risen or hashes of another cost were imported. A single hash of the
+ * highest cost would not do: the times of argon2 and bcrypt cannot be equalized exactly.
  *
- * @throws AppError 503 `temporarily_unavailable` when too many wait
+ * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */
 export const verifyPassword = async (
   context: Hashing,
@@ -162,7 +165,7 @@ export const verifyPassword = async (
   })
 }
 
-/** Whether the settings ask for more than this hash has: then hash again, now that the password is at hand. */
+/** True when the configured cost exceeds that of the hash: hash again while the password is available. */
 export const needsRehash = ({ config }: Costs, hash: string): boolean => {
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
   return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time

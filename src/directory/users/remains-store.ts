@@ -4,7 +4,8 @@ import { BATCH, deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Removes what refers to deleted users: `BATCH` rows at most, and says how many. Of the events only `user.deleted` stays.
+ * Removes up to `BATCH` rows that refer to deleted users and returns their number. Only the event
+ * `user.deleted` stays.
  */
 export const removeRemains = async (tx: Transaction, ids: UserId[]): Promise<number> => {
   const { authorization_codes, consents, events, links, logins, sessions } = tx.tables

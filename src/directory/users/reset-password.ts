@@ -11,7 +11,11 @@ import type { ResetPassword } from './schema.ts'
 import { getUserToChange, notify, type UserChangedBy } from './service.ts'
 import { setPassword } from './store.ts'
 
-/** What is wrong with a new password for that user. 403, 404. */
+/**
+ * Returns the problems of a new password for the user.
+ *
+ * @throws AppError 403, 404
+ */
 export const judgePassword = async (
   q: Queries,
   id: string,

@@ -13,7 +13,10 @@ interface By {
   caller?: Caller | undefined
 }
 
-/** The roles with these names: 403 when they grant more than the caller has; a detail for each that does not exist. */
+/**
+ * The roles with these names: 403 when they grant more than the caller has; a detail for each that does not
+ * exist.
+ */
 export const rolesToGive = async (
   q: Queries,
   { caller }: By,
@@ -48,7 +51,9 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
         },
       ]
 
-/** Details of what the organization does not allow in a new user. 403 for roles beyond the caller's rights. */
+/**
+ * Details of what the organization does not allow in a new user. 403 for roles beyond the caller's rights.
+ */
 export const judge = async (
   q: Queries,
   by: By,

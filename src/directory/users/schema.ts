@@ -35,7 +35,10 @@ const ATTRIBUTES_DEPTH = 16
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
-/** Why a JSON value is no set of attributes; walked without recursion, since depth is what an attacker chooses. */
+/**
+ * Why a JSON value is no set of attributes; walked without recursion, since depth is what an attacker
+ * chooses.
+ */
 const attributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
   let level: object[] = [root]
@@ -67,7 +70,7 @@ const Attributes = z
   })
   .meta({ type: 'object', additionalProperties: true })
 
-/** What a PUT may change. */
+/** Fields that a PUT may change. */
 export const writable = {
   username: Username,
   email: Email,

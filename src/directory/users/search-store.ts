@@ -58,24 +58,26 @@ export interface UserFilter {
   search?: string | undefined
 }
 
-/** What a list holds. As JSON it is the key under which the total is kept. */
+/** The filters of a list. Their JSON is the cache key of the total. */
 interface Plan {
   facets: Facets
   search?: string | undefined
-  /** Without those of whom this begins with what is searched. */
+  /** Excludes users whose field of this name begins with the term. */
   unless?: Name | undefined
 }
 type Search = Plan & { search: string }
 type Name = 'username' | 'email'
 
-/** So many users can be looked through at each page without its cost being seen. */
+/** Number of users that every page can scan at negligible cost. */
 const FEW = 1000
-/** So many rows of a range a walk looks at before it gives up. */
+/** Rows of a range that a walk scans before it gives up. */
 const WALK = 4000
 
 const isShort = (term: string): boolean => !isIndexedTerm(term)
 
-/** How far the index looks at once: short terms are not told apart by organization. */
+/**
+ * Returns the search as the index runs it: terms too short for the index are searched in all organizations.
+ */
 const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
   facets: { purging, ...(!isShort(search) && { organization_id }) },
   search,
@@ -101,7 +103,7 @@ const termOf = ({ facets, search, unless }: Search) => ({
   unless,
 })
 
-/** Upon a row of `listed`. */
+/** Condition for a row of `listed`. */
 const contains = (q: Queries, search: Search): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(search))
@@ -110,7 +112,7 @@ const contains = (q: Queries, search: Search): SQL => {
     : condition
 }
 
-/** Upon `matches` joined to `users`: the users whom the index finds. */
+/** Condition for `matches` joined to `users`: the users that the index finds. */
 const isFound = (q: Queries, search: Search): SQL | undefined =>
   and(sql`${q.tables.users.seq} = ${matchSeq}`, fits(q, search.facets))
 
@@ -154,8 +156,8 @@ const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * The matches that a walk through the list meets, or undefined when they lie too far apart: `WALK` rows of some range
- * were looked at, and no page was filled.
+ * The matches that a walk through the list meets, or undefined when they lie too far apart: `WALK` rows of
+ * some range were looked at, and no page was filled.
  */
 const meet = async (store: Store, search: Search, page: Page): Promise<number[] | undefined> => {
   const met: number[] = []
@@ -220,7 +222,9 @@ const sortedPage = async (store: Store, search: Search, name: Name, page: Page):
   return start < 0 ? [] : inOrder.slice(start, start + page.limit).map(({ seq }) => seq)
 }
 
-/** Those whose user name or address begins with the term: sorted by it they lie together, wherever that is. */
+/**
+ * Those whose user name or address begins with the term: sorted by it they lie together, wherever that is.
+ */
 const beginning = (
   q: Queries,
   { facets, search }: Search,

@@ -39,7 +39,10 @@ import {
   type UserWithRoles,
 } from './store.ts'
 
-/** On whose behalf: `caller` for the admin API, whose rights then bound what may be done; without one, the server's own. */
+/**
+ * On whose behalf: `caller` for the admin API, whose rights then bound what may be done; without one, the
+ * server's own.
+ */
 export interface UserChangedBy {
   actor: Actor
   client_info: ClientInfo
@@ -52,7 +55,10 @@ export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy
   caller,
 })
 
-/** The body of POST /users, or a user that comes with a hash made before, or without any password (null). An id may be chosen. */
+/**
+ * The body of POST /users, or a user that comes with a hash made before, or without any password (null). An
+ * id may be chosen.
+ */
 export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
     | { password: string }
     | { password_hash: string | null }
@@ -69,7 +75,11 @@ export const getUserToChange = async (
   return user
 }
 
-/** 404 when it is unknown or foreign; nothing is foreign where there is no caller. */
+/**
+ * Returns a user; without a caller, of any organization.
+ *
+ * @throws AppError 404 when unknown or foreign
+ */
 export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
   const user = await findUser(q, caller && within(caller), id)
   if (!user) throw notFound('The user')
@@ -82,8 +92,8 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 }
 
 /**
- * 422 for what the organization does not allow, 403 for roles beyond the caller's rights, 409 for a taken name. `also` is what
- * has to happen in the same write, if anything.
+ * 422 for what the organization does not allow, 403 for roles beyond the caller's rights, 409 for a taken
+ * name. `also` is what has to happen in the same write, if anything.
  */
 export const createUser = async (
   context: Core,
@@ -140,10 +150,10 @@ export const createUser = async (
   })
 }
 
-/** What a PUT may change, and the address that a user wants instead of theirs. */
+/** Fields that a PUT may change, and the address that awaits verification. */
 type UserChange = UpdateUser & { pending_email?: string | null }
 
-/** Whether it is another address, and not the same in other letters. */
+/** True for a different address, not merely different letter case. */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -180,7 +190,7 @@ export const judgeChange = async (
 ) => {
   const user = await getUserToChange(q, by, id)
   const is_moved = isMoved(user, given)
-  // Nobody has verified another address, unless the same change says so.
+  // A new address is unverified unless the same change says otherwise.
   const change = is_moved ? { email_verified: false, ...given } : given
   const roles = change.roles && (await rolesToGive(q, by, user.organization_id, change.roles))
   const before = { ...user, roles: await roleNames(q, user.id) }
@@ -197,8 +207,9 @@ export const judgeChange = async (
 }
 
 /**
- * Changes the fields given. What changes nothing leaves no trace: no event, `updated_at` as it was. `also` happens in the same
- * write, once it is known which fields change.
+ * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
+ * the same write, once the changed fields are known. Disabling a user (`enabled: false`) ends pending links
+ * but keeps sessions on purpose: revoking them is a call of its own.
  */
 export const updateUser = (
   context: Core,
@@ -229,7 +240,11 @@ export const updateUser = (
     return after
   })
 
-/** Tells a user of a change. A mail that an administrator causes is charged: 429 when there were too many. */
+/**
+ * Sends the user a notice of a change. Mail caused by an administrator is charged.
+ *
+ * @throws AppError 429
+ */
 export const notify = (
   context: Core,
   tx: Transaction,
@@ -242,7 +257,9 @@ export const notify = (
   return enqueueNotice(context, tx, kind, user, client_info, data)
 }
 
-/** Gone at once, with roles and memberships; what is left of a user with much history goes in batches (operations/purge). */
+/**
+ * Deletes a user with roles and memberships at once. Larger histories follow in batches (operations/purge).
+ */
 export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
@@ -260,7 +277,11 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     })
   })
 
-/** Says how many there were. 404 when the user is unknown or foreign. */
+/**
+ * Revokes the user's sessions and returns their number.
+ *
+ * @throws AppError 404 when the user is unknown or foreign
+ */
 export const revokeUserSessions = async (context: Core, id: string, by: UserChangedBy): Promise<number> => {
   const user = await context.store.read(q => getUser(q, by.caller, id))
   return revokeAllSessions(context, { user_id: user.id }, { ...by, caller: by.caller, reason: 'admin' })

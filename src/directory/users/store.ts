@@ -43,7 +43,10 @@ const selectForLogin = prepared((q, { users }) =>
     ),
 )
 
-/** By user name or e-mail address as a person types them. No user name holds an `@`, so both never fit two users. */
+/**
+ * By user name or e-mail address as a person types them. No user name holds an `@`, so both never fit two
+ * users.
+ */
 export const findUserForLogin = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -126,7 +129,7 @@ export const rolesNamed = async (q: Queries, organization_id: OrganizationId, na
 
 type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
 
-/** What the other columns say in the forms in which users are looked up. */
+/** Columns derived from the others, in the forms used to look users up. */
 const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   ...user,
   username_fold: foldIdentifier(user.username),
@@ -187,7 +190,7 @@ export const setPassword = async (
   await tx.update(tx.tables.users).set(password).where(eq(tx.tables.users.id, user_id))
 }
 
-/** Takes roles and memberships along. */
+/** Removes users with their roles and memberships. */
 export const removeUsers = async (tx: Transaction, ids: UserId[]): Promise<void> => {
   await tx.delete(tx.tables.users).where(inArray(tx.tables.users.id, ids))
   tx.changed('users')

@@ -1,6 +1,6 @@
 /**
- * Any Microsoft account; `issuer` narrows it to one tenant. Microsoft vouches for no address (`email` can be set by
- * whoever administers a tenant), so there is no `email_verified` here.
+ * Any Microsoft account; `issuer` limits it to one tenant. Microsoft does not verify addresses
+ * (administrators of a tenant can set `email`), so there is no `email_verified` here.
  * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */
 export const microsoft = {

@@ -10,7 +10,7 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
-/** That one user may have: all are looked at with each code typed. */
+/** Maximum factors of a user: each typed code is compared with all of them. */
 export const MOST_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
@@ -28,7 +28,7 @@ const bare = {
 
 const fields = ['factors']
 
-/** Whether it is the user's first: that one turns the second factor on, and the end of the last one turns it off. */
+/** Adds a factor. True for the first, which enables the second factor; removing the last disables it. */
 export const addFactor = async (
   context: Core,
   tx: Transaction,
@@ -49,8 +49,8 @@ export const addFactor = async (
 }
 
 /**
- * Whoever came in by a factor that goes, or beside it, comes in anew: all logins and sessions of the user end, but for
- * that of `login_id`.
+ * Ends all logins and sessions of the user except those of `login_id`, since they may have used a removed
+ * factor.
  */
 const endSessions = async (
   context: Core,
@@ -64,8 +64,8 @@ const endSessions = async (
 }
 
 /**
- * The factor that went; undefined when the user has none of this id. Recovery codes go with the last one. `login_id`: the
- * login of the person who removes it, which lives on.
+ * The factor that went; undefined when the user has none of this id. Recovery codes go with the last one.
+ * `login_id`: the login of the person who removes it, which lives on.
  */
 export const removeFactor = async (
   context: Core,

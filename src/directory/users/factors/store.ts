@@ -28,7 +28,7 @@ const selectTypes = prepared((q, { factors, logins }) =>
     .where(eq(logins.browser_hash, placeholder('browser_hash'))),
 )
 
-/** What the users of this browser could prove. */
+/** Returns the factor types of the users who are signed in with this browser. */
 export const listFactorTypes = (
   q: Queries,
   browser_hash: SecretHash,
@@ -44,12 +44,12 @@ const selectPasskey = prepared((q, { factors }) =>
 export const findPasskey = async (q: Queries, credential_id: string): Promise<Factor | undefined> =>
   (await selectPasskey(q, { credential_id }))[0]
 
-/** Rejects with a unique violation when the passkey is somebody's already. */
+/** Rejects with a unique violation when the passkey is already registered. */
 export const insertFactor = async (tx: Transaction, factor: Factor): Promise<void> => {
   await tx.insert(tx.tables.factors).values(factor)
 }
 
-/** Whether it was the user's. */
+/** Renames a factor. False when the user has no such factor. */
 export const renameFactor = async (
   tx: Transaction,
   user_id: UserId,
@@ -65,7 +65,7 @@ export const renameFactor = async (
   return rows.length > 0
 }
 
-/** What it was, for one caller only. */
+/** Deletes a factor and returns it to exactly one caller. */
 export const deleteFactor = async (
   tx: Transaction,
   user_id: UserId,
@@ -79,7 +79,9 @@ export const deleteFactor = async (
   return factor
 }
 
-/** True once for each time step, and for none before the latest that was used: one code is good for one login. */
+/**
+ * True once for each time step, and for none before the latest that was used: one code is good for one login.
+ */
 export const consumeStep = async (
   tx: Transaction,
   { id, step, now }: { id: FactorId; step: number; now: number },
@@ -94,8 +96,8 @@ export const consumeStep = async (
 }
 
 /**
- * A counter goes up with each use: one that does not tells of a copy of the passkey, which is not taken. Two zeros mean that it
- * does not count. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ * A counter goes up with each use: one that does not tells of a copy of the passkey, which is not taken. Two
+ * zeros mean that it does not count. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
   tx: Transaction,
