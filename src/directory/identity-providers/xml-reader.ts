@@ -8,9 +8,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
-/**
- * Milliseconds between two checks of the worker. Checks are counted, so a stalled event loop shortens no job.
- */
+/** Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job. */
 const LOOK = 50
 /** Looks: one second of work, and ten for a start. */
 const MOST_WORK = 20
@@ -31,10 +29,7 @@ interface Job extends JobMessage {
 // From source and in the testing package the worker is a file of its own; the executable has it as a command.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
-/**
- * Bytes; undefined where the system does not say (Linux does). There the bounds of protocol/saml/scan.ts
- * alone hold.
- */
+/** Resident bytes; undefined outside Linux, where only the bounds of protocol/saml/scan.ts apply. */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
   try {
@@ -91,9 +86,7 @@ const openQueue = () => {
 
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
-/**
- * Looks at the worker while it works, and keeps the process alive that long. `look` gets the number of looks.
- */
+/** Checks the worker while it works, and keeps the process alive. `look` receives the number of checks. */
 const openWatch = (look: (looks: number) => void) => {
   let looks = 0
   let timer: Timer | undefined
@@ -160,10 +153,7 @@ export const openXmlReader = (
     next()
   }
 
-  /**
-   * The message in hand is refused, those behind it go to another worker; without a worker that starts,
-   * nobody waits.
-   */
+  /** Refuses the current message. Others go to the next worker; if none starts, all are refused. */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')
