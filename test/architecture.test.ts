@@ -45,11 +45,11 @@ const folderOf = (file: string): string => file.split('/').slice(0, -1).join('/'
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
 
-/** The file below src that an import names; of a package some path that is none there. */
+/** Returns the file below src that an import names; for a package, a path that does not exist there. */
 const targetOf = (file: string, imported: string): string =>
   imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
 
-/** Breaches as `file -> import`, so that a red test names what to mend. */
+/** Returns breaches as `file -> import`, so that a failed test names the imports to fix. */
 const breaches = (offends: (file: string, imported: string) => boolean): string[] =>
   [...source].flatMap(([file, text]) =>
     importsOf(text)
@@ -130,7 +130,7 @@ test('protocol/ is pure', () => {
   ).toEqual([])
 })
 
-test('the SDK imports nothing of ours', () => {
+test('the SDK imports nothing from the server', () => {
   expect(
     breaches((file, imported) => file.startsWith('resource-server/') && imported.startsWith('#src/')),
   ).toEqual([])
