@@ -17,7 +17,7 @@ import { networkOf } from './network.ts'
 interface Budget {
   /** Budget of one network or one known device. */
   readonly network: Allowance
-  /** Units that a network may spend before its organization's bucket is charged too. */
+  /** Units that an IPv4 address or an IPv6 /48 may spend before its organization's bucket is charged too. */
   readonly reserved: number
   /** Budget of all networks together, for work whose sum needs a bound. */
   readonly instance?: Allowance
@@ -92,10 +92,14 @@ export const charge = (
   const { network, reserved, instance }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
-  const isPastReserve = networks.left(own, network, now) - units < network.burst - reserved
+  // One customer may own a whole IPv6 /48: its 65,536 networks have one reserve together.
+  const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
+  const reserve = { burst: reserved, per_second: network.per_second }
+  const isPastReserve = networks.left(site, reserve, now) < units
   const due: Due[] = [[networks, own, network]]
   if (isPastReserve && !device)
     due.push([organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)])
+  if (!isPastReserve && !device) due.push([networks, site, reserve])
   if (instance) due.push([organizations, `${kind}:*`, instance])
   takeAll(due, units, now, 'Too many requests from this network or for this organization.')
 }

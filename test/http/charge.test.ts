@@ -51,6 +51,15 @@ test('many networks spend the bucket of one organization; a new network has its 
   expect(taken(60, '192.0.2.1', 'a')).toBe(1)
 })
 
+test('H-23 the networks of one IPv6 site have one reserve together, and none is refused for the others', () => {
+  const { taken } = server()
+  let spent = 0
+  for (let i = 0; i < 200; i++) spent += taken(3, `2001:db8:0:${i.toString(16)}::1`, 'a')
+  // The organization's 400, and one reserve.
+  expect(spent).toBe(403)
+  expect([taken(60, '2001:db8:0:ffff::1', 'b'), taken(3, '2001:db8:1::1', 'a')]).toEqual([40, 3])
+})
+
 test('a known device pays from a bucket of its own', () => {
   const { taken } = server()
   for (let i = 0; i < 50; i++) taken(60, `198.51.100.${i}`, 'a')
