@@ -38,13 +38,13 @@ export interface App {
 }
 
 export interface AppOptions {
-  /** What tracing lays around the keys. */
+  /** Wraps the signing keys, for tracing. */
   wrapKeys?: ((keys: Keys) => Keys) | undefined
-  /** What development mode shows in the place of the login form, if anything. */
+  /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
 }
 
-/** The one place where all parts meet. */
+/** Composes the application from its rooms. */
 export const createApp = async (
   core: Core,
   { wrapKeys = keys => keys, loginPage }: AppOptions = {},

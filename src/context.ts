@@ -56,7 +56,7 @@ export type Outbound = (
     headers?: HeadersInit
     body?: string | URLSearchParams
     signal?: AbortSignal
-    /** Of the answer's body, at most; default 1 MiB. */
+    /** Maximum size of the answer's body; default 1 MiB. */
     bytes?: number
   },
 ) => Promise<Response>
@@ -106,7 +106,7 @@ export interface LoginStep {
   client_name: string | undefined
 }
 
-/** A mail as it goes out. */
+/** A rendered mail. */
 export interface Mail {
   to: string
   subject: string
@@ -119,7 +119,7 @@ export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
 
-/** What the services work with: a command or a seed has it without a server. */
+/** Dependencies of the services. Commands and seeds use them without a server. */
 export interface Core {
   readonly config: Config
   readonly store: Store
@@ -130,37 +130,44 @@ export interface Core {
   /** undefined when no mail server is configured; features that require mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
-  /** What is left of the work that clients may cause before they have proven anything (http/charge). */
+  /** Remaining budget for the work of unauthenticated clients (http/charge). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
-  /** Where password hashes wait for their turn (directory/users/password). */
+  /** Queue of password hashes (directory/users/password). */
   readonly hashes: FairQueue
-  /** How many attempts at a password run, by the budget that pays for them (sign-in/password). */
+  /** Number of running password attempts by their throttle budget (sign-in/password). */
   readonly attempts: Map<string, number>
-  /** Runs the work as a part of the request's trace, if there is one. Names are ours: they leave the house. */
+  /** Runs work as a span of the request's trace, if there is one. Names are constants, since the collector sees them. */
   trace<T>(name: string, work: () => T): T
 }
 
 /** The signing keys in memory. */
 export interface Keys {
-  /** A compact JWS over the claims. */
+  /** Returns a compact JWS of the claims. */
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
-  /** What a JWT says whose header and signature are ours; undefined for any other. Its claims are not judged. */
+  /**
+   * Returns the content of a JWT whose header and signature are this server's, or undefined. The claims are not
+   * validated.
+   */
   open(token: string): Promise<OpenedToken | undefined>
-  /** The key set, once the keys of a first start are made. */
+  /** Returns the key set; waits for the first start to create the keys. */
   published(): Promise<PublishedKeys>
 }
 
-/** What issues tokens. */
+/** Dependencies of code that issues tokens. */
 export interface Issuer extends Core {
   readonly keys: Keys
 }
 
-/** One server. `createApp` makes what it adds to the core, so that no import runs up the order of rooms. */
+/** Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of rooms. */
 export interface Context extends Issuer {
-  /** Who calls the admin API; throws 401 `invalid_token`. */
+  /**
+   * Authenticates the caller of the admin API.
+   *
+   * @throws AppError 401 `invalid_token`
+   */
   authenticate(request: Request): Promise<Caller>
-  /** Whether this client registers this web origin. */
+  /** Resolves to true when this client has registered this web origin. */
   allowsOrigin(client_id: string, origin: string): Promise<boolean>
-  /** What development mode shows in the place of the login form, if anything. */
+  /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?(step: LoginStep): Promise<Response | undefined>
 }

@@ -54,7 +54,7 @@ const ORGANIZATION_FACTOR = 10
 /** Maximum number of buckets of each kind of owner, at about 100 bytes each. */
 const MAX_BUCKETS = 50_000
 
-/** The buckets of one server. */
+/** Returns the buckets of one server. */
 export const openCharges = (): Core['charges'] => ({
   networks: new TokenBuckets(MAX_BUCKETS),
   organizations: new TokenBuckets(MAX_BUCKETS),
@@ -106,7 +106,7 @@ export const charge = (
 
 /** Limits on mail that administrators cause: to one mailbox, and of one organization in total. */
 const TO_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
-/** Mails to one mailbox that an organization may cause before the others' mails to it count. */
+/** Mails to one mailbox that an organization may cause before the shared budget of the mailbox is charged. */
 const RESERVED = 2
 const OF_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 

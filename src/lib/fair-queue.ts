@@ -1,11 +1,11 @@
 import { retryLater } from './app-error.ts'
 
-/** A queue of jobs, by kind of work and organization. */
+/** Queue of a job: logins and other work, and each organization, wait separately. */
 export interface HashLane {
   work: 'login' | 'change'
   /** The organization's id or slug, with `:known` for its known browsers. */
   organization: string
-  /** As `networkOf` names it; undefined for work that no network is held to. */
+  /** Result of `networkOf`; undefined for work that is not attributed to a network. */
   network?: string | undefined
 }
 
@@ -15,15 +15,15 @@ interface Waiting {
 }
 
 /**
- * At most `slots` jobs at once and `waiting` of each kind of work behind them. Slots go to logins and other
- * work by turns, and to the organizations of each by turns. argon2 runs on the runtime's own threads, where
- * more at once would only take the cores from everything else.
+ * Returns a queue that runs at most `slots` jobs at once and lets `waiting` of each kind of work wait. Slots alternate
+ * between logins and other work, and among the organizations of each. argon2 runs on the runtime's own threads, where
+ * more jobs at once would only take cores from other work.
  *
- * An organization may wait with as many jobs as places are left, so one alone gets half of them and a further one always finds
- * some; likewise the networks of an organization, of which one alone gets a third (dynamic queue thresholds, Choudhury and
- * Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+ * An organization may have as many waiting jobs as there are free places, so a single one gets half of them and another
+ * one always finds some. The same holds for the networks of an organization, of which a single one gets a third (dynamic
+ * queue thresholds, Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
  *
- * @throws AppError 503 `temporarily_unavailable` with `Retry-After` past that; the job is then never begun
+ * @throws AppError 503 `temporarily_unavailable` with `Retry-After` when the queue is full; the job does not start
  */
 export const fairQueue = (slots: number, waiting: number) => {
   const queues = { login: new Map<string, Waiting[]>(), change: new Map<string, Waiting[]>() }
@@ -53,7 +53,7 @@ export const fairQueue = (slots: number, waiting: number) => {
       sizes[work]--
       queues[work].delete(organization)
       const next = own.shift()
-      // A map keeps the order of insertion: this organization is now the last.
+      // Maps keep insertion order, so this organization moves to the end.
       if (own.length > 0) queues[work].set(organization, own)
       return next
     }

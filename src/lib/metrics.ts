@@ -1,11 +1,11 @@
 /**
- * What a server counts for Prometheus. Counting is an addition in memory; text is made when somebody asks.
+ * Metrics for Prometheus. Counting adds a number in memory; text is rendered on request.
  * https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 type Type = 'counter' | 'gauge' | 'histogram'
 type Sample = [suffix: string, labels: string, value: number]
 
-/** What a counter or histogram is called, what it says, and the label of its series. */
+/** Name, help text and label of a counter or histogram. */
 export interface Family {
   readonly name: string
   readonly help: string
@@ -24,7 +24,7 @@ interface Series {
 }
 
 /**
- * The metrics of one server. Values of labels come from closed sets of ours: text from strangers would fill the memory.
+ * Returns the metrics of one server. Label values must come from a closed set: input of clients would fill memory.
  */
 export const openMetrics = () => {
   const known = new Map<string, { type: Type; help: string; samples(): Sample[] }>()
@@ -54,7 +54,7 @@ export const openMetrics = () => {
       const counts = counters.get(family) ?? openCounter(family)
       counts.set(value, (counts.get(value) ?? 0) + 1)
     },
-    /** Durations: given in milliseconds, told in seconds. */
+    /** Records a duration in milliseconds, rendered in seconds. */
     time(family: Family, value: string, ms: number): void {
       const series = histograms.get(family) ?? openHistogram(family)
       let observed = series.get(value)
@@ -67,11 +67,11 @@ export const openMetrics = () => {
       observed.buckets[bucket] = (observed.buckets[bucket] ?? 0) + 1
       observed.sum += ms
     },
-    /** Asked when the text is made; takes the place of an earlier one of this name. */
+    /** Registers a gauge, read when the text is rendered. It replaces an earlier one of this name. */
     gauge(name: string, help: string, read: () => number): void {
       known.set(name, { type: 'gauge', help, samples: () => [['', '', read()]] })
     },
-    /** All of them, in the text format of version 0.0.4. */
+    /** Returns all metrics in the text format, version 0.0.4. */
     render: (): string =>
       [...known]
         .flatMap(([name, { type, help, samples }]) => [

@@ -126,7 +126,7 @@ export const openExporter = (
   config: ExporterConfig,
   log: Pick<Logger, 'info' | 'warn'>,
   metrics: Metrics,
-  /** How long a collector may take to answer, ms. */
+  /** Time for the collector's answer, in ms. */
   patience = TIMEOUT,
 ) => {
   const post = openPost(config, patience)

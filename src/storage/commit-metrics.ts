@@ -4,12 +4,12 @@ const COMMITS: Family = { name: 'gatehouse_commits_total', help: 'Commits by out
 
 export type CommitMetrics = ReturnType<typeof commitMetrics>
 
-/** How many writes wait for their commit, and what became of the commits. */
+/** Returns the counters of waiting writes and of commits by outcome. */
 export const commitMetrics = (metrics: Metrics) => {
   let waiting = 0
-  metrics.gauge('gatehouse_commit_queue', 'Writes that wait for their commit.', () => waiting)
+  metrics.gauge('gatehouse_commit_queue', 'Writes waiting for their commit.', () => waiting)
   return {
-    /** So many writes more, or fewer, wait. */
+    /** Adds `change` to the number of waiting writes. */
     queued(change: number): void {
       waiting += change
     },

@@ -49,9 +49,9 @@ export type Transaction = Queries & {
 
 export interface Store {
   readonly engine: Engine
-  /** Of the server that has this store. */
+  /** Metrics of the server that uses this store. */
   readonly metrics: Metrics
-  /** What `cached` keeps, by the cache. */
+  /** Entries of `cached`, by cache. */
   readonly caches: Map<object, unknown>
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
