@@ -13,13 +13,16 @@ const COMMENT = /\/\*\*?([\s\S]*?)\*\/|(?<=^|\s)\/\/ ?(.*)$/gm
 
 /** Texts of comments, with the line that each begins on. Consecutive `//` lines are one text. */
 const commentsOf = (source: string): { line: number; text: string }[] => {
-  const joined = source.replace(/(^[ \t]*)\/\/ ?(.*)\n(?:[ \t]*\/\/ ?.*\n)+/gm, block => {
-    const lines = block
-      .split('\n')
-      .filter(Boolean)
-      .map(line => line.replace(/^\s*\/\/ ?/, ''))
-    return `/* ${lines.join('\n')} */${'\n'.repeat(1)}`
-  })
+  // A glob in a string would read as the start of a comment.
+  const joined = source
+    .replace(/'[^'\n]*(?:\/\*|\*\/)[^'\n]*'/g, "''")
+    .replace(/(^[ \t]*)\/\/ ?(.*)\n(?:[ \t]*\/\/ ?.*\n)+/gm, block => {
+      const lines = block
+        .split('\n')
+        .filter(Boolean)
+        .map(line => line.replace(/^\s*\/\/ ?/, ''))
+      return `/* ${lines.join('\n')} */${'\n'.repeat(1)}`
+    })
   return [...joined.matchAll(COMMENT)].map(match => ({
     line: source
       .slice(0, source.indexOf((match[1] ?? match[2] ?? '').trim().split('\n')[0] ?? ''))
