@@ -16,7 +16,7 @@ const ANSWERS: Family = {
   label: 'status',
 }
 
-/** What is told of the process that the server runs in. */
+/** Memory, age and event loop of the process. */
 export const openProcessMetrics = (metrics: Metrics): void => {
   metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
   showHold(metrics, () => 0)
