@@ -33,7 +33,7 @@ export function parseKeyName(header: Record<string, unknown>): KeyName {
   const { alg, kid } = header
   if (typeof alg !== 'string' || !ALGORITHMS.has(alg)) {
     throw new AlgorithmNotAllowedError(
-      `${JSON.stringify(alg)} is none of ${[...ALGORITHMS.keys()].join(', ')}`,
+      `${JSON.stringify(alg)} is not one of ${[...ALGORITHMS.keys()].join(', ')}`,
     )
   }
   const refused = REFUSED.filter(parameter => Object.hasOwn(header, parameter))

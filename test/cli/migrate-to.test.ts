@@ -48,7 +48,9 @@ testOnPostgres(
     expect(checked.stdout).toContain('totals hold')
     const rekeyed = await run(on, 'keys', 'rekey')
     expect(rekeyed).toMatchObject({ code: 0, stderr: '' })
-    expect(rekeyed.stdout).toContain(`copy ${join(data_dir, 'master.key')} there`)
+    expect(rekeyed.stdout).toContain(
+      `Copy ${join(data_dir, 'master.key')} to the other servers of this database`,
+    )
 
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
       code: 1,

@@ -174,7 +174,7 @@ describe('a start that is refused says why in one line', () => {
       { GATEHOUSE_COLOUR: 'red' },
       'GATEHOUSE_COLOUR: no such setting (environment).',
     ],
-    ['a bad value', { GATEHOUSE_PORT: 'x' }, 'GATEHOUSE_PORT: given "x"'],
+    ['a bad value', { GATEHOUSE_PORT: 'x' }, 'GATEHOUSE_PORT: "x" is not'],
     [
       'an address of another machine',
       { GATEHOUSE_HOST: '192.0.2.1' },
@@ -184,7 +184,7 @@ describe('a start that is refused says why in one line', () => {
     [
       'a database that cannot be reached',
       { GATEHOUSE_DATABASE_URL: 'postgres://u:secret@127.0.0.1:1/y' },
-      'nothing answers',
+      'no server answers',
     ],
     [
       'a missing certificate',
@@ -239,7 +239,7 @@ describe('a start that is refused says why in one line', () => {
       GATEHOUSE_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
     })
     expect(code).not.toBe(0)
-    expect(stderr).toContain('The master key is not the one')
+    expect(stderr).toContain('The master key does not belong')
   })
 })
 

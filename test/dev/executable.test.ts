@@ -199,7 +199,7 @@ describe('dev 2: gatehouse token', () => {
       scope: 'orders',
     })
     const { code, stderr } = await gatehouse(['dev', '--data-dir', data_dir, '--port', '0'])
-    expect([code, stderr]).toEqual([2, expect.stringContaining('none of development')])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('not a development server')])
   })
 })
 
@@ -285,7 +285,7 @@ describe('dev 13: the issuer is fixed', () => {
       .split('\n')
       .filter(line => line.includes('"event":"host"'))
     expect(warnings).toHaveLength(1)
-    expect(warnings[0]).toContain('start it with --url')
+    expect(warnings[0]).toContain('start the server with --url')
   })
 
   test('dev 15: an issuer that is not this machine needs a second flag', async () => {

@@ -308,7 +308,7 @@ const turns = () => {
     expect(await read(one.store)).toHaveLength(1)
     expect(one.key.derive('x')).toEqual(other.key.derive('x'))
     const wrong = openInstanceKey(one.store, [masterKey(Buffer.alloc(32, 8))], 1)
-    await expect(wrong).rejects.toThrow('The master key is not the one')
+    await expect(wrong).rejects.toThrow('The master key does not belong to this database')
     await Promise.all([one.store.close(), other.store.close()])
     await drop()
   })
