@@ -54,8 +54,12 @@ const insert = prepared((q, { events }) =>
   }),
 )
 
-const EVENTS: Family = { name: 'gatehouse_events_total', help: 'Audit events by type.', label: 'type' }
-const TOKENS: Family = { name: 'gatehouse_tokens_total', help: 'Tokens issued, by grant.', label: 'grant' }
+export const EVENTS: Family = { name: 'gatehouse_events_total', help: 'Audit events by type.', label: 'type' }
+export const TOKENS: Family = {
+  name: 'gatehouse_tokens_total',
+  help: 'Tokens issued, by grant.',
+  label: 'grant',
+}
 
 /** The columns of an event in their order, as stored: metadata is JSON text. */
 export type EventText = [

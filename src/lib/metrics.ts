@@ -50,6 +50,12 @@ export const openMetrics = () => {
   }
 
   return {
+    /** Shows the family before its first value, so that dashboards and alerts find it. */
+    declare(type: 'counter' | 'histogram', family: Family): void {
+      if (known.has(family.name)) return
+      if (type === 'counter') openCounter(family)
+      else openHistogram(family)
+    },
     count(family: Family, value: string): void {
       const counts = counters.get(family) ?? openCounter(family)
       counts.set(value, (counts.get(value) ?? 0) + 1)

@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
+import { EVENTS, TOKENS } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { callOf } from '#src/http/call.ts'
 import type { Family, Metrics } from '#src/lib/metrics.ts'
@@ -21,6 +22,8 @@ export const openProcessMetrics = (metrics: Metrics): void => {
   metrics.gauge('gatehouse_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
   showHold(metrics, () => 0)
   metrics.gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
+  metrics.declare('histogram', DURATIONS)
+  for (const family of [ANSWERS, EVENTS, TOKENS]) metrics.declare('counter', family)
 }
 
 const families: Record<string, string> = {

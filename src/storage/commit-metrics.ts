@@ -7,6 +7,7 @@ export type CommitMetrics = ReturnType<typeof commitMetrics>
 /** Returns the counters of waiting writes and of commits by outcome. */
 export const commitMetrics = (metrics: Metrics) => {
   let waiting = 0
+  metrics.declare('counter', COMMITS)
   metrics.gauge('gatehouse_commit_queue', 'Writes waiting for their commit.', () => waiting)
   return {
     /** Adds `change` to the number of waiting writes. */
