@@ -95,11 +95,13 @@ export const charge = (
   // One customer may own a whole IPv6 /48: its 65,536 networks have one reserve together.
   const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
   const reserve = { burst: reserved, per_second: network.per_second }
-  const isPastReserve = networks.left(site, reserve, now) < units
   const due: Due[] = [[networks, own, network]]
-  if (isPastReserve && !device)
-    due.push([organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)])
-  if (!isPastReserve && !device) due.push([networks, site, reserve])
+  if (!device)
+    due.push(
+      networks.left(site, reserve, now) < units
+        ? [organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)]
+        : [networks, site, reserve],
+    )
   if (instance) due.push([organizations, `${kind}:*`, instance])
   takeAll(due, units, now, 'Too many requests from this network or for this organization.')
 }
