@@ -61,6 +61,12 @@ test('every file stands in a known room', () => {
   expect(files.map(roomOf).filter(room => !rooms.includes(room))).toEqual([])
 })
 
+test('a test stands in the folder of its room, or of a subject of several rooms', () => {
+  const subjects = ['browser', 'conformance', 'examples', 'flows', 'isolation', 'reliability']
+  const folders = [...new Glob('*/**/*.test.ts').scanSync('test')].map(roomOf)
+  expect([...new Set(folders)].filter(folder => ![...rooms, ...subjects].includes(folder))).toEqual([])
+})
+
 test('a file imports from its own folder and from earlier rooms only', () => {
   expect(
     breaches((file, imported) => {

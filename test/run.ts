@@ -23,8 +23,9 @@ const run = async (
 
 /** Folders whose tests get their store from `freshStore` and so run on either engine. */
 const ON_BOTH = [
-  ...['account', 'admin', 'audit', 'directory', 'federation', 'flows', 'http', 'isolation', 'links', 'mail'],
-  ...['oauth', 'operations', 'reliability', 'sessions', 'sign-in', 'storage'],
+  ...['account', 'admin', 'app', 'audit', 'authorize', 'directory', 'federation'],
+  ...['flows', 'http', 'isolation', 'links', 'mail', 'oauth', 'observability'],
+  ...['operations', 'pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage'],
 ]
 /** Tests of SQLite's files, plans and locks, and tests that choose their engines themselves. */
 const SQLITE_ALONE = new Set([
