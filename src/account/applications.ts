@@ -6,8 +6,8 @@ import { render } from '#src/pages/render.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { enter, openForm, permit } from './person.ts'
 import { listGrants, removeGrant } from './store.ts'
+import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
@@ -15,10 +15,10 @@ const PAGE = '/account/applications'
 export const getApplications =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call)
-    if (person instanceof Response) return person
-    permit(person, 'profile:read')
-    const { user } = person
+    const viewer = await requireViewer(context, call)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:read')
+    const { user } = viewer
     const now = context.clock.now()
     const [grants, sessions] = await context.store.read(q =>
       Promise.all([listGrants(q, user.id), listUserSessions(q, user.id, now)]),
@@ -33,7 +33,7 @@ export const getApplications =
     return render(
       'account-applications',
       {
-        ...frameOf(context, call, person),
+        ...frameOf(context, call, viewer),
         applications: [
           ...grants.map(({ created_at, ...grant }) => ({ ...grant, created_at: iso(created_at) })),
           ...others.values(),
@@ -50,9 +50,9 @@ export const getApplications =
 export const postDisconnect =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
-    permit(person, 'profile:update')
-    const { id, email } = person.user
+    const { viewer, form } = await openForm(context, call)
+    permit(viewer, 'profile:update')
+    const { id, email } = viewer.user
     const client_id = form.get('client_id') ?? ''
     await context.store.write(async tx => {
       await removeGrant(tx, id, client_id)

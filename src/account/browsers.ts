@@ -3,15 +3,15 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import type { LoginId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import type { Account } from '#src/pages/data.ts'
+import type { AccountPage } from '#src/pages/data.ts'
 import { openLocator } from '#src/sessions/location.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
-import { openForm, type Person } from './person.ts'
+import { openForm, type Viewer } from './viewer.ts'
 
 type SignedIn = Pick<
-  Account,
+  AccountPage,
   'logins' | 'sessions' | 'now' | 'login_action' | 'session_action' | 'others_action'
 >
 
@@ -19,7 +19,7 @@ type SignedIn = Pick<
 export const listSignedIn = async (
   context: Context,
   call: Call,
-  { user, login }: Person,
+  { user, login }: Viewer,
 ): Promise<SignedIn> => {
   const now = context.clock.now()
   const locate = await openLocator(context)
@@ -56,15 +56,15 @@ export const listSignedIn = async (
 }
 
 const loginOf =
-  ({ id: user_id, email, organization_id }: Person['user']) =>
+  ({ id: user_id, email, organization_id }: Viewer['user']) =>
   ({ id }: { id: LoginId }) => ({ id, user_id, email, organization_id })
 
 /** Signs a browser out and ends the sessions that came from it. Ignores a login of another user. */
 export const postLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
-    const { user } = person
+    const { viewer, form } = await openForm(context, call)
+    const { user } = viewer
     await context.store.write(async tx => {
       const logins = await listUserLogins(tx, user.id, context.clock.now())
       const chosen = logins.filter(({ id }) => id === form.get('login_id'))
@@ -77,8 +77,8 @@ export const postLogins =
 export const postOtherLogins =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person } = await openForm(context, call)
-    const { user, login } = person
+    const { viewer } = await openForm(context, call)
+    const { user, login } = viewer
     const { id: user_id, email } = user
     const by = { actor: { id: user_id, email }, client_info: call, reason: 'user' }
     await context.store.write(async tx => {
@@ -94,8 +94,8 @@ export const postOtherLogins =
 export const postSessions =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
-    const { user } = person
+    const { viewer, form } = await openForm(context, call)
+    const { user } = viewer
     const by = { actor: { id: user.id, email: user.email }, client_info: call, reason: 'user' }
     await context.store.write(async tx => {
       const session = await findActiveSession(tx, {

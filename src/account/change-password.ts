@@ -4,61 +4,61 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
-import type { ChangePassword } from '#src/pages/data.ts'
-import { personOf } from '#src/pages/data.ts'
+import type { ChangePasswordPage } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
-import { accountToken, enter, openForm, type Person, permit } from './person.ts'
+import { accountToken, openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
 
-const page = (
+const passwordPage = (
   context: Context,
   call: Call,
-  person: Person,
-  { data, ...options }: RenderOptions & { data?: Partial<ChangePassword> } = {},
+  viewer: Viewer,
+  { data, ...options }: RenderOptions & { data?: Partial<ChangePasswordPage> } = {},
 ): Response =>
   render(
     'change-password',
     {
-      brand: brandOf(context, person.organization),
+      brand: brandOf(context, viewer.organization),
       request_id: call.request_id,
       action: PAGE,
-      csrf_token: accountToken(context, person),
+      csrf_token: accountToken(context, viewer),
       reason: 'chosen',
-      user: personOf(person.user),
+      user: pageUserOf(viewer.user),
       ask_current: true,
-      rules: passwordRules(settingsOf(person.organization).password_policy),
+      rules: passwordRules(settingsOf(viewer.organization).password_policy),
       cancel_url: '/account',
       ...data,
     },
     { locale: call.locale, ...options },
   )
 
-export const getChangePassword =
+export const getAccountPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, PAGE)
-    if (person instanceof Response) return person
-    permit(person, 'profile:update')
-    return page(context, call, person)
+    const viewer = await requireViewer(context, call, PAGE)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:update')
+    return passwordPage(context, call, viewer)
   }
 
 /**
  * Changes the password at the user's own wish: ends all other logins and sessions, and continues this login
  * unchanged.
  */
-export const postChangePassword =
+export const postAccountPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call, PAGE)
-    permit(person, 'profile:update')
-    const { user, organization, login_hash, login } = person
+    const { viewer, form } = await openForm(context, call, PAGE)
+    permit(viewer, 'profile:update')
+    const { user, organization, login_hash, login } = viewer
     const { password_policy } = settingsOf(organization)
     const options = { user, ask_current: true, client_info: call }
     const { password_hash, again } = await chooseNewPassword(context, password_policy, form, options)
-    if (again) return page(context, call, person, again)
+    if (again) return passwordPage(context, call, viewer, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })
       const { acr, amr, auth_time, signed_in_at, expires_at: until } = login

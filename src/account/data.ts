@@ -12,14 +12,14 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { AccountData } from '#src/pages/data.ts'
+import type { AccountDataPage } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { listUserSessions } from '#src/sessions/store.ts'
 import { frameOf } from './frame.ts'
-import { enter, openForm, type Person, permit } from './person.ts'
 import { listGrants, listOwnEvents } from './store.ts'
+import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/data'
 
@@ -27,18 +27,18 @@ const PAGE = '/account/data'
  * Allows deletion if the organization does. An administrator has to be deleted by another one, so that one
  * remains.
  */
-const deletionOf = ({ organization, permissions }: Person): AccountData['deletion'] => {
+const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined
   return exceeding(new Set(), permissions).length > 0 ? 'administrator' : 'possible'
 }
 
-const page = (context: Context, call: Call, person: Person, error?: 'username'): Response => {
-  const deletion = deletionOf(person)
+const dataPage = (context: Context, call: Call, viewer: Viewer, error?: 'username'): Response => {
+  const deletion = deletionOf(viewer)
   return render(
     'account-data',
     {
-      ...frameOf(context, call, person),
-      username: person.user.username,
+      ...frameOf(context, call, viewer),
+      username: viewer.user.username,
       download_action: '/account/data/download',
       delete_action: '/account/data/delete',
       ...(deletion && { deletion }),
@@ -51,10 +51,10 @@ const page = (context: Context, call: Call, person: Person, error?: 'username'):
 export const getData =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, PAGE)
-    if (person instanceof Response) return person
-    permit(person, 'profile:read')
-    return page(context, call, person)
+    const viewer = await requireViewer(context, call, PAGE)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:read')
+    return dataPage(context, call, viewer)
   }
 
 /**
@@ -62,7 +62,7 @@ export const getData =
  * are left out; those of an unknown actor (a wrong password) are included.
  */
 const eventOf = (
-  { id }: Person['user'],
+  { id }: Viewer['user'],
   {
     actor_id,
     timestamp,
@@ -80,9 +80,9 @@ const eventOf = (
 export const postDownload =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person } = await openForm(context, call, PAGE)
-    permit(person, 'profile:read')
-    const { user, organization } = person
+    const { viewer } = await openForm(context, call, PAGE)
+    permit(viewer, 'profile:read')
+    const { user, organization } = viewer
     const data = await context.store.read(async q => ({
       user: {
         ...userAnswer({ ...user, roles: await roleNames(q, user.id) }),
@@ -140,12 +140,12 @@ export const postDownload =
 export const postDelete =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call, PAGE)
-    permit(person, 'profile:update')
-    if (deletionOf(person) !== 'possible') throw new PageError('not_allowed', 403)
-    const { id, email, username_fold } = person.user
+    const { viewer, form } = await openForm(context, call, PAGE)
+    permit(viewer, 'profile:update')
+    if (deletionOf(viewer) !== 'possible') throw new PageError('not_allowed', 403)
+    const { id, email, username_fold } = viewer.user
     if (foldIdentifier(form.get('username') ?? '') !== username_fold)
-      return page(context, call, person, 'username')
+      return dataPage(context, call, viewer, 'username')
     await deleteUser(context, id, { actor: { id, email }, client_info: call })
     const { config } = context
     return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookieNames(config).login)])

@@ -2,15 +2,15 @@ import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { Call } from '#src/http/call.ts'
 import type { AccountFrame } from '#src/pages/data.ts'
-import { accountToken, type Person } from './person.ts'
+import { accountToken, type Viewer } from './viewer.ts'
 
 /** Data of the frame that all account pages share. */
-export const frameOf = (context: Context, call: Call, person: Person): AccountFrame => ({
-  brand: brandOf(context, person.organization),
+export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFrame => ({
+  brand: brandOf(context, viewer.organization),
   request_id: call.request_id,
-  csrf_token: accountToken(context, person),
+  csrf_token: accountToken(context, viewer),
   logout_action: '/account/logout',
-  may_change: person.permissions.has('profile:update'),
+  may_change: viewer.permissions.has('profile:update'),
 })
 
 /** Returns the notice named in the URL if it is one of the page's own; any other text is ignored. */

@@ -13,9 +13,9 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { Account } from '#src/pages/data.ts'
+import type { AccountPage } from '#src/pages/data.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
-import { openForm, type Person, PROVE, permit } from './person.ts'
+import { openForm, PROVE_PATH, permit, type Viewer } from './viewer.ts'
 
 interface Linked {
   account: ExternalAccount
@@ -23,7 +23,7 @@ interface Linked {
 }
 
 /** True when another way to log in remains without this account: the password, or an enabled provider. */
-const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalAccount): boolean =>
+const mayUnlink = ({ user }: Viewer, linked: readonly Linked[], given: ExternalAccount): boolean =>
   user.password_hash !== null ||
   linked.some(
     ({ account, provider }) =>
@@ -34,8 +34,8 @@ const mayUnlink = ({ user }: Person, linked: readonly Linked[], given: ExternalA
  * Lists linked accounts and available providers; undefined when the user may not change the profile, or when
  * there is nothing to list.
  */
-export const identitiesOf = async (context: Context, person: Person): Promise<Account['identities']> => {
-  const { user, organization, permissions } = person
+export const identitiesOf = async (context: Context, viewer: Viewer): Promise<AccountPage['identities']> => {
+  const { user, organization, permissions } = viewer
   const linked = await context.store.read(q => listAccounts(q, user.id))
   const enabled = await findEnabledProviders(context.store, organization.id)
   if (!permissions.has('profile:update') || linked.length + enabled.length === 0) return undefined
@@ -51,7 +51,7 @@ export const identitiesOf = async (context: Context, person: Person): Promise<Ac
       ...shown(provider),
       subject: account.subject,
       label: account.label,
-      may_unlink: mayUnlink(person, linked, account),
+      may_unlink: mayUnlink(viewer, linked, account),
     })),
     available: enabled
       .filter(({ id }) => !linked.some(({ account }) => account.provider_id === id))
@@ -63,10 +63,10 @@ export const identitiesOf = async (context: Context, person: Person): Promise<Ac
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call, PROVE)
-    permit(person, 'profile:update')
+    const { viewer, form } = await openForm(context, call, PROVE_PATH)
+    permit(viewer, 'profile:update')
     const provider = await findProvider(context.store, form.get('provider') ?? '')
-    const { user, organization } = person
+    const { user, organization } = viewer
     if (!provider?.enabled || provider.organization_id !== organization.id)
       throw new PageError('not_found', 404, { retry_url: '/account' })
     const flow = await flowOf(context, accountRequest(organization.id))
@@ -79,16 +79,16 @@ export const postLink =
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call, PROVE)
-    permit(person, 'profile:update')
-    const { user } = person
+    const { viewer, form } = await openForm(context, call, PROVE_PATH)
+    permit(viewer, 'profile:update')
+    const { user } = viewer
     await context.store.write(async tx => {
       const linked = await listAccounts(tx, user.id)
       const given = linked.find(
         ({ account, provider }) =>
           provider.alias === form.get('provider') && account.subject === form.get('subject'),
       )
-      if (!given || !mayUnlink(person, linked, given.account)) throw new PageError('bad_request', 400)
+      if (!given || !mayUnlink(viewer, linked, given.account)) throw new PageError('bad_request', 400)
       await removeAccount(tx, given.account)
       await recordLink(context, tx, user, { unlinked: given.provider.id }, call)
     })

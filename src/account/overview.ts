@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
@@ -10,7 +10,7 @@ import { logOut } from '#src/sessions/service.ts'
 import { listSignedIn } from './browsers.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
-import { enter, openAnyForm, permit } from './person.ts'
+import { openAnyForm, permit, requireViewer } from './viewer.ts'
 
 const notices = [
   'password_changed',
@@ -25,22 +25,22 @@ const notices = [
 export const getAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call)
-    if (person instanceof Response) return person
-    permit(person, 'profile:read')
-    const { user, organization, permissions } = person
-    const identities = await identitiesOf(context, person)
+    const viewer = await requireViewer(context, call)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:read')
+    const { user, organization, permissions } = viewer
+    const identities = await identitiesOf(context, viewer)
     const notice = noticeOf(call, notices)
     return render(
       'account',
       {
-        ...frameOf(context, call, person),
+        ...frameOf(context, call, viewer),
         user: {
-          ...personOf(user),
+          ...pageUserOf(user),
           email_verified: user.email_verified,
           organization: organization.display_name,
         },
-        ...(await listSignedIn(context, call, person)),
+        ...(await listSignedIn(context, call, viewer)),
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),
@@ -51,7 +51,7 @@ export const getAccount =
   }
 
 /** Ends all logins of this browser. */
-export const postLogout =
+export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { login_hash } = await openAnyForm(context, call)

@@ -8,30 +8,30 @@ import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import type { AccountProfile } from '#src/pages/data.ts'
+import type { AccountProfilePage } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { enter, openForm, type Person, permit } from './person.ts'
+import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/profile'
 
 const fields = ['first_name', 'last_name', 'email'] as const
 type Values = Pick<UserRow, (typeof fields)[number]>
-type Errors = NonNullable<AccountProfile['errors']>
+type Errors = NonNullable<AccountProfilePage['errors']>
 
-const page = (
+const profilePage = (
   context: Context,
   call: Call,
-  person: Person,
+  viewer: Viewer,
   refused?: { values: Values; errors: Errors; seconds?: number },
   options: RenderOptions = { status: refused ? 400 : 200 },
 ): Response => {
-  const { user } = person
+  const { user } = viewer
   const notice = refused ? undefined : noticeOf(call, ['saved', 'verification_sent'])
   return render(
     'account-profile',
     {
-      ...frameOf(context, call, person),
+      ...frameOf(context, call, viewer),
       action: PAGE,
       ...(context.mail
         ? (user.pending_email || !user.email_verified) && { verify_action: `${PAGE}/verify` }
@@ -54,18 +54,18 @@ const page = (
 export const getProfile =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, PAGE)
-    if (person instanceof Response) return person
-    permit(person, 'profile:update')
-    return page(context, call, person)
+    const viewer = await requireViewer(context, call, PAGE)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:update')
+    return profilePage(context, call, viewer)
   }
 
 export const postProfile =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call, PAGE)
-    permit(person, 'profile:update')
-    const { user } = person
+    const { viewer, form } = await openForm(context, call, PAGE)
+    permit(viewer, 'profile:update')
+    const { user } = viewer
     const value = (name: string) => (form.get(name) ?? '').trim()
     const values = {
       first_name: value('first_name'),
@@ -73,7 +73,7 @@ export const postProfile =
       email: context.mail ? value('email') : user.email,
     }
     const errors = errorsOf(values)
-    if (Object.keys(errors).length > 0) return page(context, call, person, { values, errors })
+    if (Object.keys(errors).length > 0) return profilePage(context, call, viewer, { values, errors })
     const { email, ...names } = values
     const is_same = canonicalEmail(email) === canonicalEmail(user.email)
     const change = is_same ? values : { ...names, pending_email: email }
@@ -91,17 +91,17 @@ export const postProfile =
         const { status, headers } = error
         await updateUser(context, user.id, names, by)
         const seconds = Number(headers['retry-after'])
-        return page(
+        return profilePage(
           context,
           call,
-          person,
+          viewer,
           { values, errors: { email: 'throttled' }, seconds },
           { status, headers },
         )
       }
       const code = refusedEmail(error)
       if (!code) throw error
-      return page(context, call, person, { values, errors: { email: code } })
+      return profilePage(context, call, viewer, { values, errors: { email: code } })
     }
     return seeOther(`${PAGE}?notice=${notice}`)
   }

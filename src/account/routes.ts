@@ -2,11 +2,10 @@ import type { Context } from '#src/context.ts'
 import { pageRoutes } from '#src/pages/boundary.ts'
 import { getApplications, postDisconnect } from './applications.ts'
 import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
-import { getChangePassword, postChangePassword } from './change-password.ts'
+import { getAccountPassword, postAccountPassword } from './change-password.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
-import { getAccount, getSignedOut, postLogout } from './overview.ts'
-import { getProve, PROVE } from './person.ts'
+import { getAccount, getSignedOut, postAccountLogout } from './overview.ts'
 import { getProfile, postProfile } from './profile.ts'
 import {
   getAddFactor,
@@ -18,6 +17,7 @@ import {
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
+import { getProve, PROVE_PATH } from './viewer.ts'
 
 /** Account pages, and the pages of single-use links. */
 export const accountRoutes = (context: Context) =>
@@ -28,11 +28,11 @@ export const accountRoutes = (context: Context) =>
     'POST /account/sessions': postSessions(context),
     'POST /account/identities/link': postLink(context),
     'POST /account/identities/unlink': postUnlink(context),
-    'POST /account/logout': postLogout(context),
+    'POST /account/logout': postAccountLogout(context),
     'GET /account/signed-out': getSignedOut(context),
-    'GET /account/change-password': getChangePassword(context),
-    'POST /account/change-password': postChangePassword(context),
-    [`GET ${PROVE}`]: getProve(context),
+    'GET /account/change-password': getAccountPassword(context),
+    'POST /account/change-password': postAccountPassword(context),
+    [`GET ${PROVE_PATH}`]: getProve(context),
     'GET /account/profile': getProfile(context),
     'POST /account/profile': postProfile(context),
     'GET /account/applications': getApplications(context),

@@ -10,29 +10,29 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { enter, openForm, type Person, permit } from './person.ts'
+import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/security'
-const ADD = '/account/security/add'
+const ADD_PATH = '/account/security/add'
 
 const notices = ['factor_added', 'factor_removed', 'factor_renamed', 'recovery_code_used'] as const
 
 /** False for the last factor in an organization that requires one; the user has to add another first. */
-const mayRemove = ({ organization }: Person, count: number): boolean =>
+const mayRemove = ({ organization }: Viewer, count: number): boolean =>
   count > 1 || !settingsOf(organization).mfa_required
 
 /** Security page: password, second factors and recovery codes. */
 export const getSecurity =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, PAGE)
-    if (person instanceof Response) return person
-    permit(person, 'profile:update')
-    const { user } = person
+    const viewer = await requireViewer(context, call, PAGE)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:update')
+    const { user } = viewer
     const { factors, codes_left } = await context.store.read(async q => ({
       factors: await listFactors(q, user.id),
       codes_left: await countRecoveryCodes(q, user.id),
@@ -41,7 +41,7 @@ export const getSecurity =
     return render(
       'account-security',
       {
-        ...frameOf(context, call, person),
+        ...frameOf(context, call, viewer),
         factors: factors.map(({ id, type, name, created_at, last_used_at }) => ({
           id,
           type,
@@ -49,10 +49,10 @@ export const getSecurity =
           created_at: iso(created_at),
           ...(last_used_at !== null && { last_active_at: iso(last_used_at) }),
         })),
-        may_remove: mayRemove(person, factors.length),
+        may_remove: mayRemove(viewer, factors.length),
         codes_left,
         now: context.clock.now(),
-        ...(factors.length < MOST_FACTORS && { add_url: ADD }),
+        ...(factors.length < MOST_FACTORS && { add_url: ADD_PATH }),
         remove_action: '/account/security/remove',
         rename_action: '/account/security/rename',
         codes_action: '/account/security/codes',
@@ -67,10 +67,10 @@ export const getSecurity =
 export const getAddFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, ADD)
-    if (person instanceof Response) return person
-    permit(person, 'profile:update')
-    const { user, organization, login_hash } = person
+    const viewer = await requireViewer(context, call, ADD_PATH)
+    if (viewer instanceof Response) return viewer
+    permit(viewer, 'profile:update')
+    const { user, organization, login_hash } = viewer
     if ((await context.store.read(q => listFactors(q, user.id))).length >= MOST_FACTORS) return seeOther(PAGE)
     const own = { enrol: true, hinted_user_id: user.id, back: `${PAGE}?notice=factor_added` }
     const flow = await flowOf(context, accountRequest(organization.id, own))
@@ -79,20 +79,20 @@ export const getAddFactor =
 
 /** Opens a form of this page, which requires a recent authentication. */
 const change = async (context: Context, call: Call) => {
-  const { person, form } = await openForm(context, call, PAGE)
-  permit(person, 'profile:update')
-  const { id, email } = person.user
-  return { person, form, user: person.user, by: { actor: { id, email }, client_info: call } }
+  const { viewer, form } = await openForm(context, call, PAGE)
+  permit(viewer, 'profile:update')
+  const { id, email } = viewer.user
+  return { viewer, form, user: viewer.user, by: { actor: { id, email }, client_info: call } }
 }
 
 export const postRemoveFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form, user, by } = await change(context, call)
+    const { viewer, form, user, by } = await change(context, call)
     await context.store.write(async tx => {
       const { length } = await listFactors(tx, user.id)
-      if (!mayRemove(person, length)) throw new PageError('bad_request', 400)
-      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by, person.login.id)
+      if (!mayRemove(viewer, length)) throw new PageError('bad_request', 400)
+      await removeFactor(context, tx, user, form.get('factor_id') ?? '', by, viewer.login.id)
     })
     return seeOther(`${PAGE}?notice=factor_removed`)
   }
@@ -118,7 +118,7 @@ export const postRenameFactor =
 export const postRecoveryCodes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, user, by } = await change(context, call)
+    const { viewer, user, by } = await change(context, call)
     const codes = await context.store.write(async tx => {
       if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
       const metadata = { fields: ['recovery_codes'] }
@@ -128,9 +128,9 @@ export const postRecoveryCodes =
     return render(
       'recovery-codes',
       {
-        brand: brandOf(context, person.organization),
+        brand: brandOf(context, viewer.organization),
         request_id: call.request_id,
-        user: personOf(user),
+        user: pageUserOf(user),
         codes,
         continue_url: PAGE,
       },

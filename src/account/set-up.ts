@@ -1,4 +1,4 @@
-import { nobody } from '#src/audit/record.ts'
+import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
@@ -14,27 +14,27 @@ import { refusedEmail } from '#src/links/email-verification.ts'
 import { type LinkPage, openLink, openLinkForm } from '#src/links/links.ts'
 import { removeSetUpLinks } from '#src/links/store.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { SetUp } from '#src/pages/data.ts'
+import type { SetUpPage } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
 
 const fields = ['username', 'email', 'first_name', 'last_name'] as const
-type Errors = NonNullable<SetUp['errors']>
+type Errors = NonNullable<SetUpPage['errors']>
 
-const organizationOf = async ({ store }: Context) => {
+const firstOrganization = async ({ store }: Context) => {
   const organization = await findOrganization(store, DEFAULT_ORGANIZATION)
   if (!organization) throw new PageError('unavailable', 503)
   return organization
 }
 
-const page = async (
+const setUpPage = async (
   context: Context,
   call: Call,
   { action, token, csrf_token }: LinkPage,
-  refused?: Pick<SetUp, 'values' | 'errors' | 'rules'>,
+  refused?: Pick<SetUpPage, 'values' | 'errors' | 'rules'>,
 ): Promise<Response> => {
-  const organization = await organizationOf(context)
+  const organization = await firstOrganization(context)
   const rules = passwordRules(settingsOf(organization).password_policy)
   return render(
     'set-up',
@@ -56,14 +56,14 @@ export const getSetUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, 'set_up')
-    return withCookies(await page(context, call, opened), opened.cookies)
+    return withCookies(await setUpPage(context, call, opened), opened.cookies)
   }
 
 export const postSetUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const opened = await openLinkForm(context, call, 'set_up')
-    const organization = await organizationOf(context)
+    const organization = await firstOrganization(context)
     const { password_policy } = settingsOf(organization)
     const input = inputOf(opened.form)
     const broken = checkChosen(password_policy, input.password)
@@ -76,14 +76,14 @@ export const postSetUp =
       }),
     }
     if (Object.keys(errors).length > 0)
-      return page(context, call, opened, {
+      return setUpPage(context, call, opened, {
         values: input,
         errors,
         rules: passwordRules(password_policy, broken),
       })
     const login_hash = loginHash(context.config, call.request)
     let cookie = ''
-    const by = { actor: nobody, client_info: call }
+    const by = { actor: anonymousActor, client_info: call }
     try {
       await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
         await opened.use(tx)
@@ -104,7 +104,7 @@ export const postSetUp =
       // The same form was sent twice at once: the name is taken because the first request has finished.
       await context.store.read(opened.check)
       const rules = passwordRules(password_policy)
-      return page(context, call, opened, { values: input, errors: { email: code }, rules })
+      return setUpPage(context, call, opened, { values: input, errors: { email: code }, rules })
     }
     return withCookies(seeOther('/account'), [cookie])
   }

@@ -9,20 +9,20 @@ import { withCookies } from '#src/http/cookies.ts'
 import { type LinkPage, openLink, openLinkForm } from '#src/links/links.ts'
 import type { Link } from '#src/links/store.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { ChangePassword } from '#src/pages/data.ts'
-import { personOf } from '#src/pages/data.ts'
+import type { ChangePasswordPage } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRules } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { checkMaker } from '#src/sign-in/user-links.ts'
 
-interface Holder {
+interface LinkUser {
   user: UserRow
   organization: Organization
 }
 
-const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
+const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => {
   const { user_id, organization_id } = link
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
   const organization = await findOrganization(store, organization_id)
@@ -31,12 +31,12 @@ const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
   return { user, organization }
 }
 
-const page = (
+const linkPage = (
   context: Context,
   call: Call,
   { action, token, csrf_token }: LinkPage,
-  { user, organization }: Holder,
-  { data, ...options }: RenderOptions & { data?: Partial<ChangePassword> } = {},
+  { user, organization }: LinkUser,
+  { data, ...options }: RenderOptions & { data?: Partial<ChangePasswordPage> } = {},
 ): Response =>
   render(
     'change-password',
@@ -47,7 +47,7 @@ const page = (
       token,
       csrf_token,
       reason: 'link',
-      user: personOf(user),
+      user: pageUserOf(user),
       ask_current: false,
       rules: passwordRules(settingsOf(organization).password_policy),
       ...data,
@@ -63,14 +63,17 @@ export const getSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, kind)
-    return withCookies(page(context, call, opened, await holderOf(context, opened.link)), opened.cookies)
+    return withCookies(
+      linkPage(context, call, opened, await linkUserOf(context, opened.link)),
+      opened.cookies,
+    )
   }
 
 export const postSignIn =
   (context: Context, kind: 'sign_in' | 'reset_password') =>
   async (call: Call): Promise<Response> => {
     const opened = await openLinkForm(context, call, kind)
-    const holder = await holderOf(context, opened.link)
+    const holder = await linkUserOf(context, opened.link)
     const { user, organization } = holder
     const { password_policy } = settingsOf(organization)
     const { password_hash, again } = await chooseNewPassword(context, password_policy, opened.form, {
@@ -81,7 +84,7 @@ export const postSignIn =
     if (again) {
       // The same form was sent twice at once: the second request finds the new password in place.
       await context.store.read(opened.check)
-      return page(context, call, opened, holder, again)
+      return linkPage(context, call, opened, holder, again)
     }
     const browser = browserSessionOf(context, call)
     const flow = await flowOf(context, accountRequest(organization.id))

@@ -23,7 +23,7 @@ export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: s
   await tx.delete(consents).where(and(eq(consents.user_id, user_id), eq(consents.client_id, client_id)))
 }
 
-const MOST_EVENTS = 10_000
+const MAX_EVENTS = 10_000
 
 /** Lists the events in which the user is actor or target, latest first, at most 10,000. */
 export const listOwnEvents = (q: Queries, user_id: UserId) => {
@@ -43,5 +43,5 @@ export const listOwnEvents = (q: Queries, user_id: UserId) => {
     .from(events)
     .where(or(eq(events.actor_id, user_id), eq(events.target_id, user_id)))
     .orderBy(desc(events.seq))
-    .limit(MOST_EVENTS)
+    .limit(MAX_EVENTS)
 }

@@ -12,15 +12,15 @@ import { refusedEmail, sendVerification } from '#src/links/email-verification.ts
 import { type LinkPage, openLink, openLinkForm } from '#src/links/links.ts'
 import type { Link } from '#src/links/store.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import type { VerifyEmail } from '#src/pages/data.ts'
+import type { VerifyEmailPage } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { openForm, permit } from './person.ts'
+import { openForm, permit } from './viewer.ts'
 
 const PAGE = '/account/verify-email'
 const SIGN_IN = `${PAGE}/sign-in`
 
-interface Holder {
+interface LinkUser {
   user: UserRow
   organization: Organization
   /** True when the link is for the pending address, which replaces the current one. */
@@ -36,7 +36,7 @@ const isAbout = (user: UserRow, { email }: Link): boolean =>
  *
  * @throws PageError 410 when the address no longer belongs to the user
  */
-const holderOf = async ({ store }: Context, link: Link): Promise<Holder> => {
+const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => {
   const { user_id, organization_id } = link
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
   const organization = await findOrganization(store, organization_id)
@@ -51,11 +51,11 @@ const isHere = async (context: Context, call: Call, user: UserRow): Promise<bool
   return logins.some(({ user_id }) => user_id === user.id)
 }
 
-const page = (
+const verifyEmailPage = (
   context: Context,
   call: Call,
-  { organization }: Holder,
-  data: Omit<VerifyEmail, 'brand' | 'request_id'>,
+  { organization }: LinkUser,
+  data: Omit<VerifyEmailPage, 'brand' | 'request_id'>,
 ): Response =>
   render(
     'verify-email',
@@ -71,24 +71,24 @@ const askPage = async (
   context: Context,
   call: Call,
   { link, action, token, csrf_token }: LinkPage,
-  holder: Holder,
-  error?: VerifyEmail['error'],
+  holder: LinkUser,
+  error?: VerifyEmailPage['error'],
 ): Promise<Response> => {
   const { user, is_pending } = holder
   const email = link.email ?? ''
   if (is_pending && !(await isHere(context, call, user)))
-    return withCookies(page(context, call, holder, { email, sign_in_url: SIGN_IN }), [
+    return withCookies(verifyEmailPage(context, call, holder, { email, sign_in_url: SIGN_IN }), [
       setCookie(context.config, cookieNames(context.config).link, token),
     ])
   const form = { action, token, csrf_token, ...(is_pending && { username: user.username }) }
-  return page(context, call, holder, { email, form, ...(error && { error }) })
+  return verifyEmailPage(context, call, holder, { email, form, ...(error && { error }) })
 }
 
 export const getVerifyEmail =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, 'verify_email')
-    const answer = await askPage(context, call, opened, await holderOf(context, opened.link))
+    const answer = await askPage(context, call, opened, await linkUserOf(context, opened.link))
     return withCookies(answer, opened.cookies)
   }
 
@@ -100,7 +100,7 @@ export const getConfirmSignIn =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { link } = await openLink(context, call, 'verify_email')
-    const { user, organization } = await holderOf(context, link)
+    const { user, organization } = await linkUserOf(context, link)
     const own = { back: PAGE, hinted_user_id: user.id }
     const flow = await flowOf(context, accountRequest(organization.id, own))
     return advance(context, browserSessionOf(context, call), flow, 'get')
@@ -112,7 +112,7 @@ export const postVerifyEmail =
   async (call: Call): Promise<Response> => {
     const opened = await openLinkForm(context, call, 'verify_email')
     const { link } = opened
-    const holder = await holderOf(context, link)
+    const holder = await linkUserOf(context, link)
     const { user, organization, is_pending } = holder
     const is_here = await isHere(context, call, user)
     if (is_pending && !is_here) return askPage(context, call, opened, holder)
@@ -130,7 +130,7 @@ export const postVerifyEmail =
       return askPage(context, call, opened, holder, code)
     }
     const account_url = `/account?organization=${organization.slug}`
-    return withCookies(page(context, call, holder, { email, ...(is_here && { account_url }) }), [
+    return withCookies(verifyEmailPage(context, call, holder, { email, ...(is_here && { account_url }) }), [
       clearCookie(context.config, cookieNames(context.config).link),
     ])
   }
@@ -141,10 +141,10 @@ export const postVerifyEmail =
 export const postSendVerification =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { person, form } = await openForm(context, call)
-    permit(person, 'profile:update')
+    const { viewer, form } = await openForm(context, call)
+    permit(viewer, 'profile:update')
     if (!context.mail) throw new PageError('not_found', 404)
-    const { user } = person
+    const { user } = viewer
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     if (form.has('discard')) {
       await updateUser(context, user.id, { pending_email: null }, by)

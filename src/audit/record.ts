@@ -13,11 +13,11 @@ export interface Actor {
   email: string | null
 }
 
-export const nobody: Actor = { id: null, email: null }
+export const anonymousActor: Actor = { id: null, email: null }
 
 /** The actor of what the server or its command line does: no user or client, and no address. */
 export const hostActor: { actor: Actor; client_info: ClientInfo } = {
-  actor: nobody,
+  actor: anonymousActor,
   client_info: { ip_address: '', user_agent: '' },
 }
 

@@ -4,7 +4,7 @@ import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/use
 import type { Call } from '#src/http/call.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -75,7 +75,7 @@ export const postEnrol =
           'recovery-codes',
           then,
           settled,
-          { user: personOf(login), codes, continue_url },
+          { user: pageUserOf(login), codes, continue_url },
           undefined,
         )
       },

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { type Factor, listFactors } from '#src/directory/users/factors/store.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, creationOptions, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
@@ -46,7 +46,7 @@ export const secondFactorPage = async (
       action: '/oauth/second-factor',
       request: flow.handle,
       csrf_token: stepToken(context, flow, 'second_factor', login.id),
-      user: personOf(login),
+      user: pageUserOf(login),
       method,
       others: methods
         .filter(name => name !== method)
@@ -89,7 +89,7 @@ export const enrolPage = async (
   const address = `/oauth/enrol?request=${flow.handle}`
   const { back } = flow.request
   const leave = back === undefined ? {} : { cancel_url: back }
-  const user = personOf(login)
+  const user = pageUserOf(login)
   const kinds = kindsFor(context, login)
   const kind = kinds.find(name => name === using) ?? (kinds.length === 1 ? kinds[0] : undefined)
   if (!kind) {

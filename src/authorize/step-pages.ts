@@ -3,7 +3,7 @@ import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import type { Common, Pages } from '#src/pages/data.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
@@ -101,7 +101,7 @@ export const selectAccountPage = (
       request: flow.handle,
       csrf_token: stepToken(context, flow, 'select_account'),
       ...clientName(flow),
-      accounts: logins.map(login => ({ login: login.id, ...personOf(login) })),
+      accounts: logins.map(login => ({ login: login.id, ...pageUserOf(login) })),
     },
     undefined,
   )
@@ -123,7 +123,7 @@ export const changePasswordPage = (
       request: flow.handle,
       csrf_token: stepToken(context, flow, 'change_password', login.id),
       reason: login.password_temporary ? 'temporary' : 'expired',
-      user: personOf(login),
+      user: pageUserOf(login),
       ask_current: !isProven(flow),
       rules: passwordRules(settingsOf(flow.organization).password_policy),
     },
@@ -145,7 +145,7 @@ export const consentPage = (
     {
       action: '/oauth/consent',
       client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
-      user: personOf(login),
+      user: pageUserOf(login),
       scopes: request.scopes.map(name => ({ name })),
       fields: {
         client_id: request.client_id,

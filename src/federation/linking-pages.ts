@@ -10,7 +10,7 @@ import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import type { CompleteProfile, LinkAccount } from '#src/pages/data.ts'
+import type { CompleteProfilePage, LinkAccountPage } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
@@ -66,20 +66,20 @@ const pageParts = (context: Context, { browser, flow, identity, handle }: Pendin
 
 type Retry<Page> = Omit<RenderOptions, 'locale'> & { data?: Partial<Page> }
 
-const linkPage = (
+const linkAccountPage = (
   context: Context,
   pending_link: PendingLink,
-  { data, ...options }: Retry<LinkAccount> = {},
+  { data, ...options }: Retry<LinkAccountPage> = {},
 ): Response => {
   const { common, locale } = pageParts(context, pending_link)
   const { email = '' } = pending_link.identity.profile
   return render('link-account', { ...common, email, ...data }, { locale, ...options })
 }
 
-const profilePage = (
+const completeProfilePage = (
   context: Context,
   pending_link: PendingLink,
-  { data, ...options }: Retry<CompleteProfile> = {},
+  { data, ...options }: Retry<CompleteProfilePage> = {},
 ): Response => {
   const { common, locale } = pageParts(context, pending_link)
   const { email } = pending_link.identity.profile
@@ -92,7 +92,7 @@ const profilePage = (
 }
 
 /** Lists the missing fields of the profile: the names when both are missing, and the address. */
-const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteProfile['missing'] => [
+const missingOf = ({ email, first_name, last_name }: UpstreamProfile): CompleteProfilePage['missing'] => [
   ...(first_name || last_name ? [] : (['first_name', 'last_name'] as const)),
   ...(email ? [] : (['email'] as const)),
 ]
@@ -127,8 +127,8 @@ export const getLinkingPage =
     if (!handle) throw new PageError('method', 400)
     const pending_link = await findPendingLink(context, call, handle)
     return openLinkingForm(context, pending_link, async ({ step }) => {
-      if (step === 'prove') return linkPage(context, pending_link)
-      return step === 'complete' ? profilePage(context, pending_link) : undefined
+      if (step === 'prove') return linkAccountPage(context, pending_link)
+      return step === 'complete' ? completeProfilePage(context, pending_link) : undefined
     })
   }
 
@@ -155,7 +155,8 @@ const confirmLink = async (
 ): Promise<Response> => {
   const { browser, flow, identity } = pending_link
   const password = form.get('password')
-  if (!password) return linkPage(context, pending_link, { data: { error: { code: 'missing' } }, status: 400 })
+  if (!password)
+    return linkAccountPage(context, pending_link, { data: { error: { code: 'missing' } }, status: 400 })
   const { user, refusal } = await provePassword(context, {
     organization_id: identity.organization.id,
     identifier,
@@ -164,7 +165,7 @@ const confirmLink = async (
   })
   if (refusal) {
     const { status, headers, ...error } = refusal
-    return linkPage(context, pending_link, { data: { error }, status, headers })
+    return linkAccountPage(context, pending_link, { data: { error }, status, headers })
   }
   const factors = { ...FEDERATED, amr: [...PASSWORD.amr, ...FEDERATED.amr] }
   return linkAs(context, browser, flow, identity, user, factors)
@@ -186,7 +187,7 @@ const completeProfile = async (
     }),
   )
   if (Object.keys(errors).length > 0)
-    return profilePage(context, pending_link, { data: { values, errors }, status: 422 })
+    return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {
     ...identity,
@@ -195,9 +196,9 @@ const completeProfile = async (
 }
 
 const errorOf = (
-  field: CompleteProfile['missing'][number],
+  field: CompleteProfilePage['missing'][number],
   text: string,
-): NonNullable<CompleteProfile['errors']>[typeof field] => {
+): NonNullable<CompleteProfilePage['errors']>[typeof field] => {
   if (field === 'last_name' && !text) return undefined
   if (!text) return 'required'
   if (text.length > 255 || !isPlain(text)) return 'too_long'

@@ -1,4 +1,4 @@
-import { nobody } from '#src/audit/record.ts'
+import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
 import { createUser } from '#src/directory/users/service.ts'
@@ -45,7 +45,7 @@ export const provisionUser = async (
       roles,
       attributes: {},
     },
-    { actor: nobody, client_info: client_info },
+    { actor: anonymousActor, client_info: client_info },
     async (tx, user) => {
       await linkAccount(context, tx, accountOf(identity), user)
     },

@@ -5,7 +5,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { emptyOutbox } from '#src/mail/outbox.ts'
 import { renderMail } from '#src/mail/render.ts'
 import type { MailRow } from '#src/mail/store.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
 import { openLocator } from '#src/sessions/location.ts'
@@ -90,7 +90,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const tools = viewTools(locale, translator(locale))
   const locate = await openLocator(context)
   const to = data.to ?? user.email
-  const name = tools.displayName(personOf(user))
+  const name = tools.displayName(pageUserOf(user))
   const message = renderMail({
     kind,
     locale,

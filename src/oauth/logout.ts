@@ -9,7 +9,7 @@ import { clearCookie, cookieNames, loginHash, withCookies } from '#src/http/cook
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import type { Common } from '#src/pages/data.ts'
-import { personOf } from '#src/pages/data.ts'
+import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
@@ -138,7 +138,7 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
       ...(await common(context, logout)),
       action: PATH,
       csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
-      ...(others.length === 0 && { user: personOf(login) }),
+      ...(others.length === 0 && { user: pageUserOf(login) }),
       fields: pick(parameters, kept),
       cancel_url: '/account',
     },

@@ -9,7 +9,7 @@ export type MessageKey = keyof typeof en
  * The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' |
  * …`.
  */
-export type Code<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
+export type MessageCode<Prefix extends string, Suffix extends string = ''> = MessageKey extends infer Key
   ? Key extends `${Prefix}${infer Inner}${Suffix}`
     ? Inner
     : never
@@ -35,7 +35,7 @@ export interface Common {
   request_id?: string
 }
 
-export interface Person {
+export interface PageUser {
   /** The username is shown when both names are empty. */
   first_name: string
   last_name: string
@@ -44,7 +44,7 @@ export interface Person {
 }
 
 export interface PasswordRule {
-  rule: Code<'rule.'>
+  rule: MessageCode<'rule.'>
   /** For `min_length`: characters; for `too_long`: bytes. */
   count?: number
   /** The refused password broke this rule. */
@@ -57,12 +57,12 @@ export interface FormError<Codes> {
   seconds?: number
 }
 
-export interface Login extends Common {
+export interface LoginPage extends Common {
   action: string
   request: string
   csrf_token: string
   username?: string
-  error?: FormError<Code<'login.error.'>>
+  error?: FormError<MessageCode<'login.error.'>>
   /** Absent when no client sent the user (a visit to /account). */
   client_name?: string
   providers?: { name: string; url: string; kind: string }[]
@@ -72,7 +72,7 @@ export interface Login extends Common {
 }
 
 /** Posts `username`. */
-export interface ResetPassword extends Common {
+export interface ResetPasswordPage extends Common {
   action: string
   request: string
   csrf_token: string
@@ -80,11 +80,11 @@ export interface ResetPassword extends Common {
   username?: string
   /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
-  error?: FormError<Code<'reset-password.error.'>>
+  error?: FormError<MessageCode<'reset-password.error.'>>
 }
 
 /** Posts `token`. Without `form` the page reports success. */
-export interface VerifyEmail extends Common {
+export interface VerifyEmailPage extends Common {
   email: string
   /** `username` names the account whose address changes; absent when the address is only verified. */
   form?: { action: string; token: string; csrf_token: string; username?: string }
@@ -96,25 +96,25 @@ export interface VerifyEmail extends Common {
 }
 
 /** Posts `code`, `recovery_code` or `credential`, by method. */
-export interface SecondFactor extends Common {
+export interface SecondFactorPage extends Common {
   action: string
   request: string
   csrf_token: string
-  user: Person
-  method: Code<'second-factor.lead.'>
-  others: { method: Code<'second-factor.use.'>; url: string }[]
+  user: PageUser
+  method: MessageCode<'second-factor.lead.'>
+  others: { method: MessageCode<'second-factor.use.'>; url: string }[]
   /** WebAuthn request options as JSON. */
   options?: string
   /** Link to replace a lost passkey, when no method here can stand in for it. */
   replace_url?: string
-  error?: FormError<Code<'second-factor.error.'>>
+  error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
 /** The choice of the factor to enrol. The page has links and no form. */
-export interface Enrol extends Common {
-  user: Person
-  reason: Code<'enrol.reason.'>
-  choices: { kind: Code<'enrol.kind.'>; url: string }[]
+export interface EnrolPage extends Common {
+  user: PageUser
+  reason: MessageCode<'enrol.reason.'>
+  choices: { kind: MessageCode<'enrol.kind.'>; url: string }[]
   cancel_url?: string
 }
 
@@ -122,44 +122,44 @@ interface EnrolForm extends Common {
   action: string
   request: string
   csrf_token: string
-  user: Person
-  error?: FormError<Code<'enrol.error.'>>
+  user: PageUser
+  error?: FormError<MessageCode<'enrol.error.'>>
   cancel_url?: string
 }
 
 /** Posts `name` and `code`. The QR code is an SVG path of unit squares in a square of `size`. */
-export interface EnrolTotp extends EnrolForm {
+export interface EnrolTotpPage extends EnrolForm {
   qr: { size: number; path: string }
   key: string
   uri: string
 }
 
 /** Posts `name` and `credential`. */
-export interface EnrolPasskey extends EnrolForm {
+export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }
 
 /** Shown once. */
-export interface RecoveryCodes extends Common {
-  user: Person
+export interface RecoveryCodesPage extends Common {
+  user: PageUser
   codes: string[]
   continue_url: string
 }
 
 /** Answers `login=<handle>`, or `login=other` to sign in as somebody else. */
-export interface SelectAccount extends Common {
+export interface SelectAccountPage extends Common {
   action: string
   request: string
   csrf_token: string
   client_name?: string
-  accounts: (Person & { login: string; organization?: string })[]
+  accounts: (PageUser & { login: string; organization?: string })[]
 }
 
 /** Answers `decision=approve|deny` with `fields` as hidden fields. */
-export interface Consent extends Common {
+export interface ConsentPage extends Common {
   action: string
   client: { name: string; description?: string }
-  user: Person
+  user: PageUser
   /** The granted scopes; `description` overrides the built-in text. */
   scopes: { name: string; description?: string }[]
   fields: {
@@ -178,21 +178,21 @@ export interface Consent extends Common {
  * Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when
  * present.
  */
-export interface ChangePassword extends Common {
+export interface ChangePasswordPage extends Common {
   action: string
   csrf_token: string
   request?: string
   /** The token of a single-use link. */
   token?: string
-  reason: Code<'change-password.reason.'>
-  user: Person
+  reason: MessageCode<'change-password.reason.'>
+  user: PageUser
   ask_current: boolean
   rules: PasswordRule[]
-  error?: FormError<Code<'change-password.error.'>>
+  error?: FormError<MessageCode<'change-password.error.'>>
   cancel_url?: string
 }
 
-interface FromProvider extends Common {
+interface ProviderPage extends Common {
   action: string
   csrf_token: string
   provider: { name: string; kind: string }
@@ -204,51 +204,51 @@ interface FromProvider extends Common {
 /**
  * Account linking: the provider's account has the address of an existing user. Posts that user's `password`.
  */
-export interface LinkAccount extends FromProvider {
+export interface LinkAccountPage extends ProviderPage {
   email: string
-  error?: FormError<Code<'link-account.error.'>>
+  error?: FormError<MessageCode<'link-account.error.'>>
 }
 
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
 /** Just-in-time provisioning without all the claims that a user needs. Posts the `missing` fields. */
-export interface CompleteProfile extends FromProvider {
+export interface CompleteProfilePage extends ProviderPage {
   missing: readonly ProfileField[]
   /** The address that the provider sent. */
   email?: string
   values?: Partial<Record<ProfileField, string>>
-  errors?: Partial<Record<ProfileField, Code<'set-up.error.'>>>
+  errors?: Partial<Record<ProfileField, MessageCode<'set-up.error.'>>>
 }
 
 type SetUpField = 'username' | 'email' | 'first_name' | 'last_name'
 
 /** Posts `token`, `username`, `email`, `first_name`, `last_name`, `password` and `password_repeat`. */
-export interface SetUp extends Common {
+export interface SetUpPage extends Common {
   action: string
   csrf_token: string
   token: string
   values?: Partial<Record<SetUpField, string>>
   /** Errors by field. `password: 'policy'` means that `rules` marks the broken ones. */
-  errors?: Partial<Record<SetUpField | 'password' | 'password_repeat', Code<'set-up.error.'>>>
+  errors?: Partial<Record<SetUpField | 'password' | 'password_repeat', MessageCode<'set-up.error.'>>>
   rules: PasswordRule[]
 }
 
-export interface SignedIn extends Common {
-  user: Person
+export interface SignedInPage extends Common {
+  user: PageUser
   account_url: string
 }
 
 /** Posts `csrf_token` and `fields`. */
-export interface LogoutConfirm extends Common {
+export interface LogoutConfirmPage extends Common {
   action: string
   csrf_token: string
-  user?: Person
+  user?: PageUser
   client_name?: string
   fields?: Record<string, string>
   cancel_url: string
 }
 
-export interface LoggedOut extends Common {
+export interface LoggedOutPage extends Common {
   client_name?: string
   /** True when the client sent a `post_logout_redirect_uri` that it has not registered. */
   is_unregistered?: boolean
@@ -257,10 +257,10 @@ export interface LoggedOut extends Common {
   login_url?: string
 }
 
-export type Deleted = Common
+export type DeletedPage = Common
 
 export interface ErrorPage extends Common {
-  code: Code<'error.', '.title'>
+  code: MessageCode<'error.', '.title'>
   seconds?: number
   /** URL at which the user can start again. */
   retry_url?: string
@@ -278,10 +278,10 @@ export interface AccountFrame extends Common {
  * The forms post `csrf_token` and `factor_id`. `rename_action` also takes `name`; `codes_action` takes
  * `csrf_token` alone.
  */
-export interface AccountSecurity extends AccountFrame {
+export interface AccountSecurityPage extends AccountFrame {
   factors: {
     id: string
-    type: Code<'enrol.kind.'>
+    type: MessageCode<'enrol.kind.'>
     name: string
     /** ISO 8601. */
     created_at: string
@@ -298,15 +298,15 @@ export interface AccountSecurity extends AccountFrame {
   rename_action: string
   codes_action: string
   change_password_url?: string
-  notice?: Code<'account-security.notice.'>
+  notice?: MessageCode<'account-security.notice.'>
 }
 
 /** Posts `first_name`, `last_name` and `email`. */
-export interface AccountProfile extends AccountFrame {
+export interface AccountProfilePage extends AccountFrame {
   action: string
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
-  errors?: Partial<Record<'first_name' | 'last_name' | 'email', Code<'set-up.error.'>>>
+  errors?: Partial<Record<'first_name' | 'last_name' | 'email', MessageCode<'set-up.error.'>>>
   /** Seconds to wait, for `throttled`. */
   seconds?: number
   /** The unchangeable address, without a mail server: users cannot prove that a new address is theirs. */
@@ -315,26 +315,26 @@ export interface AccountProfile extends AccountFrame {
   verify_action?: string
   /** The new address that awaits verification; posting `discard` cancels the change. */
   pending_email?: string
-  notice?: Code<'account-profile.notice.'>
+  notice?: MessageCode<'account-profile.notice.'>
 }
 
 /** Posts `client_id`. */
-export interface AccountApplications extends AccountFrame {
+export interface AccountApplicationsPage extends AccountFrame {
   /** `created_at` is the time of the consent (ISO 8601); absent for clients that need none. */
   applications: { client_id: string; client_name: string; scopes: string[]; created_at?: string }[]
   now: number
   disconnect_action: string
-  notice?: Code<'account-applications.notice.'>
+  notice?: MessageCode<'account-applications.notice.'>
 }
 
 /** Deletion posts `username`. */
-export interface AccountData extends AccountFrame {
+export interface AccountDataPage extends AccountFrame {
   username: string
   download_action: string
   delete_action: string
   /** Absent when the organization does not allow users to delete their account. */
-  deletion?: Code<'account-data.deletion.'>
-  error?: FormError<Code<'account-data.error.'>>
+  deletion?: MessageCode<'account-data.deletion.'>
+  error?: FormError<MessageCode<'account-data.error.'>>
 }
 
 interface Place {
@@ -354,8 +354,8 @@ interface SessionRow extends Place {
  * Logins and sessions as stored. Signing a browser out posts `login_id` to `login_action`, signing out of one
  * client posts `session_id` to `session_action`, and signing out of this browser posts to `logout_action`.
  */
-export interface Account extends AccountFrame {
-  user: Person & { email_verified: boolean; organization: string }
+export interface AccountPage extends AccountFrame {
+  user: PageUser & { email_verified: boolean; organization: string }
   /** The current browser first, each with the sessions that started from it. */
   logins: (Place & {
     id: string
@@ -390,37 +390,37 @@ export interface Account extends AccountFrame {
     }[]
     available: { provider: string; name: string; kind: string }[]
   }
-  notice?: Code<'account.notice.'>
+  notice?: MessageCode<'account.notice.'>
 }
 
 export interface Pages {
-  login: Login
-  'reset-password': ResetPassword
-  'verify-email': VerifyEmail
-  'second-factor': SecondFactor
-  enrol: Enrol
-  'enrol-totp': EnrolTotp
-  'enrol-passkey': EnrolPasskey
-  'recovery-codes': RecoveryCodes
-  'select-account': SelectAccount
-  consent: Consent
-  'change-password': ChangePassword
-  'set-up': SetUp
-  'link-account': LinkAccount
-  'complete-profile': CompleteProfile
-  'signed-in': SignedIn
-  'logout-confirm': LogoutConfirm
-  'logged-out': LoggedOut
-  deleted: Deleted
+  login: LoginPage
+  'reset-password': ResetPasswordPage
+  'verify-email': VerifyEmailPage
+  'second-factor': SecondFactorPage
+  enrol: EnrolPage
+  'enrol-totp': EnrolTotpPage
+  'enrol-passkey': EnrolPasskeyPage
+  'recovery-codes': RecoveryCodesPage
+  'select-account': SelectAccountPage
+  consent: ConsentPage
+  'change-password': ChangePasswordPage
+  'set-up': SetUpPage
+  'link-account': LinkAccountPage
+  'complete-profile': CompleteProfilePage
+  'signed-in': SignedInPage
+  'logout-confirm': LogoutConfirmPage
+  'logged-out': LoggedOutPage
+  deleted: DeletedPage
   error: ErrorPage
-  account: Account
-  'account-security': AccountSecurity
-  'account-profile': AccountProfile
-  'account-applications': AccountApplications
-  'account-data': AccountData
+  account: AccountPage
+  'account-security': AccountSecurityPage
+  'account-profile': AccountProfilePage
+  'account-applications': AccountApplicationsPage
+  'account-data': AccountDataPage
 }
 
-export const personOf = ({ first_name, last_name, username, email }: Person): Person => ({
+export const pageUserOf = ({ first_name, last_name, username, email }: PageUser): PageUser => ({
   first_name,
   last_name,
   username,

@@ -1,6 +1,6 @@
 /** Helpers for the templates: initials, icons, device names, relative times. */
 
-import type { Person } from './data.ts'
+import type { PageUser } from './data.ts'
 import { hasMessage, type Translate } from './translate.ts'
 
 const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
@@ -15,7 +15,7 @@ export const viewTools = (locale: string, t: Translate) => ({
   tone,
   host,
   isPowerful,
-  displayName: (person: Person) =>
+  displayName: (person: PageUser) =>
     namesIn(locale)
       .map(name => person[name])
       .join(' ')

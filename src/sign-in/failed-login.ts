@@ -1,4 +1,4 @@
-import { nobody, record } from '#src/audit/record.ts'
+import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -29,7 +29,7 @@ export const failLogin = async (
   const [attempt_count] = await countFailure(context, tx, keys)
   await record(context, tx, {
     type: 'user.login_failed',
-    actor: nobody,
+    actor: anonymousActor,
     target_id: user_id ?? '',
     target_type: 'user',
     organization_id,

@@ -11,7 +11,7 @@ import { setPassword, type UserRow } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import type { ChangePassword, PasswordRule } from '#src/pages/data.ts'
+import type { ChangePasswordPage, PasswordRule } from '#src/pages/data.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { confirmProof, provePassword } from './password.ts'
@@ -35,7 +35,7 @@ export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] 
 
 /** Data, status and headers to show the form again with an error. */
 interface Retry {
-  data: Required<Pick<ChangePassword, 'error' | 'rules'>>
+  data: Required<Pick<ChangePasswordPage, 'error' | 'rules'>>
   status: number
   headers: Record<string, string>
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nobody, record } from '#src/audit/record.ts'
+import { anonymousActor, record } from '#src/audit/record.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import {
   countAllEvents,
@@ -66,7 +66,7 @@ describe('GET /events', () => {
       await app.context.store.write(tx =>
         record(app.context, tx, {
           type: 'user.updated',
-          actor: nobody,
+          actor: anonymousActor,
           target_id: 'usr_x',
           target_type: 'user',
           organization_id: 'org_default',
@@ -218,7 +218,7 @@ describe('GET /events', () => {
       for (let i = 0; i < 600; i++)
         await record(context, tx, {
           type: 'user.logout',
-          actor: i % 2 ? { id: user.id, email: user.email } : nobody,
+          actor: i % 2 ? { id: user.id, email: user.email } : anonymousActor,
           target_id: i % 3 ? user.id : 'sess_x',
           target_type: 'user',
           organization_id: 'org_default',
@@ -246,7 +246,7 @@ describe('retention', () => {
       for (let i = 0; i < count; i++)
         await record(context, tx, {
           type: 'user.logout',
-          actor: nobody,
+          actor: anonymousActor,
           target_id: 'x',
           target_type: 'user',
           organization_id: 'org_default',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { chooseLocale, direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts'
 import { asset, assetUrl } from '#src/pages/assets.ts'
-import type { Code, Pages } from '#src/pages/data.ts'
+import type { MessageCode, Pages } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { hasMessage, translator } from '#src/pages/translate.ts'
 import { host, initials, isPowerful, tone, viewTools } from '#src/pages/view.ts'
@@ -267,7 +267,7 @@ describe('texts', () => {
   const codes = <Prefix extends string, Suffix extends string = ''>(prefix: Prefix, suffix: string = '') =>
     Object.keys(en)
       .filter(key => key.startsWith(prefix) && key.endsWith(suffix))
-      .map(key => key.slice(prefix.length, key.length - suffix.length) as Code<Prefix, Suffix>)
+      .map(key => key.slice(prefix.length, key.length - suffix.length) as MessageCode<Prefix, Suffix>)
 
   test('every code of every page has its text, with all holes filled', async () => {
     const brand = { name: 'Northwind Labs' }

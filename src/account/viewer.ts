@@ -24,7 +24,7 @@ import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 
 /** The user of the account pages. */
-export interface Person {
+export interface Viewer {
   login: StepUser & { id: LoginId }
   login_hash: SecretHash
   user: UserRow
@@ -33,13 +33,13 @@ export interface Person {
 }
 
 /** Page that requires a recent authentication, for forms of pages that are shown without one. */
-export const PROVE = '/account/prove'
+export const PROVE_PATH = '/account/prove'
 
 export const getProve =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const person = await enter(context, call, '/account')
-    return person instanceof Response ? person : seeOther('/account')
+    const viewer = await requireViewer(context, call, '/account')
+    return viewer instanceof Response ? viewer : seeOther('/account')
   }
 
 /**
@@ -49,7 +49,11 @@ export const getProve =
  *
  * @param back path of a page that requires a recent authentication
  */
-export const enter = async (context: Context, call: Call, back?: string): Promise<Person | Response> => {
+export const requireViewer = async (
+  context: Context,
+  call: Call,
+  back?: string,
+): Promise<Viewer | Response> => {
   const browser = browserSessionOf(context, call)
   const organization = await wantedOrganization(context, call, browser.login_hash)
   const own = back === undefined ? {} : { back, max_age: FRESH }
@@ -57,7 +61,7 @@ export const enter = async (context: Context, call: Call, back?: string): Promis
   const logins = await listBrowserLogins(context, browser, flow)
   const next = decideAmong(context, flow, logins)
   return next.step === 'issue' && isLogin(next.login) && browser.login_hash
-    ? personOf(context, browser.login_hash, next.login)
+    ? viewerOf(context, browser.login_hash, next.login)
     : advance(context, browser, flow, 'get', logins)
 }
 
@@ -75,11 +79,11 @@ const wantedOrganization = async (
   return organization
 }
 
-const personOf = async (
+const viewerOf = async (
   context: Context,
   login_hash: SecretHash,
-  login: Person['login'],
-): Promise<Person> => {
+  login: Viewer['login'],
+): Promise<Viewer> => {
   const { user_id, organization_id } = login
   const organization = await findOrganization(context.store, organization_id)
   const { user, roles } = await context.store.read(async q => ({
@@ -95,12 +99,12 @@ const personOf = async (
  *
  * @throws PageError 403 `not_allowed`
  */
-export const permit = ({ permissions }: Person, permission: 'profile:read' | 'profile:update'): void => {
+export const permit = ({ permissions }: Viewer, permission: 'profile:read' | 'profile:update'): void => {
   if (!permissions.has(permission)) throw new PageError('not_allowed', 403)
 }
 
 /** CSRF token that names the login shown on the page. It becomes invalid with the login cookie. */
-export const accountToken = (context: Context, { login_hash, login }: Person): string =>
+export const accountToken = (context: Context, { login_hash, login }: Viewer): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
 /**
@@ -113,14 +117,14 @@ export const openForm = async (
   context: Context,
   call: Call,
   back?: string,
-): Promise<{ person: Person; form: ReadonlyMap<string, string> }> => {
+): Promise<{ viewer: Viewer; form: ReadonlyMap<string, string> }> => {
   const { login, login_hash, form } = await openAnyForm(context, call)
   const browser = { call, login_hash }
   const flow = await flowOf(context, accountRequest(login.organization_id))
   const next = await decide(context, browser, flow, login.id)
   const is_stale = back !== undefined && !isFresh(login, context.clock.now())
   if (next.step !== 'issue' || is_stale) throw expired(back)
-  return { person: await personOf(context, login_hash, login), form }
+  return { viewer: await viewerOf(context, login_hash, login), form }
 }
 
 /** As {@link openForm}, for a user who only signs out: accepts a login that owes a step. */
