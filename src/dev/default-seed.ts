@@ -56,6 +56,7 @@ export const defaultSeed: SeedInput = {
       client_id: 'dev-web',
       name: 'Browser application',
       type: 'public',
+      kind: 'spa',
       grant_types: ['authorization_code', 'refresh_token'],
       scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
     },

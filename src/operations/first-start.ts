@@ -103,6 +103,7 @@ const clientOf = ({ config, clock }: Core, secret: string): Client => ({
     client_id: config.admin_client_id,
     name: 'First admin client',
     type: 'confidential',
+    kind: 'service',
     grant_types: ['client_credentials'],
     scopes: allScopes,
   }),

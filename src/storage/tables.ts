@@ -243,6 +243,7 @@ export const tables = (kit: Kit) => {
       name: text('name').notNull(),
       description: text('description').notNull().default(''),
       type: text('type').$type<'confidential' | 'public'>().notNull(),
+      kind: text('kind').$type<'web' | 'spa' | 'native' | 'service'>(),
       redirect_uris: json('redirect_uris').$type<string[]>().notNull(),
       post_logout_redirect_uris: json('post_logout_redirect_uris').$type<string[]>().notNull(),
       web_origins: json('web_origins').$type<string[]>().notNull(),

@@ -34,6 +34,8 @@ export interface SeedClient extends OfOrganization {
   type: 'confidential' | 'public'
   grant_types: ('authorization_code' | 'refresh_token' | 'client_credentials')[]
   scopes: string[]
+  /** Default: null, not chosen. */
+  kind?: 'web' | 'spa' | 'native' | 'service' | null
   client_secret?: string | { env: string }
   name?: string
   description?: string

@@ -45,6 +45,7 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
   const { client_secret, ...client } = body
   expect(client).toEqual({
     ...machine,
+    kind: null,
     description: '',
     organization_id: 'org_default',
     redirect_uris: [],
@@ -64,11 +65,12 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
   })
   expect(client_secret).toMatch(/^[\w-]{43}$/)
   expect((await app.admin('GET', '/clients/machine')).body).toEqual(client)
-  const { client_id, name, type, organization_id, grant_types, scopes, created_at, updated_at } = client
+  const { client_id, name, type, kind, organization_id, grant_types, scopes, created_at, updated_at } = client
   expect((await app.admin('GET', '/clients')).body.data[0]).toEqual({
     client_id,
     name,
     type,
+    kind,
     organization_id,
     grant_types,
     scopes,
@@ -243,6 +245,45 @@ describe('validation', () => {
     ]
     for (const [id, change, field] of changes)
       expect(refused(await app.admin('PUT', `/clients/${id}`, change))).toEqual([field])
+  })
+
+  test('CLI-14 of a kind that type, grants or redirect URIs contradict, with stored ones too', async () => {
+    const web = { ...spa, type: 'confidential' }
+    const cases: [Json, kinds: string[]][] = [
+      [web, ['web']],
+      [{ ...web, grant_types: ['authorization_code', 'client_credentials'] }, ['web']],
+      [spa, ['spa', 'native']],
+      [machine, ['service']],
+      [{ ...machine, redirect_uris: ['https://app.example/cb'] }, []],
+      [{ ...machine, grant_types: [] }, []],
+    ]
+    for (const [i, [client, fitting]] of cases.entries()) {
+      const client_id = `app-${i}`
+      await create(app, '/clients', { ...client, client_id })
+      for (const kind of ['web', 'spa', 'native', 'service']) {
+        const made = await app.admin('POST', '/clients', {
+          ...client,
+          kind,
+          client_id: `${client_id}-${kind}`,
+        })
+        const changed = await app.admin('PUT', `/clients/${client_id}`, { kind })
+        const isFit = fitting.includes(kind)
+        expect([i, kind, made.status, changed.status]).toEqual([
+          i,
+          kind,
+          ...(isFit ? [201, 200] : [422, 422]),
+        ])
+        if (isFit) expect([made.body.kind, changed.body.kind]).toEqual([kind, kind])
+        else expect([...new Set([...refused(made), ...refused(changed)])]).toEqual(['kind'])
+      }
+    }
+    const kinds = (await listAll(app, '/clients')).map(({ client_id, kind }: Json) => [client_id, kind])
+    expect(Object.fromEntries(kinds)).toMatchObject({ 'app-0': 'web', 'app-3': 'service', 'app-5': null })
+    expect((await app.admin('PUT', '/clients/app-0', { kind: null })).body.kind).toBeNull()
+    expect(refused(await app.admin('PUT', '/clients/app-0', { kind: 'desktop' }))).toEqual(['kind'])
+    await app.admin('PUT', '/clients/app-3', { kind: 'service' })
+    const redirect_uris = ['https://app.example/cb']
+    expect(refused(await app.admin('PUT', '/clients/app-3', { redirect_uris }))).toEqual(['kind'])
   })
 
   test('O-04 redirect URIs with fragment, wildcard, unsafe scheme, relative or plain http on a public host', async () => {

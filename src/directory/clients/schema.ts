@@ -13,6 +13,15 @@ import type { Client as Row } from './store.ts'
 
 export const types = ['confidential', 'public'] as const
 
+/** The type and the grant that each kind of application implies: https://www.rfc-editor.org/rfc/rfc6749#section-2.1 */
+export const kinds = {
+  web: { type: 'confidential', grant: 'authorization_code' },
+  spa: { type: 'public', grant: 'authorization_code' },
+  native: { type: 'public', grant: 'authorization_code' },
+  service: { type: 'confidential', grant: 'client_credentials' },
+} as const
+const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies (keyof typeof kinds)[]
+
 /** Client ids must never read as user ids in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -47,6 +56,8 @@ const alg = oneOf(signingAlgs).nullable()
 export const writable = {
   name: line(128, 1),
   description: lines(1000),
+  /** null: not chosen. */
+  kind: oneOf(kindNames).nullable(),
   redirect_uris: set(uri, 100),
   post_logout_redirect_uris: set(uri, 100),
   web_origins: set(web_origin, 100),
@@ -69,6 +80,7 @@ export const CreateClient = z.strictObject({
   name: writable.name,
   description: writable.description.default(''),
   type: oneOf(types),
+  kind: writable.kind.default(null),
   organization_id: reference.optional(),
   redirect_uris: writable.redirect_uris.default([]),
   post_logout_redirect_uris: writable.post_logout_redirect_uris.default([]),
@@ -103,6 +115,7 @@ export const Client = z.object({
   name: z.string(),
   description: z.string(),
   type: z.enum(types),
+  kind: z.enum(kindNames).nullable(),
   organization_id: z.string(),
   redirect_uris: z.array(z.string()),
   post_logout_redirect_uris: z.array(z.string()),
@@ -137,6 +150,7 @@ const ClientItem = Client.pick({
   client_id: true,
   name: true,
   type: true,
+  kind: true,
   organization_id: true,
   grant_types: true,
   scopes: true,
@@ -148,6 +162,7 @@ export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
   client_id: client.client_id,
   name: client.name,
   type: client.type,
+  kind: client.kind,
   organization_id: client.organization_id,
   grant_types: client.grant_types,
   scopes: client.scopes,

@@ -18,7 +18,7 @@ import { releaseSessions } from '#src/sessions/service.ts'
 import { BATCH } from '#src/storage/batches.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
-import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
+import { type CreateClient, clientAnswer, kinds, type UpdateClient, writable } from './schema.ts'
 import {
   type Client,
   endPurge,
@@ -64,7 +64,7 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   return client
 }
 
-type Shape = { [Field in 'type' | 'token_endpoint_auth_method']?: Client[Field] | undefined } & {
+type Shape = { [Field in 'type' | 'kind' | 'token_endpoint_auth_method']?: Client[Field] | undefined } & {
   [Field in 'redirect_uris' | 'grant_types']?: string[]
 }
 
@@ -72,6 +72,7 @@ type Shape = { [Field in 'type' | 'token_endpoint_auth_method']?: Client[Field] 
 const shapeProblems = (client: Shape): Detail[] => {
   const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
   const isPublic = type === 'public'
+  const kind = client.kind ? kinds[client.kind] : undefined
   const rules: [broken: boolean, field: string, message: string][] = [
     [
       grant_types.includes('authorization_code') && redirect_uris.length === 0,
@@ -92,6 +93,21 @@ const shapeProblems = (client: Shape): Detail[] => {
       type === 'confidential' && method === 'none',
       'token_endpoint_auth_method',
       'A confidential client proves itself by client_secret_basic or client_secret_post.',
+    ],
+    [
+      kind !== undefined && type !== undefined && type !== kind.type,
+      'kind',
+      `An application of the kind ${client.kind} is ${kind?.type}.`,
+    ],
+    [
+      kind !== undefined && client.grant_types !== undefined && !grant_types.includes(kind.grant),
+      'kind',
+      `An application of the kind ${client.kind} uses the grant ${kind?.grant}.`,
+    ],
+    [
+      client.kind === 'service' && redirect_uris.length > 0,
+      'kind',
+      'A service logs no one in: it has no redirect URI.',
     ],
   ]
   return rules.flatMap(([broken, field, message]) =>
