@@ -11,6 +11,24 @@ for (const button of document.querySelectorAll('.reveal')) {
   input.form.addEventListener('submit', () => show(false))
 }
 
+for (const button of document.querySelectorAll('[data-copy]')) {
+  const { copy, copied } = button.dataset
+  // Browsers have it on https and localhost alone.
+  button.hidden = !navigator.clipboard
+  button.addEventListener('click', async () => {
+    const texts = Array.from(document.querySelectorAll(`#${copy} code`), code =>
+      code.textContent.replace(/\s/g, ''),
+    )
+    await navigator.clipboard.writeText(texts.join('\n'))
+    button.textContent = copied
+  })
+}
+
+for (const button of document.querySelectorAll('[data-print]')) {
+  button.hidden = false
+  button.addEventListener('click', () => print())
+}
+
 // The JSON of https://www.w3.org/TR/webauthn-3/ by hand: browsers had passkeys for years before they had its parse and toJSON.
 const bytesOf = text =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), letter => letter.charCodeAt(0))

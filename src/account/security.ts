@@ -132,7 +132,9 @@ export const postRecoveryCodes =
         request_id: call.request_id,
         user: pageUserOf(user),
         codes,
-        continue_url: PAGE,
+        address: context.config.url,
+        created_at: iso(context.clock.now()),
+        action: PAGE,
       },
       { locale: call.locale },
     )

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { addFactor, MOST_FACTORS, type NewFactor } from '#src/directory/users/factors/service.ts'
 import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { isPlain } from '#src/lib/text.ts'
+import { iso, isPlain } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
@@ -69,15 +69,15 @@ export const postEnrol =
       },
       async (then, settled) => {
         if (!codes) return advance(context, then, settled, 'post')
-        const continue_url = `/oauth/enrol?request=${flow.handle}`
-        return show(
-          context,
-          'recovery-codes',
-          then,
-          settled,
-          { user: pageUserOf(login), codes, continue_url },
-          undefined,
-        )
+        const data = {
+          user: pageUserOf(login),
+          codes,
+          address: context.config.url,
+          created_at: iso(context.clock.now()),
+          action: '/oauth/enrol',
+          request: flow.handle,
+        }
+        return show(context, 'recovery-codes', then, settled, data, undefined)
       },
     )
   }

@@ -139,11 +139,16 @@ export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }
 
-/** Shown once. */
+/** Shown once. A tick leads on: a GET of `action`, with `request` as its query. */
 export interface RecoveryCodesPage extends Common {
   user: PageUser
   codes: string[]
-  continue_url: string
+  /** URL of the server, which the saved codes name. */
+  address: string
+  /** ISO 8601. */
+  created_at: string
+  action: string
+  request?: string
 }
 
 /** Answers `login=<handle>`, or `login=other` to sign in as somebody else. */

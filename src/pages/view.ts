@@ -33,6 +33,9 @@ export const viewTools = (locale: string, t: Translate) => ({
   },
   isHandheld: (user_agent: string) => /iPhone|Android|Mobile/.test(user_agent),
   wait: (seconds = 1) => wait(locale, seconds),
+  /** Day in UTC. */
+  date: (time: string) =>
+    new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(Date.parse(time)),
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
 })
 

@@ -51,7 +51,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     // Its owner does it in one go.
     const choice = await signIn(owner, await owner.get(authorizeUrl('web', { acr_values })), user.username)
     const { page } = await enrolPasskey(owner, choice)
-    expect(answerOf(await owner.get(linkWith(page, '/oauth/enrol'))).code).toBeString()
+    expect(answerOf(await owner.submit(page, {}, '/oauth/enrol')).code).toBeString()
   })
 
   test('where the user has one, and a client asks for another', async () => {
@@ -165,7 +165,7 @@ describe('a temporary password', () => {
       'user.mfa_enabled',
       'user.password_changed',
     ])
-    const { code } = answerOf(await browser.get(linkWith(page, '/oauth/enrol')))
+    const { code } = answerOf(await browser.submit(page, {}, '/oauth/enrol'))
     expect((await codeRow(app, code)).acr).toBe('2')
   })
 
@@ -183,7 +183,7 @@ describe('a temporary password', () => {
     expect(change.heading).toBe('Choose a new password')
     const choice = await browser.follow(await browser.submit(change, choose))
     const { page } = await enrolTotp(app, browser, choice)
-    const account = await browser.follow(await browser.get(linkWith(page, '/oauth/enrol')))
+    const account = await browser.follow(await browser.submit(page, {}, '/oauth/enrol'))
     expect(account.heading).toBe('Your account')
   })
 })

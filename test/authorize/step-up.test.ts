@@ -73,7 +73,7 @@ describe('acr_values=2', () => {
     expect(choice.heading).toBe('Protect your account')
     expect(choice.html).toContain('The application asks for a stronger sign-in')
     const { page } = await enrolTotp(app, browser, choice)
-    expect(await classOf(await browser.get(linkWith(page, '/oauth/enrol')))).toEqual([
+    expect(await classOf(await browser.submit(page, {}, '/oauth/enrol'))).toEqual([
       '2',
       ['pwd', 'otp', 'mfa'],
     ])

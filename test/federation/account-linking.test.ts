@@ -7,7 +7,7 @@ import { removals } from '#src/operations/sweep-store.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
-import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { codeOf, enrolPasskey, enrolTotp, openEnrolment } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -429,7 +429,7 @@ describe('O-69 a user who has a second factor', () => {
     expect(await accountsOf(user.id)).toEqual([])
     const { page } = await enrolTotp(app, browser, choice)
     expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
-    expect(await whoIs(await browser.get(linkWith(page, '/oauth/enrol')))).toBe(user.id)
+    expect(await whoIs(await browser.submit(page, {}, '/oauth/enrol'))).toBe(user.id)
     // Somebody whom the provider brings enrols one as well, before anything is a login.
     const newcomer = fresh()
     const first = await goThrough(newcomer, upstream, at, somebody())

@@ -137,7 +137,7 @@ describe('every page', () => {
         ...(isolated && { 'cross-origin-opener-policy': 'same-origin' }),
       })
       expect(has_form).toBe(
-        !['signed-in', 'logged-out', 'error', 'enrol', 'recovery-codes', 'deleted'].includes(page) &&
+        !['signed-in', 'logged-out', 'error', 'enrol', 'deleted'].includes(page) &&
           !['sent', 'done', 'changed', 'sign_in'].includes(sample.state),
       )
     })

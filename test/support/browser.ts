@@ -3,6 +3,7 @@ import type { TestApp } from './app.ts'
 /** A form of a page: hidden and visible fields with their current values, and its submit buttons. */
 export interface Form {
   action: string
+  isGet: boolean
   fields: Record<string, string>
   buttons: { name: string; value: string }[]
 }
@@ -54,6 +55,7 @@ const named = (tag: string) => {
 const parseForms = (html: string): Form[] =>
   [...html.matchAll(/(<form\b[^>]*>)(.*?)<\/form>/gs)].map(([, open = '', body = '']) => ({
     action: attribute(open, 'action') ?? '',
+    isGet: attribute(open, 'method') === 'get',
     fields: Object.fromEntries(
       tags(body, 'input')
         .flatMap(named)
@@ -123,7 +125,8 @@ export const openBrowser = (
 
   const submit: Browser['submit'] = (page, fields = {}, action) => {
     const form = formOf(page, action)
-    return post(form.action, { ...form.fields, ...fields })
+    const all = { ...form.fields, ...fields }
+    return form.isGet ? get(`${form.action}?${new URLSearchParams(all)}`) : post(form.action, all)
   }
 
   const follow: Browser['follow'] = async page => {

@@ -387,7 +387,10 @@ export const samples: Sample[] = [
       brand,
       user: ada,
       codes: [...recovery_codes, ...recovery_codes],
-      continue_url: '/account/security',
+      address: 'https://id.northwind.example',
+      created_at: '2026-11-20T12:00:00Z',
+      action: '/oauth/enrol',
+      request: 'request-8Qx',
     },
   },
   {

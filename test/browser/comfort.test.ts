@@ -1,0 +1,80 @@
+/** Tests in a browser what page.js adds to the pages, and what they do without it. */
+import { afterAll, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
+import { servePages } from '#test/support/page-server.ts'
+
+const server = servePages(0)
+
+afterAll(async () => {
+  await closeChromium()
+  await server.stop(true)
+})
+
+const opened = async (name: string, options: Parameters<typeof openPage>[0] = {}) => {
+  const { page, close } = await openPage(options)
+  await page.goto(`${server.url}${name}`)
+  return { page, close }
+}
+
+const textOf = async (page: Page): Promise<string> => {
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Download' }).click(),
+  ])
+  expect(file.suggestedFilename()).toBe('id.northwind.example-recovery-codes.txt')
+  return Bun.file(await file.path()).text()
+}
+
+testInChromium(
+  'PAG-20 recovery codes are copied, downloaded, printed without controls, and left after a tick',
+  async () => {
+    const { page, close } = await opened('recovery-codes.usual', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const codes = await page.locator('.recovery-code').allInnerTexts()
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(codes.join('\n'))
+
+    await page.getByRole('button', { name: 'Continue' }).click()
+    expect(page.url()).toEndWith('/recovery-codes.usual')
+
+    await page.evaluate('globalThis.printed = 0; print = () => printed++')
+    await page.getByRole('button', { name: 'Print' }).click()
+    expect(await page.evaluate('printed')).toBe(1)
+    await page.emulateMedia({ media: 'print' })
+    const paper = await page.locator('main').innerText()
+    for (const fact of ['Account: ada', 'Server: id.northwind.example', 'Date: November 20, 2026', ...codes])
+      expect(paper).toContain(fact)
+    expect(await page.locator(':is(button, input, a, [role=alert]):visible').count()).toBe(0)
+
+    await page.emulateMedia({ media: 'screen' })
+    await page.getByLabel('I have saved these codes').check()
+    await page.getByRole('button', { name: 'Continue' }).click()
+    expect(page.url()).toEndWith('/oauth/enrol?request=request-8Qx')
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'PAG-20 without JavaScript the codes are downloaded, and no button is dead',
+  async () => {
+    const { page, close } = await opened('recovery-codes.usual', { javaScriptEnabled: false })
+    const codes = await page.locator('.recovery-code').allInnerTexts()
+    expect(codes).toHaveLength(10)
+    const lines = (await textOf(page)).split('\r\n')
+    expect(lines.slice(0, 5)).toEqual([
+      'Save your recovery codes',
+      'Account: ada',
+      'Server: id.northwind.example',
+      'Date: November 20, 2026',
+      '',
+    ])
+    expect(lines.slice(5, 15)).toEqual(codes.map((code, index) => `${index + 1}. ${code}`))
+    expect(await page.locator('button:visible').allInnerTexts()).toEqual(['Continue'])
+    await close()
+  },
+  60_000,
+)
