@@ -105,6 +105,31 @@ test('each name has one address: no re-exports outside the published packages', 
   expect(found.map(([file]) => file)).toEqual([])
 })
 
+test('the executable has no part for tests alone: what a file exports is used in src', () => {
+  const words = new Map([...source].map(([file, text]) => [file, new Set(text.match(/\w+/g))]))
+  const isUsedElsewhere = (file: string, name: string) =>
+    [...words].some(([other, known]) => other !== file && known.has(name))
+  const unused = [...source].flatMap(([file, text]) =>
+    [...text.matchAll(/^export (?:async )?(?:const|function|class|let) (\w+)/gm)]
+      .map(match => match[1] ?? '')
+      .filter(name => !/^(resource-server|testing)\//.test(file) && !isUsedElsewhere(file, name))
+      .map(name => `${file} ${name}`),
+  )
+  // Steps of their own files that have tests of their own.
+  expect(unused).toEqual([
+    'dev/fake-openid.ts fakeOpenId',
+    'dev/mint.ts badTokenNames',
+    'directory/access.ts organizationFor',
+    'directory/identity-providers/xml-reader.ts openXmlReader',
+    'federation/provisioning.ts baseName',
+    'operations/event-loop.ts largestOfMinute',
+    'pages/accent.ts accentStyle',
+    'pages/view.ts isPowerful',
+    'sign-in/throttle.ts afterFailure',
+    'tokens/signing-thread.ts openThread',
+  ])
+})
+
 test('inside directory/ the order is access, roles, organizations, users, groups, clients, identity-providers', () => {
   const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
   expect(

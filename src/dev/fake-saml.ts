@@ -1,126 +1,88 @@
-import { createPrivateKey, randomBytes } from 'node:crypto'
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
+import { buildXml, type XmlTree } from '#src/protocol/saml/build-xml.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
-import { escapeXml, x509Data } from '#src/protocol/saml/escape.ts'
-import { BEARER, namespaces, REDIRECT_BINDING, SUCCESS } from '#src/protocol/saml/names.ts'
+import { BEARER, namespaces, REDIRECT_BINDING } from '#src/protocol/saml/names.ts'
 import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
-/**
- * All parts of a SAML response, which tests change. Undefined leaves an attribute out; times are strings, so
- * that tests can use invalid ones.
- */
-export interface ResponseParts {
-  response_id: string
-  response_version: string
-  response_issuer: string | undefined
-  destination: string | undefined
-  response_in_response_to: string | undefined
-  issue_instant: string
-  status: string
-  extensions: string
-  assertion_id: string
-  issuer: string
+/** A person as the form of the fake provider states them, with an attribute for each non-empty field. */
+interface Person {
   name_id: string
-  name_format: string
-  method: string
-  recipient: string | undefined
-  in_response_to: string | undefined
-  confirmed_from: string | undefined
-  confirmed_until: string | undefined
-  valid_from: string | undefined
-  valid_until: string | undefined
-  /** A list of audiences for each restriction. */
-  audiences: string[][]
-  authn_instant: string
-  session_until: string | undefined
-  attributes: Record<string, string[]>
-  assertion: 'plain' | 'none'
-  /** Additional namespace declarations of the root element. */
-  declarations: string
+  attributes: [name: string, value: string][]
 }
 
-export interface Party {
-  issuer: string
-  audience: string
-  acs_url: string
-  request_id: string | undefined
-  now: number
-}
+const SAML = 'urn:oasis:names:tc:SAML:2.0'
 
-/** Returns the response of an ordinary login. */
-export const defaultParts = (party: Party): ResponseParts => ({
-  response_id: `_response-${randomBytes(8).toString('hex')}`,
-  response_version: '2.0',
-  response_issuer: party.issuer,
-  destination: party.acs_url,
-  response_in_response_to: party.request_id,
-  issue_instant: formatTime(party.now),
-  status: `<samlp:StatusCode Value="${SUCCESS}"/>`,
-  extensions: '',
-  assertion_id: `_assertion-${randomBytes(8).toString('hex')}`,
-  issuer: party.issuer,
-  name_id: 'ada-4711',
-  name_format: 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent',
-  method: BEARER,
-  recipient: party.acs_url,
-  in_response_to: party.request_id,
-  confirmed_from: undefined,
-  confirmed_until: formatTime(party.now + 5 * MINUTE),
-  valid_from: formatTime(party.now - MINUTE),
-  valid_until: formatTime(party.now + 5 * MINUTE),
-  audiences: [[party.audience]],
-  authn_instant: formatTime(party.now),
-  session_until: undefined,
-  attributes: { mail: ['ada@example.com'], givenName: ['Ada'], sn: ['Lovelace'] },
-  assertion: 'plain',
-  declarations: '',
+const status = (code: string, inner?: XmlTree): XmlTree => ({
+  'samlp:StatusCode': { '@Value': `${SAML}:status:${code}`, ...inner },
 })
 
-const attr = (name: string, value: string | undefined): string =>
-  value === undefined ? '' : ` ${name}="${escapeXml(value)}"`
+/** https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1.4.2 */
+const assertionOf = (
+  { name_id, attributes }: Person,
+  { acs_url, audience, request_id }: Requested,
+  issuer: string,
+  now: number,
+): XmlTree => {
+  const until = formatTime(now + 5 * MINUTE)
+  return {
+    '@ID': `_${randomUUID()}`,
+    '@Version': '2.0',
+    '@IssueInstant': formatTime(now),
+    'saml:Issuer': issuer,
+    'saml:Subject': {
+      'saml:NameID': { '@Format': `${SAML}:nameid-format:persistent`, '#text': name_id },
+      'saml:SubjectConfirmation': {
+        '@Method': BEARER,
+        'saml:SubjectConfirmationData': {
+          '@NotOnOrAfter': until,
+          '@Recipient': acs_url,
+          ...(request_id !== undefined && { '@InResponseTo': request_id }),
+        },
+      },
+    },
+    'saml:Conditions': {
+      '@NotBefore': formatTime(now - MINUTE),
+      '@NotOnOrAfter': until,
+      'saml:AudienceRestriction': { 'saml:Audience': audience },
+    },
+    'saml:AuthnStatement': {
+      '@AuthnInstant': formatTime(now),
+      'saml:AuthnContext': {
+        'saml:AuthnContextClassRef': `${SAML}:ac:classes:PasswordProtectedTransport`,
+      },
+    },
+    'saml:AttributeStatement': {
+      'saml:Attribute': attributes.map(([name, value]) => ({ '@Name': name, 'saml:AttributeValue': value })),
+    },
+  }
+}
 
-export const renderAssertion = (said: ResponseParts): string =>
-  `<saml:Assertion xmlns:saml="${namespaces.saml}" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"` +
-  ` ID="${said.assertion_id}" Version="2.0" IssueInstant="${said.issue_instant}">` +
-  `<saml:Issuer>${escapeXml(said.issuer)}</saml:Issuer>` +
-  `<saml:Subject><saml:NameID Format="${said.name_format}">${escapeXml(said.name_id)}</saml:NameID>` +
-  `<saml:SubjectConfirmation Method="${said.method}"><saml:SubjectConfirmationData` +
-  attr('NotBefore', said.confirmed_from) +
-  attr('NotOnOrAfter', said.confirmed_until) +
-  attr('Recipient', said.recipient) +
-  attr('InResponseTo', said.in_response_to) +
-  `/></saml:SubjectConfirmation></saml:Subject>` +
-  `<saml:Conditions${attr('NotBefore', said.valid_from)}${attr('NotOnOrAfter', said.valid_until)}>` +
-  said.audiences
-    .map(list => list.map(audience => `<saml:Audience>${escapeXml(audience)}</saml:Audience>`).join(''))
-    .map(list => `<saml:AudienceRestriction>${list}</saml:AudienceRestriction>`)
-    .join('') +
-  `</saml:Conditions>` +
-  `<saml:AuthnStatement AuthnInstant="${said.authn_instant}"${attr('SessionNotOnOrAfter', said.session_until)}>` +
-  `<saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport` +
-  `</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>` +
-  Object.entries(said.attributes)
-    .map(
-      ([name, values]) =>
-        `<saml:Attribute Name="${escapeXml(name)}">${values
-          .map(value => `<saml:AttributeValue xsi:type="xs:string">${escapeXml(value)}</saml:AttributeValue>`)
-          .join('')}</saml:Attribute>`,
-    )
-    .join('') +
-  `</saml:AttributeStatement></saml:Assertion>`
-
-export const renderResponse = (said: ResponseParts, assertion: string): string =>
-  `<samlp:Response xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"${said.declarations} ID="${said.response_id}"` +
-  ` Version="${said.response_version}" IssueInstant="${said.issue_instant}"${attr('Destination', said.destination)}` +
-  `${attr('InResponseTo', said.response_in_response_to)}>` +
-  (said.response_issuer === undefined
-    ? ''
-    : `<saml:Issuer>${escapeXml(said.response_issuer)}</saml:Issuer>`) +
-  said.extensions +
-  `<samlp:Status>${said.status}</samlp:Status>${assertion}</samlp:Response>`
+/** Returns a response for the person, or a refusal without one. */
+const renderResponse = (
+  id: string,
+  person: Person | undefined,
+  requested: Requested,
+  issuer: string,
+  now: number,
+): string =>
+  buildXml({
+    'samlp:Response': {
+      '@xmlns:samlp': namespaces.samlp,
+      '@xmlns:saml': namespaces.saml,
+      '@ID': id,
+      '@Version': '2.0',
+      '@IssueInstant': formatTime(now),
+      '@Destination': requested.acs_url,
+      ...(requested.request_id !== undefined && { '@InResponseTo': requested.request_id }),
+      'saml:Issuer': issuer,
+      'samlp:Status': person ? status('Success') : status('Responder', status('AuthnFailed')),
+      ...(person && { 'saml:Assertion': assertionOf(person, requested, issuer, now) }),
+    },
+  })
 
 const algorithm = {
   name: 'RSASSA-PKCS1-v1_5',
@@ -153,11 +115,23 @@ const makeKey = async (): Promise<{ key: string; certificate: string }> => {
 
 /** IdP metadata: https://docs.oasis-open.org/security/saml/v2.0/saml-metadata-2.0-os.pdf section 2.4.3 */
 const renderMetadata = (entity_id: string, sso_url: string, certificate: string): string =>
-  `<md:EntityDescriptor xmlns:md="${namespaces.md}" xmlns:ds="${namespaces.ds}" entityID="${escapeXml(entity_id)}">` +
-  `<md:IDPSSODescriptor protocolSupportEnumeration="${namespaces.samlp}">` +
-  `<md:KeyDescriptor use="signing"><ds:KeyInfo>${x509Data(certificate)}</ds:KeyInfo></md:KeyDescriptor>` +
-  `<md:SingleSignOnService Binding="${REDIRECT_BINDING}" Location="${escapeXml(sso_url)}"/>` +
-  `</md:IDPSSODescriptor></md:EntityDescriptor>`
+  buildXml({
+    'md:EntityDescriptor': {
+      '@xmlns:md': namespaces.md,
+      '@xmlns:ds': namespaces.ds,
+      '@entityID': entity_id,
+      'md:IDPSSODescriptor': {
+        '@protocolSupportEnumeration': namespaces.samlp,
+        'md:KeyDescriptor': {
+          '@use': 'signing',
+          'ds:KeyInfo': {
+            'ds:X509Data': { 'ds:X509Certificate': new X509Certificate(certificate).raw.toString('base64') },
+          },
+        },
+        'md:SingleSignOnService': { '@Binding': REDIRECT_BINDING, '@Location': sso_url },
+      },
+    },
+  })
 
 const ignoreSamlError = (error: unknown): undefined => {
   if (!(error instanceof SamlError)) throw error
@@ -175,19 +149,9 @@ const signInPage = (action: string, request: Iterable<[string, string]>): Respon
 <p><label>Email <input name="mail" value="robin@upstream.example"></label></p>
 <p><button name="decision" value="approve">Sign in</button> <button name="decision" value="deny">Cancel</button></p></form>`)
 
-const DENIED =
-  '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder">' +
-  '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:AuthnFailed"/></samlp:StatusCode>'
-
-/** Returns the identity that the form states, with an attribute for each non-empty field. */
-const personOf = (form: URLSearchParams): Pick<ResponseParts, 'name_id' | 'attributes'> => ({
+const personOf = (form: URLSearchParams): Person => ({
   name_id: form.get('name_id') ?? '',
-  attributes: Object.fromEntries(
-    ['givenName', 'sn', 'mail'].flatMap(name => {
-      const value = form.get(name)
-      return value ? [[name, [value]]] : []
-    }),
-  ),
+  attributes: only(form, 'givenName', 'sn', 'mail').filter(([, value]) => value !== ''),
 })
 
 /** Path of the fake provider on a development server; its metadata is at /metadata below it. */
@@ -213,15 +177,10 @@ export const fakeSamlOf = ({
 
   const respond = async (requested: Requested, form: URLSearchParams): Promise<string> => {
     const { key, certificate } = await ownKey()
-    const sign = (xml_text: string, id: string) =>
-      xml.run('', 'signature', { xml: xml_text, id, key, certificate })
-    const said: ResponseParts = {
-      ...defaultParts({ ...requested, issuer, now: clock.now() }),
-      ...personOf(form),
-    }
-    if (form.get('decision') === 'deny')
-      return sign(renderResponse({ ...said, status: DENIED }, ''), said.response_id)
-    return renderResponse(said, await sign(renderAssertion(said), said.assertion_id))
+    const id = `_${randomUUID()}`
+    const person = form.get('decision') === 'deny' ? undefined : personOf(form)
+    const response = renderResponse(id, person, requested, issuer, clock.now())
+    return xml.run('', 'signature', { xml: response, id, key, certificate })
   }
 
   const signOn = async (request: Request): Promise<Response> => {

@@ -1,12 +1,12 @@
 import { inflateRawSync } from 'node:zlib'
-import { certify } from '#test/fixtures/saml/certificate.ts'
+import { certify } from '#test/support/saml/certificate.ts'
 import {
   encode,
   type IdentityProvider,
   makeIdentityProvider,
   newPair,
-  ordinary,
-} from '#test/fixtures/saml/identity-provider.ts'
+} from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { type Connection, fromNewNetwork, get, header, post } from './connection.ts'
 import { authorizePath, nextStep, REDIRECT_URI, type Target } from './target.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { IdentityProvider } from '#test/fixtures/saml/identity-provider.ts'
+import type { IdentityProvider } from '#test/support/saml/identity-provider.ts'
 import type { Processes } from './load.ts'
 import { removeDirectory, type ServerProcess } from './server-process.ts'
 

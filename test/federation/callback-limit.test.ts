@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { charge } from '#src/http/charge.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './saml/world.ts'
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 

@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
 import { addSaml, certifiedProvider, partyOf, post } from '#test/federation/saml/world.ts'
-import { encode as encodeSaml, ordinary } from '#test/fixtures/saml/identity-provider.ts'
-import { mutate } from '#test/fixtures/saml/mutate.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import {
   addClient,
@@ -14,6 +12,9 @@ import {
   VERIFIER,
 } from '#test/support/people.ts'
 import { random } from '#test/support/random.ts'
+import { encode as encodeSaml } from '#test/support/saml/identity-provider.ts'
+import { mutate } from '#test/support/saml/mutate.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { addCode, grantTokens } from '#test/support/tokens.ts'
 import { figure, LONG } from './faults.ts'
 import { LONGEST_HOLD, timed } from './hold.ts'

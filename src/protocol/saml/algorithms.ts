@@ -1,5 +1,5 @@
 import { constants, hash, type KeyObject, verify } from 'node:crypto'
-import { RSA_SHA256 } from './names.ts'
+import { RSA_SHA256, SHA256 } from './names.ts'
 
 interface SignatureMethod {
   readonly key: 'rsa' | 'ec'
@@ -24,7 +24,7 @@ const methods: Record<string, SignatureMethod> = {
 }
 
 const digests: Record<string, SignatureMethod['hash']> = {
-  'http://www.w3.org/2001/04/xmlenc#sha256': 'sha256',
+  [SHA256]: 'sha256',
   [`${MORE}sha384`]: 'sha384',
   'http://www.w3.org/2001/04/xmlenc#sha512': 'sha512',
 }

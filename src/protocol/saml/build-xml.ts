@@ -1,6 +1,9 @@
 import { XMLBuilder } from 'fast-xml-parser'
 
-/** Attributes begin with `@`; an array repeats its element. Texts and attributes are escaped. */
+/**
+ * Attributes begin with `@`, `#text` is the text beside them; an array repeats its element. Texts and
+ * attributes are escaped.
+ */
 export type XmlTree = { [name: string]: string | XmlTree | XmlTree[] }
 
 const builder = new XMLBuilder({

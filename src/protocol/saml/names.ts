@@ -18,3 +18,7 @@ export const REDIRECT_BINDING = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redir
 export const ENTITY = 'urn:oasis:names:tc:SAML:2.0:nameid-format:entity'
 export const TRANSIENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient'
 export const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256'
+export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
+/** Transforms of a signed element; the second is its canonicalization too. */
+export const ENVELOPED = `${namespaces.ds}enveloped-signature`
+export const EXCLUSIVE = namespaces.ec

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { ExclusiveCanonicalization } from 'xml-crypto'
 import { findDigestMethod, findSignatureMethod } from './algorithms.ts'
 import { SamlError } from './error.ts'
-import { namespaces } from './names.ts'
+import { ENVELOPED, EXCLUSIVE } from './names.ts'
 import { checkShape } from './shape.ts'
 import { attributeOf, find, findAll, nameOf, parseXml, textOf } from './xml.ts'
 
@@ -12,9 +12,6 @@ export interface Trust {
   readonly keys: readonly KeyObject[]
   readonly allow_sha1: boolean
 }
-
-const ENVELOPED = `${namespaces.ds}enveloped-signature`
-const EXCLUSIVE = namespaces.ec
 
 /**
  * Parses a well-formed document of known shape and returns its root.

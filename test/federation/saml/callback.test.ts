@@ -3,11 +3,12 @@ import { pino } from 'pino'
 import { createApp } from '#src/app.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { encode, ordinary, type Said } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary, type Said } from '#test/support/saml/response-parts.ts'
 import { openBeside } from '#test/support/store.ts'
 import {
   addSaml,

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
-import { forgeries } from '#test/fixtures/saml/forgeries.ts'
-import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
-import { accepted, statements } from '#test/fixtures/saml/statements.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
+import { forgeries } from '#test/support/saml/forgeries.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
+import { accepted, statements } from '#test/support/saml/statements.ts'
 import {
   addSaml,
   arrive,

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
 import * as client from 'openid-client'
-import { XMLSEC } from '#test/fixtures/saml/xmlsec.ts'
 import { BASE, startApp, type TestApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { needs } from '#test/support/debian.ts'
 import { addClient, authorizeUrl, REDIRECT, VERIFIER } from '#test/support/people.ts'
+import { XMLSEC } from '#test/support/saml/xmlsec.ts'
 import {
   answerAt,
   type Counterpart,

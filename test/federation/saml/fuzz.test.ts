@@ -1,9 +1,10 @@
 import { expect, test } from 'bun:test'
-import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
-import { dice, mutate } from '#test/fixtures/saml/mutate.ts'
 import { LONG } from '#test/reliability/faults.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { dice, mutate } from '#test/support/saml/mutate.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { addSaml, certifiedProvider, comeBack, partyOf, post, rowsOf, setOut } from './world.ts'
 
 const rounds = Number(process.env.FUZZ ?? (LONG ? 100_000 : 150))

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { encode, ordinary, type Said } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary, type Said } from '#test/support/saml/response-parts.ts'
 import { addSaml, arrive, certifiedProvider, comeBack, rowsOf, setOut } from './world.ts'
 
 const app = await startApp()

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
-import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { addSaml, certifiedProvider, partyOf, post, setOut } from './world.ts'
 
 const app = await startApp()

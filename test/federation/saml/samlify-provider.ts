@@ -1,7 +1,6 @@
 import { Constants, IdentityProvider, SamlLib, ServiceProvider, setSchemaValidator, Utility } from 'samlify'
-import { escapeXml } from '#src/protocol/saml/escape.ts'
-import { certify } from '#test/fixtures/saml/certificate.ts'
-import { newPair } from '#test/fixtures/saml/identity-provider.ts'
+import { certify } from '#test/support/saml/certificate.ts'
+import { newPair } from '#test/support/saml/identity-provider.ts'
 import type { Counterpart, Known } from './counterparts.ts'
 
 const { binding, format, authnContextClassRef, statusCode } = Constants.namespace
@@ -28,9 +27,9 @@ const loginResponseTemplate = {
 /** A page that posts these fields by itself. */
 const formTo = (action: string, fields: Record<string, string>): Response => {
   const inputs = Object.entries(fields).map(
-    ([name, value]) => `<input type="hidden" name="${name}" value="${escapeXml(value)}">`,
+    ([name, value]) => `<input type="hidden" name="${name}" value="${Bun.escapeHTML(value)}">`,
   )
-  const html = `<form method="post" action="${escapeXml(action)}">${inputs.join('')}</form>`
+  const html = `<form method="post" action="${Bun.escapeHTML(action)}">${inputs.join('')}</form>`
   return new Response(html, { headers: { 'content-type': 'text/html' } })
 }
 

@@ -1,21 +1,19 @@
 import { inflateRawSync } from 'node:zlib'
 import { attributeOf, parseXml } from '#src/protocol/saml/xml.ts'
-import { certify } from '#test/fixtures/saml/certificate.ts'
-import type { Genuine } from '#test/fixtures/saml/genuine.ts'
+import { BASE, type Json, type TestApp } from '#test/support/app.ts'
+import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { certify } from '#test/support/saml/certificate.ts'
+import type { Genuine } from '#test/support/saml/genuine.ts'
 import {
   encode,
   type How,
   type IdentityProvider,
   makeIdentityProvider,
   newPair,
-  ordinary,
-  type Party,
-  type Said,
-  type Signing,
-} from '#test/fixtures/saml/identity-provider.ts'
-import { BASE, type Json, type TestApp } from '#test/support/app.ts'
-import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { create } from '#test/support/callers.ts'
+} from '#test/support/saml/identity-provider.ts'
+import { ordinary, type Party, type Said } from '#test/support/saml/response-parts.ts'
+import type { Signing } from '#test/support/saml/sign.ts'
 
 export const ISSUER = 'https://idp.example/metadata'
 export const SSO = 'https://idp.example/sso'

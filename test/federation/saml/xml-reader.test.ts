@@ -4,15 +4,16 @@ import { join } from 'node:path'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
-import { encode, ordinary } from '#test/fixtures/saml/identity-provider.ts'
 import { LONGEST_HOLD, timed } from '#test/reliability/hold.ts'
 import { startApp } from '#test/support/app.ts'
 import { refused } from '#test/support/callers.ts'
 import { EXECUTABLE, serveExecutable, stop } from '#test/support/executable.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { until } from '#test/support/until.ts'
 import { addSaml, certifiedProvider, comeBack, partyOf, post, setOut } from './world.ts'
 
-const xml = openXmlReader([process.execPath, join(import.meta.dir, '../../fixtures/saml/costly-worker.ts')])
+const xml = openXmlReader([process.execPath, join(import.meta.dir, '../../support/saml/costly-worker.ts')])
 afterAll(xml.stop)
 const app = await startApp({}, { xml })
 const idp = await certifiedProvider()

@@ -3,7 +3,7 @@ import { sign as signBytes, verify } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { type AuthnRequest, redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
-import { newPair } from '#test/fixtures/saml/identity-provider.ts'
+import { newPair } from '#test/support/saml/identity-provider.ts'
 
 const { privateKey, publicKey } = newPair()
 const sign = (input: string) => signBytes('sha256', Buffer.from(input), privateKey).toString('base64')

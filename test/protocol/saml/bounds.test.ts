@@ -2,9 +2,9 @@ import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { MESSAGE, scan } from '#src/protocol/saml/scan.ts'
-import { forgeries } from '#test/fixtures/saml/forgeries.ts'
-import { readGenuine } from '#test/fixtures/saml/genuine.ts'
-import { encode } from '#test/fixtures/saml/identity-provider.ts'
+import { forgeries } from '#test/support/saml/forgeries.ts'
+import { readGenuine } from '#test/support/saml/genuine.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
 import { expecting, refusal } from './expecting.ts'
 
 describe('what is made to cost much', () => {

@@ -1,7 +1,7 @@
 import { SamlError, type SamlReason } from '#src/protocol/saml/error.ts'
 import { type Expected, readResponse } from '#src/protocol/saml/response.ts'
-import { party } from '#test/fixtures/saml/genuine.ts'
-import { newPair } from '#test/fixtures/saml/identity-provider.ts'
+import { party } from '#test/support/saml/genuine.ts'
+import { newPair } from '#test/support/saml/identity-provider.ts'
 
 /** Our key, to which providers encrypt. */
 export const ourPair = newPair()

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { readResponse } from '#src/protocol/saml/response.ts'
-import { forgeries } from '#test/fixtures/saml/forgeries.ts'
-import { type Genuine, party, readGenuine } from '#test/fixtures/saml/genuine.ts'
-import { encode, makeIdentityProvider, ordinary } from '#test/fixtures/saml/identity-provider.ts'
+import { forgeries } from '#test/support/saml/forgeries.ts'
+import { type Genuine, party, readGenuine } from '#test/support/saml/genuine.ts'
+import { encode, makeIdentityProvider } from '#test/support/saml/identity-provider.ts'
+import { ordinary } from '#test/support/saml/response-parts.ts'
 import { expecting, refusal } from './expecting.ts'
 
 const stored = readGenuine()

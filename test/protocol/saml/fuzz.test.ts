@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { readResponse } from '#src/protocol/saml/response.ts'
-import { party, readGenuine } from '#test/fixtures/saml/genuine.ts'
-import { encode } from '#test/fixtures/saml/identity-provider.ts'
-import { dice, mutate } from '#test/fixtures/saml/mutate.ts'
 import { LONG } from '#test/reliability/faults.ts'
+import { party, readGenuine } from '#test/support/saml/genuine.ts'
+import { encode } from '#test/support/saml/identity-provider.ts'
+import { dice, mutate } from '#test/support/saml/mutate.ts'
 import { expecting } from './expecting.ts'
 
 const genuine = readGenuine()

@@ -4,7 +4,7 @@ import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import { namespaces as ns, POST_BINDING, REDIRECT_BINDING } from '#src/protocol/saml/names.ts'
 import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
 import { attributeOf, find, findAll, parseXml, textOf } from '#src/protocol/saml/xml.ts'
-import { readGenuine } from '#test/fixtures/saml/genuine.ts'
+import { readGenuine } from '#test/support/saml/genuine.ts'
 
 const pem = readGenuine().certificate.toString()
 const base64 = pem.replace(/-----[^-]+-----|\s/g, '')

@@ -2,19 +2,16 @@ import { describe, expect, test } from 'bun:test'
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { readResponse } from '#src/protocol/saml/response.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { party } from '#test/fixtures/saml/genuine.ts'
+import { party } from '#test/support/saml/genuine.ts'
 import {
   encode,
   encryptAssertion,
   makeIdentityProvider,
   newPair,
-  ordinary,
-  renderAssertion,
-  renderResponse,
-  type Said,
-  signElement,
-} from '#test/fixtures/saml/identity-provider.ts'
-import { accepted, statements } from '#test/fixtures/saml/statements.ts'
+} from '#test/support/saml/identity-provider.ts'
+import { ordinary, renderAssertion, renderResponse, type Said } from '#test/support/saml/response-parts.ts'
+import { signElement } from '#test/support/saml/sign.ts'
+import { accepted, statements } from '#test/support/saml/statements.ts'
 import { expecting, ourPair, refusal } from './expecting.ts'
 
 const idp = makeIdentityProvider()
