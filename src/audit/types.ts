@@ -23,6 +23,7 @@ export const eventTypes = [
   'client.updated',
   'client.deleted',
   'client.secret_regenerated',
+  'client.request_refused',
   'role.created',
   'role.updated',
   'role.deleted',

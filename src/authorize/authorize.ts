@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { asAppError, seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
@@ -17,10 +17,11 @@ import {
   parseTarget,
 } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
-import { type ParameterMap, parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance, answerError } from './advance.ts'
 import { browserSessionOf, type Flow, flowOf } from './flow.ts'
+import { type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
 const POST_KEPT_FOR = 5 * MINUTE
@@ -29,7 +30,7 @@ const POST_KEPT_FOR = 5 * MINUTE
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
-    authorize(context, call, parseParameters(queryOf(call)), flow =>
+    authorize(context, call, [queryOf(call)], flow =>
       advance(context, browserSessionOf(context, call), flow, 'get'),
     )
 
@@ -40,8 +41,8 @@ export const getAuthorize =
 export const postAuthorize =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const parameters = parseParameters(queryOf(call), await readForm(call.request))
-    return authorize(context, call, parameters, async ({ request, organization }) => {
+    const sources = [queryOf(call), await readForm(call.request)]
+    return authorize(context, call, sources, async ({ request, organization }) => {
       const who = { ip_address: call.ip_address, organization_id: organization.id }
       const body = JSON.stringify(request)
       charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
@@ -85,13 +86,10 @@ export const getStoredPost =
 export const authorize = async (
   context: Context,
   call: Call,
-  parameters: ParameterMap,
+  sources: readonly string[],
   proceed: (flow: Flow) => Promise<Response>,
 ): Promise<Response> => {
-  call.ui_locales = parameters.values.get('ui_locales')?.split(' ') ?? []
-  const client = await findClient(context.store, parseClientId(parameters))
-  if (!client) throw new PageError('bad_client', 400)
-  const target = targetOf(parameters, client)
+  const { parameters, client, target } = await readTarget(context, call, sources)
   return redirectingErrors(context, call, target, async () => {
     const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target)
     const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
@@ -102,11 +100,30 @@ export const authorize = async (
   })
 }
 
-const targetOf = (parameters: ParameterMap, client: Client): AuthorizeTarget => {
+/** Returns client and redirect URI of a request (raw query strings and forms); refusals are pages. */
+const readTarget = async (context: Context, call: Call, sources: readonly string[]) => {
+  const refuse = (...why: Refusal) => refuseRequest(context, call, ...why)
+  const parameters = read(() => parseParameters(...sources))
+  if (!parameters) throw await refuse('malformed')
+  call.ui_locales = parameters.values.get('ui_locales')?.split(' ') ?? []
+  const client_id = read(() => parseClientId(parameters))
+  if (client_id === undefined) throw await refuse('client_id_invalid')
+  const redirect_uri = parameters.values.get('redirect_uri')
+  const client = await findClient(context.store, client_id)
+  if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
+  const target = read(() => parseTarget(parameters, client))
+  if (target) return { parameters, client, target }
+  const reason = redirect_uri === undefined ? 'redirect_uri_invalid' : 'redirect_uri_not_registered'
+  throw await refuse(reason, { client_id, redirect_uri, client })
+}
+
+/** Returns undefined for a value that cannot be read. */
+const read = <T>(parse: () => T): T | undefined => {
   try {
-    return parseTarget(parameters, client)
-  } catch (cause) {
-    throw new PageError('bad_client', 400, { cause })
+    return parse()
+  } catch (error) {
+    if (error instanceof OAuthError) return undefined
+    throw error
   }
 }
 

@@ -50,20 +50,22 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
 /**
  * Loads client and organization of a request again, so that changes since then count.
  *
- * @throws PageError 400 `bad_client` when the client may no longer make this request, `expired` when the
- * organization is gone
+ * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer registered,
+ * `expired` when the client may no longer make this request or the organization is gone
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
   const client = isOwn ? undefined : await findClient(context.store, request.client_id)
-  if (!isOwn && !(client && mayAsk(client, request))) throw new PageError('bad_client', 400)
+  if (!isOwn && !client) throw new PageError('unknown_client', 400)
+  if (client && !client.redirect_uris.some(registered => matches(registered, request.redirect_uri)))
+    throw new PageError('bad_redirect', 400)
+  if (client && !mayAsk(client, request)) throw new PageError('expired', 400)
   const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
   if (!organization) throw new PageError('expired', 400)
   return { request, client, organization, pending: undefined, approved: false }
 }
 
-const mayAsk = (client: Client, { redirect_uri, scopes, organization_id }: FlowRequest): boolean =>
-  client.redirect_uris.some(registered => matches(registered, redirect_uri)) &&
+const mayAsk = (client: Client, { scopes, organization_id }: FlowRequest): boolean =>
   client.grant_types.includes('authorization_code') &&
   isSubset(scopes, client.scopes) &&
   serves(client, organization_id)

@@ -22,7 +22,6 @@ import type { UserId } from '#src/lib/ids.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { causesOf } from './refusal.ts'
 import { storeSentRequest, upstreamState } from './upstream-request.ts'
@@ -72,7 +71,7 @@ export const startLogin = async <P extends IdentityProvider>(
   const query = queryOf(call)
   const given = new URLSearchParams(query)
   if (given.has('client_id'))
-    return authorize(context, call, parseParameters(query), flow =>
+    return authorize(context, call, [query], flow =>
       flow.request.prompts.includes('none') ? advance(context, browser, flow, 'get') : redirect(flow),
     )
   const handle = given.get('request')

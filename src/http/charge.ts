@@ -30,6 +30,8 @@ const budgets = {
   signature: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
   /** A write to the store. */
   commit: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
+  /** A refused authorization request in the log, and its event. */
+  refusal: { network: { burst: 60, per_second: 1 / 10 }, reserved: 5 },
   /** A mail to send. */
   mail: { network: { burst: 40, per_second: 40 / 3_600 }, reserved: 3 },
   /** A call to another server. */

@@ -13,6 +13,8 @@ type ErrorPageCode = ErrorPage['code']
 interface PageErrorOptions extends ErrorOptions {
   /** URL at which the user can start again. */
   retry_url?: string
+  /** Explains a refused authorization request, in development mode. */
+  request?: ErrorPage['request']
 }
 
 /** An error shown as a page: the code of its text and the HTTP status. */
@@ -21,12 +23,14 @@ export class PageError extends Error {
   readonly code: ErrorPageCode
   readonly status: number
   readonly retry_url: string | undefined
+  readonly request: ErrorPage['request']
 
   constructor(code: ErrorPageCode, status: number, options: PageErrorOptions = {}) {
     super(code, options)
     this.code = code
     this.status = status
     this.retry_url = options.retry_url
+    this.request = options.request
   }
 }
 
@@ -72,8 +76,9 @@ export const errorPage = (context: PageContext, call: Call, error: unknown): Res
   const { locale } = call
   const common = { brand: defaultBrand(context), request_id: call.request_id }
   if (error instanceof PageError) {
-    const { code, status, retry_url } = error
-    return render('error', { ...common, code, ...(retry_url && { retry_url }) }, { locale, status })
+    const { code, status, retry_url, request } = error
+    const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
+    return render('error', { ...common, code, ...more }, { locale, status })
   }
   if (error instanceof OAuthError && error.status < 500)
     return render('error', { ...common, code: 'bad_request' }, { locale, status: 400 })

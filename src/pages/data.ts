@@ -269,6 +269,8 @@ export interface ErrorPage extends Common {
   seconds?: number
   /** URL at which the user can start again. */
   retry_url?: string
+  /** Explains a refused authorization request, in development mode. */
+  request?: { reason: string; redirect_uri: string; registered: readonly string[] } | undefined
 }
 
 /** Data shared by the account pages. */

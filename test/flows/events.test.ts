@@ -110,6 +110,10 @@ describe('each operation records its events, and no other', () => {
     expect(await recorded(() => app.admin('PUT', member))).toEqual([by('group.updated', group.id)])
     expect(await recorded(() => app.admin('DELETE', member))).toEqual([by('group.updated', group.id)])
     await addClient(app, 'rotating')
+    const refused = authorizeUrl('rotating', { redirect_uri: 'https://other.example/' })
+    expect(await recorded(() => openBrowser(app).get(refused))).toEqual([
+      by('client.request_refused', 'rotating', null),
+    ])
     expect(await recorded(() => app.admin('POST', '/clients/rotating/secret'))).toEqual([
       by('client.secret_regenerated', 'rotating'),
     ])

@@ -252,12 +252,12 @@ describe.each([...locales])('a login in %s', locale => {
 
     says(await browser.get(`/oauth/logout?ui_locales=${locale}`), locale, 'logout-confirm.title')
     says(await browser.get('/account'), other, 'account.title')
-    says(await browser.get(authorizeUrl('nobody', asking)), locale, 'error.bad_client.title')
+    says(await browser.get(authorizeUrl('nobody', asking)), locale, 'error.unknown_client.title')
 
     const late = openBrowser(app, machine)
     const open = await late.get(authorizeUrl(client, asking))
     await app.admin('PUT', `/clients/${client}`, { redirect_uris: ['https://moved.example/callback'] })
-    says(await signIn(late, open, user.username, NEW), locale, 'error.bad_client.title', 'error.details')
+    says(await signIn(late, open, user.username, NEW), locale, 'error.bad_redirect.title', 'error.details')
   })
 
   test('wished for by the browser: its pages, a page that is not there, and mail', async () => {

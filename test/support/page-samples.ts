@@ -551,7 +551,22 @@ export const samples: Sample[] = [
     },
   },
   { page: 'logged-out', state: 'plain', data: { brand } },
-  { page: 'error', state: 'client', status: 400, data: { brand, code: 'bad_client', request_id } },
+  { page: 'error', state: 'client', status: 400, data: { brand, code: 'unknown_client', request_id } },
+  {
+    page: 'error',
+    state: 'redirect',
+    status: 400,
+    data: {
+      brand,
+      code: 'bad_redirect',
+      request: {
+        reason: 'redirect_uri_not_registered',
+        redirect_uri: 'http://localhost:3000/auth/callback/',
+        registered: ['http://localhost:3000/auth/callback', 'https://notes.orbit.example/auth/callback'],
+      },
+      request_id,
+    },
+  },
   {
     page: 'error',
     state: 'retry',

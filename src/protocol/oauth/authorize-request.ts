@@ -46,22 +46,18 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Reads the redirect URI, the second step; `client` is undefined for an unknown client_id. The error is the
- * same for both causes, so it does not reveal which value is unknown.
+ * Reads the redirect URI, the second step.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
  */
 export const parseTarget = (
   parameters: ParameterMap,
-  client: Pick<AuthorizeClient, 'redirect_uris'> | undefined,
+  client: Pick<AuthorizeClient, 'redirect_uris'>,
 ): AuthorizeTarget => {
   const redirect_uri = requireRegular(parameters, 'redirect_uri')
-  if (!client?.redirect_uris.some(registered => matches(registered, redirect_uri)))
-    throw new OAuthError(
-      'invalid_request',
-      'The client_id is unknown or the redirect_uri is not registered for it.',
-    )
+  if (!client.redirect_uris.some(registered => matches(registered, redirect_uri)))
+    throw new OAuthError('invalid_request', 'The redirect_uri is not registered for this client.')
   return { redirect_uri, state: parameters.values.get('state') }
 }
 

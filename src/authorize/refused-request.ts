@@ -1,0 +1,106 @@
+import { anonymousActor, record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import type { Client } from '#src/directory/clients/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/charge.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
+import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
+
+const pages = {
+  malformed: 'bad_request',
+  client_id_invalid: 'bad_request',
+  unknown_client: 'unknown_client',
+  redirect_uri_invalid: 'bad_redirect',
+  redirect_uri_not_registered: 'bad_redirect',
+} as const
+
+/** Why an authorization request is answered by a page instead of a redirect. */
+type Reason = keyof typeof pages
+
+/** A reason, and what the request names as far as it could be read. */
+export type Refusal = [
+  reason: Reason,
+  given?: { client_id?: string; redirect_uri?: string | undefined; client?: Client },
+]
+
+const MAX_LENGTH = 200
+
+/** Escapes all but printable ASCII, and cuts after 200 characters. */
+const printable = (text: string): string =>
+  text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
+
+/** Returns scheme, host and path of a URI as given: a query, fragment or user name may be a secret. */
+const withoutSecrets = (uri: string): string =>
+  printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
+
+/**
+ * Logs the reason of a refusal, records it for a known client, and returns the page. A network or organization with too
+ * many refusals gets the page alone: strangers fill neither log nor disk.
+ */
+export const refuseRequest = async (
+  context: Context,
+  call: Call,
+  ...[reason, { client_id = '', redirect_uri = '', client } = {}]: Refusal
+): Promise<PageError> => {
+  const given = { client_id: printable(client_id), redirect_uri: withoutSecrets(redirect_uri) }
+  if (isWithinLimit(context, call, client)) {
+    const { request_id } = call
+    context.log.warn({ event: 'authorization_refused', request_id, reason, ...given })
+    if (client) await recordRefusal(context, call, client, reason, given.redirect_uri)
+  }
+  // Only development mode has a login page of its own.
+  const explanation = context.loginPage && {
+    request: { reason, redirect_uri: given.redirect_uri, registered: client?.redirect_uris ?? [] },
+  }
+  return new PageError(pages[reason], 400, explanation)
+}
+
+const isWithinLimit = (context: Context, { ip_address }: Call, client: Client | undefined): boolean => {
+  try {
+    charge(context, { ip_address, organization_id: client?.organization_id, kind: 'refusal' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Maximum events of one client in an hour: strangers could name any number of redirect URIs. */
+const MAX_EVENTS = 20
+const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0 }
+
+/**
+ * Records at most one event an hour for each client, reason and redirect URI. Its `count` includes the refusals since
+ * the event before it.
+ */
+const recordRefusal = (
+  context: Context,
+  call: Call,
+  { client_id, organization_id }: Client,
+  reason: Reason,
+  redirect_uri: string,
+): Promise<void> =>
+  context.store.write(async tx => {
+    const now = context.clock.now()
+    const key = `refusal:${client_id}:${hashSecret(`${reason} ${redirect_uri}`)}`
+    const known = await findThrottle(tx, key)
+    const failures = (known?.failures ?? 0) + 1
+    const counted = { key, blocked_until: 0, expires_at: now + DAY }
+    if (known && now < known.window_started_at + HOUR)
+      return upsertThrottle(tx, { ...known, ...counted, failures })
+    const events = { key: `refusals:${client_id}`, limit: EVENTS }
+    const [written = 0] = await countFailure(context, tx, [events])
+    if (written > MAX_EVENTS) return
+    await upsertThrottle(tx, { ...counted, failures: 0, window_started_at: now })
+    await record(context, tx, {
+      type: 'client.request_refused',
+      actor: anonymousActor,
+      target_id: client_id,
+      target_type: 'client',
+      organization_id,
+      client_info: call,
+      metadata: { reason, redirect_uri, count: failures },
+    })
+  })

@@ -1,0 +1,107 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { pino } from 'pino'
+import { HOUR } from '#src/lib/duration.ts'
+import { start as startServer } from '#src/testing/start.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addClient, authorizeUrl, REDIRECT } from '#test/support/people.ts'
+
+const logged: Json[] = []
+const log = pino({ base: null }, { write: line => void logged.push(JSON.parse(line)) })
+const app = await startApp({}, { log })
+await addClient(app, 'web', { redirect_uris: [REDIRECT, 'http://localhost:3000/cb'] })
+
+const ask = (more: Record<string, string | undefined>, client_id = 'web', ip = '192.0.2.10') =>
+  openBrowser(app, { ip }).get(authorizeUrl(client_id, more))
+
+/** The lines of refused requests since the last call, without level and time. */
+const refusals = () =>
+  logged
+    .splice(0)
+    .filter(({ event }) => event === 'authorization_refused')
+    .map(({ level: _, time: __, ...line }) => line)
+
+beforeEach(async () => {
+  app.clock.advance(24 * HOUR)
+  logged.splice(0)
+  await app.events()
+})
+
+test.each([
+  ['redirect_uri_not_registered', { redirect_uri: 'https://app.example/call?code=s3cret#frag' }, 'web'],
+  ['redirect_uri_invalid', { redirect_uri: undefined }, 'web'],
+  ['unknown_client', { redirect_uri: 'https://eve:s3cret@app.example/call' }, 'nobody'],
+])('AUT-35 %s is logged with the request id', async (reason, more, client_id) => {
+  const page = await ask(more, client_id)
+  expect(page.status).toBe(400)
+  const redirect_uri = more.redirect_uri === undefined ? '' : 'https://app.example/call'
+  const request_id = page.headers.get('x-request-id')
+  expect(refusals()).toEqual([
+    { event: 'authorization_refused', request_id, reason, client_id, redirect_uri },
+  ])
+  expect(page.html).not.toContain('registered:')
+})
+
+test('AUT-35 a request that cannot be read is logged without what it says', async () => {
+  const browser = openBrowser(app)
+  await browser.get(`${authorizeUrl('web')}${'&x=1'.repeat(101)}`)
+  await browser.get(`${authorizeUrl('web')}&client_id=web`)
+  await browser.get('/oauth/authorize')
+  expect(refusals().map(({ reason, client_id }) => [reason, client_id])).toEqual([
+    ['malformed', ''],
+    ['client_id_invalid', ''],
+    ['client_id_invalid', ''],
+  ])
+  expect(await app.events()).toEqual([])
+})
+
+test('AUT-35 control characters and length are no way to forge lines', async () => {
+  await ask({ redirect_uri: `https://app.example/\n\u202e"${'é'.repeat(500)}` }, `who\r\n${'x'.repeat(500)}`)
+  const [{ client_id, redirect_uri }] = refusals()
+  expect([client_id.length, redirect_uri.length]).toEqual([200, 200])
+  expect(client_id).toStartWith('who%0D%0Axxx')
+  expect(redirect_uri).toStartWith('https://app.example/%0A%E2%80%AE"%C3%A9')
+})
+
+test('AUT-36 one event an hour for each client, reason and URI, with the refusals since', async () => {
+  const event = (redirect_uri: string, count: number) => ({
+    type: 'client.request_refused',
+    actor_id: null,
+    target_id: 'web',
+    target_type: 'client',
+    organization_id: 'org_default',
+    metadata: { reason: 'redirect_uri_not_registered', redirect_uri, count },
+  })
+  for (let i = 0; i < 3; i++) await ask({ redirect_uri: `https://a.example/?attempt=${i}` })
+  await ask({ redirect_uri: 'https://b.example/' })
+  await ask({ redirect_uri: 'https://b.example/' }, 'nobody')
+  expect(await app.events()).toEqual([event('https://a.example/', 1), event('https://b.example/', 1)])
+  app.clock.advance(HOUR - 1)
+  await ask({ redirect_uri: 'https://a.example/' })
+  expect(await app.events()).toEqual([])
+  app.clock.advance(1)
+  await ask({ redirect_uri: 'https://a.example/' })
+  expect(await app.events()).toEqual([event('https://a.example/', 4)])
+})
+
+test('AUT-37 any number of URIs leaves twenty events an hour', async () => {
+  for (let i = 0; i < 40; i++) await ask({ redirect_uri: `https://${i}.example/` }, 'web', `198.51.100.${i}`)
+  expect(await app.events()).toHaveLength(20)
+  expect(refusals()).toHaveLength(40)
+})
+
+test('AUT-37 a network leaves sixty lines at once, and the page stays; others leave theirs', async () => {
+  for (let i = 0; i < 70; i++) expect((await ask({}, 'nobody')).status).toBe(400)
+  expect(refusals()).toHaveLength(60)
+  await ask({}, 'nobody', '203.0.113.9')
+  expect(refusals()).toHaveLength(1)
+})
+
+test('development mode shows the address given and those registered', async () => {
+  const server = await startServer({ log: pino({ level: 'silent' }) })
+  const url = new URL(`${server.url}${authorizeUrl('dev-web', { redirect_uri: 'http://localhost:9/<b>' })}`)
+  const html = await (await fetch(url, { headers: { accept: 'text/html' } })).text()
+  await server.stop()
+  expect(html).toContain('redirect_uri_not_registered')
+  expect(html).toContain('http://localhost:9/&lt;b&gt;')
+})
