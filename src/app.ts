@@ -11,13 +11,13 @@ import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Config } from './config.ts'
-import type { Context, Core, Keys, LoginStep } from './context.ts'
+import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
 import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
 import { federationRoutes } from './federation/routes.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
-import { type AdminRoute, serve } from './http/guard.ts'
+import { type AdminRoute, serveRoute } from './http/guard.ts'
 import { logRequest } from './http/request-log.ts'
 import { mount } from './http/routes.ts'
 import { AppError } from './lib/app-error.ts'
@@ -39,7 +39,7 @@ export interface App {
 
 export interface AppOptions {
   /** Wraps the signing keys, for tracing. */
-  wrapKeys?: ((keys: Keys) => Keys) | undefined
+  wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
 }
@@ -72,7 +72,7 @@ export const createApp = async (
     .use(
       mount(
         Object.fromEntries(
-          routes.map(route => [`${route.method} ${ADMIN_PREFIX}${route.path}`, serve(context, route)]),
+          routes.map(route => [`${route.method} ${ADMIN_PREFIX}${route.path}`, serveRoute(context, route)]),
         ),
       ),
     )

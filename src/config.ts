@@ -3,19 +3,19 @@ import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import {
   baseUrl,
+  choice,
   databaseUrl,
   duration,
-  endpoint,
+  endpointUrl,
   headers,
-  integer,
   isRange,
   list,
-  oneOf,
   outboundAllow,
   ratio,
   sender,
   smtpUrl,
   text,
+  wholeNumber,
 } from './lib/setting-values.ts'
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 import { signingAlgs } from './protocol/oidc/signing-algs.ts'
@@ -67,7 +67,7 @@ export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
   internal_url: setting(baseUrl, 'address for server-to-server calls, if not url (containers)'),
   host: setting(text, 'address to listen on; default 127.0.0.1, or all addresses (::) if url is set'),
-  port: withDefault(integer(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
+  port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
   data_dir: withDefault(text, './data', 'directory of database and keys; default ./data'),
   database_url: {
     ...setting(databaseUrl, 'postgres://…, to use PostgreSQL instead of SQLite in data_dir'),
@@ -79,7 +79,7 @@ export const settings = {
     [],
     'addresses and ranges of proxies whose X-Forwarded-For is used',
   ),
-  log_level: withDefault(oneOf(logLevels), 'info', `${logLevels.join(', ')}; default info`),
+  log_level: withDefault(choice(logLevels), 'info', `${logLevels.join(', ')}; default info`),
   tls_cert: setting(text, 'certificate file for https (PEM)'),
   tls_key: setting(text, 'private key file of the certificate (PEM)'),
   geoip_file: setting(text, 'MaxMind DB file to look up the place of a session'),
@@ -91,11 +91,11 @@ export const settings = {
   smtp_url: { ...setting(smtpUrl, 'mail server: smtp://… or smtps://…'), secret: true },
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
   argon2_memory: withDefault(
-    integer(19_456, 1_048_576),
+    wholeNumber(19_456, 1_048_576),
     19_456,
     'memory for password hashing, in KiB; default 19456',
   ),
-  argon2_time: withDefault(integer(2, 16), 2, 'passes of password hashing; default 2'),
+  argon2_time: withDefault(wholeNumber(2, 16), 2, 'passes of password hashing; default 2'),
   admin_client_id: withDefault(
     text,
     'gatehouse-admin',
@@ -109,14 +109,14 @@ export const settings = {
     'bearer token for /metrics; default: only this machine, and closed once url or host is public',
   ),
   access_token_alg: withDefault(
-    oneOf(signingAlgs),
+    choice(signingAlgs),
     'ES256',
     'signature algorithm of access tokens; default ES256',
   ),
-  id_token_alg: withDefault(oneOf(signingAlgs), 'RS256', 'signature algorithm of ID tokens; default RS256'),
+  id_token_alg: withDefault(choice(signingAlgs), 'RS256', 'signature algorithm of ID tokens; default RS256'),
   seed_file: setting(text, 'file of organizations, users, clients … applied at each start'),
   otel_exporter_otlp_endpoint: setting(
-    endpoint,
+    endpointUrl,
     'OpenTelemetry collector (OTLP over HTTP) for traces; default: none',
   ),
   otel_exporter_otlp_headers: {
@@ -125,7 +125,7 @@ export const settings = {
   },
   otel_service_name: withDefault(text, 'gatehouse', 'service name in traces; default gatehouse'),
   otel_traces_sampler: withDefault(
-    oneOf(samplers),
+    choice(samplers),
     'parentbased_always_on',
     'sampler of traces; default parentbased_always_on',
   ),
@@ -166,7 +166,7 @@ const PREFIX = 'GATEHOUSE_'
  * Maximum size of the settings file in bytes. The parser compares map keys in quadratic time: 3 s for this
  * size.
  */
-const LARGEST = 64 * 1024
+const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
 /** True for the variables that container platforms set for a service named "gatehouse". */
@@ -233,7 +233,7 @@ const fromEnvironment = (
 
 const readYaml = (path: string): Yaml => {
   try {
-    return parseYaml(readBounded(path, LARGEST))
+    return parseYaml(readBounded(path, MAX_BYTES))
   } catch (error) {
     if (!(error instanceof YamlError))
       throw new ConfigError(`${path}: can't be read (${(error as NodeJS.ErrnoException).code}).`)

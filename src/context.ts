@@ -141,7 +141,7 @@ export interface Core {
 }
 
 /** The signing keys in memory. */
-export interface Keys {
+export interface SigningKeys {
   /** Returns a compact JWS of the claims. */
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
@@ -155,7 +155,7 @@ export interface Keys {
 
 /** Dependencies of code that issues tokens. */
 export interface Issuer extends Core {
-  readonly keys: Keys
+  readonly keys: SigningKeys
 }
 
 /** Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of rooms. */

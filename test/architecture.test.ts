@@ -130,6 +130,21 @@ test('the executable has no part for tests alone: what a file exports is used in
   ])
 })
 
+test('an exported name means one thing: no two files export it', () => {
+  // Each resource of the admin API has a schema and rules under the same names; each adapter of the SDK has its own.
+  const oneOfAKind = /^(?:writable|judgeNew|judgeChange|gatehouse|auth|getClaims|startGatehouse)$/
+  // The testing package imports no other room, so it declares the server's types again.
+  const files = [...source].filter(([file]) => file !== 'testing/types.ts')
+  const places = new Map<string, Set<string>>()
+  for (const [file, text] of files)
+    for (const [, name = ''] of text.matchAll(
+      /^export (?:async )?(?:const|function|class|let|interface|type) (\w+)/gm,
+    ))
+      places.set(name, (places.get(name) ?? new Set()).add(file))
+  const shared = [...places].filter(([name, at]) => at.size > 1 && !oneOfAKind.test(name))
+  expect(shared.map(([name, at]) => `${name}: ${[...at].join(', ')}`)).toEqual([])
+})
+
 test('inside directory/ the order is access, roles, organizations, users, groups, clients, identity-providers', () => {
   const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
   expect(

@@ -3,7 +3,7 @@ import { accountRequest, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
-import { MOST_FACTORS, removeFactor } from '#src/directory/users/factors/service.ts'
+import { MAX_FACTORS, removeFactor } from '#src/directory/users/factors/service.ts'
 import { countRecoveryCodes, listFactors, renameFactor } from '#src/directory/users/factors/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { seeOther } from '#src/http/answer.ts'
@@ -52,7 +52,7 @@ export const getSecurity =
         may_remove: mayRemove(viewer, factors.length),
         codes_left,
         now: context.clock.now(),
-        ...(factors.length < MOST_FACTORS && { add_url: ADD_PATH }),
+        ...(factors.length < MAX_FACTORS && { add_url: ADD_PATH }),
         remove_action: '/account/security/remove',
         rename_action: '/account/security/rename',
         codes_action: '/account/security/codes',
@@ -71,7 +71,7 @@ export const getAddFactor =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user, organization, login_hash } = viewer
-    if ((await context.store.read(q => listFactors(q, user.id))).length >= MOST_FACTORS) return seeOther(PAGE)
+    if ((await context.store.read(q => listFactors(q, user.id))).length >= MAX_FACTORS) return seeOther(PAGE)
     const own = { enrol: true, hinted_user_id: user.id, back: `${PAGE}?notice=factor_added` }
     const flow = await flowOf(context, accountRequest(organization.id, own))
     return advance(context, { call, login_hash }, flow, 'post')

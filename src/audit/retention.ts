@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import type { Context } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { sync } from '#src/storage/data-dir.ts'
 import { type EventRow, eventsBefore, removeEvents } from './store.ts'
 
@@ -80,7 +80,7 @@ export const sweepEvents = async ({
   if (config.event_retention === undefined) return 0
   const before = clock.now() - config.event_retention
   for (let moved = 0; ; ) {
-    const events = await store.read(q => eventsBefore(q, before, BATCH))
+    const events = await store.read(q => eventsBefore(q, before, DELETE_BATCH))
     if (events.length === 0) return moved
     appendEvents(join(config.data_dir, 'events'), events)
     await store.drained()

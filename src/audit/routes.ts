@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -16,7 +16,7 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
   const { limit, cursor, order, ...asked } = query
   const filter = { ...asked, organization_id: scopeOf(caller, asked.organization_id) }
   const filtered = Object.values(asked).some(value => value !== undefined)
-  return page(context, {
+  return answerPage(context, {
     name: 'events',
     query,
     scope: within(caller) ?? '',

@@ -169,7 +169,7 @@ export const countAllEvents = async (
 
 /** Filters with more matches than are counted. They stay valid until events are removed. */
 const beyondCount = cached('events', async () => new Set<string>())
-const REMEMBERED = 1000
+const MAX_BEYOND = 1000
 
 /** Returns the exact count up to 10,000, and 10,001 beyond. */
 export const countEvents = async (store: Store, filter: EventFilter): Promise<number> => {
@@ -185,7 +185,7 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
       .limit(COUNT_LIMIT + 1)
     return q.$count(sql`${found} AS found`)
   })
-  if (total > COUNT_LIMIT && many.size < REMEMBERED) many.add(key)
+  if (total > COUNT_LIMIT && many.size < MAX_BEYOND) many.add(key)
   return total
 }
 

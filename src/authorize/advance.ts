@@ -40,7 +40,7 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const next = decideAmong(context, flow, logins ?? (await listBrowserLogins(context, browser, flow)))
-  if (next.step === 'refuse') return refuse(context, flow, next.error)
+  if (next.step === 'refuse') return refuseAuthorization(context, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
   const { stored, cookies } =
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow)
@@ -173,7 +173,11 @@ const notAllowed = ['not_allowed', 403] as const
 const expired = ['expired', 400] as const
 
 /** Ends a flow with an error instead of a code. */
-export const refuse = async (context: Context, flow: Flow, code: OAuthErrorCode): Promise<Response> => {
+export const refuseAuthorization = async (
+  context: Context,
+  flow: Flow,
+  code: OAuthErrorCode,
+): Promise<Response> => {
   const { pending, request, client } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
   if (!client) {

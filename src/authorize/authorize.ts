@@ -30,7 +30,7 @@ const POST_KEPT_FOR = 5 * MINUTE
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
-    authorize(context, call, [queryOf(call)], flow =>
+    handleAuthorizationRequest(context, call, [queryOf(call)], flow =>
       advance(context, browserSessionOf(context, call), flow, 'get'),
     )
 
@@ -42,7 +42,7 @@ export const postAuthorize =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const sources = [queryOf(call), await readForm(call.request)]
-    return authorize(context, call, sources, async ({ request, organization }) => {
+    return handleAuthorizationRequest(context, call, sources, async ({ request, organization }) => {
       const who = { ip_address: call.ip_address, organization_id: organization.id }
       const body = JSON.stringify(request)
       charge(context, { ...who, kind: 'stored_post', units: Math.ceil(body.length / 1_024) })
@@ -83,7 +83,7 @@ export const getStoredPost =
  * Answers errors as pages until the redirect URI is known to be the client's own, and as redirects from then
  * on. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
-export const authorize = async (
+export const handleAuthorizationRequest = async (
   context: Context,
   call: Call,
   sources: readonly string[],

@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import { advance, decideAmong, refuse } from './advance.ts'
+import { advance, decideAmong, refuseAuthorization } from './advance.ts'
 import { listBrowserLogins } from './eligible-logins.ts'
 import { openStep, settleOn } from './flow.ts'
 import type { FlowRequest } from './store.ts'
@@ -23,7 +23,7 @@ export const postConsent =
     const next = decideAmong(context, flow, logins)
     // The user has logged out since, or another step is due: the answered page is out of date.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
-    if (decision === 'deny') return refuse(context, flow, 'access_denied')
+    if (decision === 'deny') return refuseAuthorization(context, flow, 'access_denied')
     return advance(context, browser, { ...flow, approved: true }, 'post', logins)
   }
 

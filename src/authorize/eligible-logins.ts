@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
-import { MOST_FACTORS } from '#src/directory/users/factors/service.ts'
+import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'
@@ -15,7 +15,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { BrowserSession, Flow, SubjectId } from './flow.ts'
-import { listConsents, type Proof } from './store.ts'
+import { type FirstFactorProof, listConsents } from './store.ts'
 
 /** The user of a step: a login, or a first factor whose login begins with the second. */
 export type StepUser = Pick<
@@ -109,7 +109,7 @@ const mayEnrol = async (
 ): Promise<boolean> => {
   if (length === 0 && settingsOf(organization).mfa_required) return true
   const roles = await store.read(q => effectiveRoles(q, user_id))
-  return length < MOST_FACTORS && permissionsOf(roles).has('profile:update')
+  return length < MAX_FACTORS && permissionsOf(roles).has('profile:update')
 }
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due
@@ -132,7 +132,7 @@ export const owedBy = (
  * Returns the user of a proven first factor; none when the password was replaced since or the user was
  * disabled.
  */
-const findProven = async (q: Queries, { organization }: Flow, proof: Proof) => {
+const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)
   if (!user?.enabled || user.password_changed_at !== proof.password_changed_at) return []
   const subject: StepUser = {

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { addFactor, MOST_FACTORS, type NewFactor } from '#src/directory/users/factors/service.ts'
+import { addFactor, MAX_FACTORS, type NewFactor } from '#src/directory/users/factors/service.ts'
 import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
@@ -57,7 +57,7 @@ export const postEnrol =
         // The same form was sent twice at once, and the first request has enrolled the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
-        if ((await listFactors(tx, user.id)).length >= MOST_FACTORS) throw new PageError('not_allowed', 403)
+        if ((await listFactors(tx, user.id)).length >= MAX_FACTORS) throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, client_info: call }
         await addFactor(context, tx, user, { ...factor, name }, by)
         const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0

@@ -8,7 +8,7 @@ import type { BrowserLogin } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
 import { type Retry, show } from './step-pages.ts'
 
-const queryOf = ({ call }: BrowserSession, name: string): string | null =>
+const queryParameter = ({ call }: BrowserSession, name: string): string | null =>
   new URL(call.request.url).searchParams.get(name)
 
 type Method = 'totp' | 'passkey' | 'recovery'
@@ -31,7 +31,7 @@ export const secondFactorPage = async (
   flow: StoredFlow,
   login: BrowserLogin,
   again?: Retry<'second-factor'>,
-  using = queryOf(browser, 'method'),
+  using = queryParameter(browser, 'method'),
 ): Promise<Response> => {
   const methods = methodsFor(login)
   const method = methods.find(name => name === using) ?? methods[0] ?? 'recovery'
@@ -83,7 +83,7 @@ export const enrolPage = async (
   flow: StoredFlow,
   login: BrowserLogin,
   again?: Retry<'enrol-totp'> | Retry<'enrol-passkey'>,
-  using = queryOf(browser, 'kind'),
+  using = queryParameter(browser, 'kind'),
 ): Promise<Response> => {
   const { config } = context
   const address = `/oauth/enrol?request=${flow.handle}`

@@ -36,7 +36,7 @@ export const postPasskey =
       return loginPage(context, browser, flow, undefined, { data, status, headers })
     }
     const { user, refused, proven } = await prove(context, flow, form.get('credential'))
-    if (refused !== undefined) return refuse(context, browser, flow, { user, refused })
+    if (refused !== undefined) return refusePasskey(context, browser, flow, { user, refused })
     const { passkey, sign_count, amr } = proven
     const proceed = proceedAs(context, browser, flow, {
       user,
@@ -52,7 +52,7 @@ export const postPasskey =
     })
     return proceed.catch(error => {
       if (!(error instanceof CopiedPasskey)) throw error
-      return refuse(context, browser, flow, { user, refused: 'copied_passkey', copied: passkey })
+      return refusePasskey(context, browser, flow, { user, refused: 'copied_passkey', copied: passkey })
     })
   }
 
@@ -73,7 +73,7 @@ const waitOf = (context: Context, call: Call, organization_id: OrganizationId): 
 /**
  * Records the failure and notifies the owner of a copied passkey. The page shows the same error in each case.
  */
-const refuse = async (
+const refusePasskey = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,

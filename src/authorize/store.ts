@@ -42,7 +42,7 @@ export const findPending = async (
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
 ): Promise<Pending | undefined> => (await pendingOf(q, key))[0] as Pending | undefined
 
-export type Proof = NonNullable<Pending['proof']>
+export type FirstFactorProof = NonNullable<Pending['proof']>
 
 /** The login or first factor on which a flow has settled. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>

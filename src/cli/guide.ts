@@ -1,5 +1,5 @@
 import { ConfigError } from '#src/config.ts'
-import { pageOf } from '#src/guide/pages.ts'
+import { findGuidePage } from '#src/guide/pages.ts'
 import { contentsText, pageText } from '#src/guide/terminal.ts'
 
 const WIDTH = 80
@@ -16,7 +16,7 @@ export const guide = (subject?: string): void => {
     console.log(`${contentsText(style)}\n\n\`gatehouse guide SUBJECT\` prints a page.`)
     return
   }
-  const page = pageOf(subject)
+  const page = findGuidePage(subject)
   if (!page)
     throw new ConfigError(
       `guide: there is no such page. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,

@@ -2,7 +2,7 @@ import { hostActor } from '#src/audit/record.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { createSignInLink } from '#src/links/links.ts'
-import { organizationOf, readPassword, type UserOptions, withInstance } from './user.ts'
+import { organizationNamed, readPassword, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   email: string
@@ -17,7 +17,7 @@ interface Options extends UserOptions {
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {
-    const { id: organization_id } = await organizationOf(context, options.organization)
+    const { id: organization_id } = await organizationNamed(context, options.organization)
     const given = {
       username,
       email: options.email,

@@ -28,7 +28,7 @@ export const withInstance = async (
   }
 }
 
-export const organizationOf = async ({ store }: Core, slug: string): Promise<Organization> => {
+export const organizationNamed = async ({ store }: Core, slug: string): Promise<Organization> => {
   const organization = await findOrganizationBySlug(store, slug)
   if (!organization) throw new Error(`no organization has the slug "${slug}"`)
   return organization
@@ -38,7 +38,7 @@ export const organizationOf = async ({ store }: Core, slug: string): Promise<Org
  * Finds a user by id, or by user name or e-mail address in the organization. A user name may look like an id.
  */
 export const userNamed = async (context: Core, name: string, slug: string): Promise<UserRow> => {
-  const { id } = await organizationOf(context, slug)
+  const { id } = await organizationNamed(context, slug)
   const user = await context.store.read(
     async q => (await findUser(q, undefined, name)) ?? findUserForLogin(q, id, name),
   )

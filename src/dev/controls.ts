@@ -29,7 +29,7 @@ import { eventStream } from './event-stream.ts'
 import { Fault, type openFaults } from './faults.ts'
 import { Mint, mint } from './mint.ts'
 import type { Recorder } from './recorder.ts'
-import { eventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
+import { filteredEventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
 
 export interface DevState {
   context: Context
@@ -89,7 +89,7 @@ const parse = <T extends z.ZodType>(schema: T, value: unknown): z.output<T> => {
   })
 }
 
-const queryOf = (call: Call) => new URL(call.request.url).searchParams
+const searchParamsOf = (call: Call) => new URL(call.request.url).searchParams
 
 const organizationOf = async ({ context }: DevState, slug: string): Promise<OrganizationId> => {
   const organization = await context.store.read(q => readOrganizationBySlug(q, slug))
@@ -98,7 +98,7 @@ const organizationOf = async ({ context }: DevState, slug: string): Promise<Orga
 }
 
 const scopeOf = async (state: DevState, call: Call): Promise<OrganizationId | undefined> => {
-  const slug = queryOf(call).get('organization')
+  const slug = searchParamsOf(call).get('organization')
   return slug === null ? undefined : organizationOf(state, slug)
 }
 
@@ -152,7 +152,7 @@ export const controls: Record<string, Control> = {
     return seed(state, { users: Array.isArray(body) ? body : [body] })
   },
   'DELETE /dev/users': async (state, call) => {
-    const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
+    const user = await userOf(state, parse(Named, Object.fromEntries(searchParamsOf(call))))
     await deleteUser(state.context, user.id, hostActor)
     return empty(204)
   },
@@ -171,7 +171,7 @@ export const controls: Record<string, Control> = {
     return json({ secret }, 201)
   },
   'GET /dev/mfa': async (state, call) => {
-    const user = await userOf(state, parse(Named, Object.fromEntries(queryOf(call))))
+    const user = await userOf(state, parse(Named, Object.fromEntries(searchParamsOf(call))))
     const factors = await state.context.store.read(q => listFactors(q, user.id))
     return json({ codes: factors.flatMap(factor => currentCode(state.context, factor) ?? []) })
   },
@@ -226,7 +226,7 @@ export const controls: Record<string, Control> = {
   },
 
   'GET /dev/requests': ({ recorder }, call) => {
-    const query = queryOf(call)
+    const query = searchParamsOf(call)
     const [client_id, path] = ['client_id', 'path'].map(name => query.get(name) ?? undefined)
     return json({ data: recorder.requests({ client_id, path }) })
   },
@@ -243,20 +243,20 @@ export const controls: Record<string, Control> = {
     return empty(204)
   },
   'GET /dev/tokens': ({ recorder }, call) =>
-    json({ data: recorder.tokens({ client_id: queryOf(call).get('client_id') ?? undefined }) }),
+    json({ data: recorder.tokens({ client_id: searchParamsOf(call).get('client_id') ?? undefined }) }),
 
   /**
    * Returns JSON or, by the Accept header, a stream of server-sent events that begins with the existing
    * events.
    */
   'GET /dev/events': async (state, call) => {
-    const query = queryOf(call)
+    const query = searchParamsOf(call)
     const type = parse(oneOf(eventTypes).optional(), query.get('type') ?? undefined)
     const after = parse(integer(0, Number.MAX_SAFE_INTEGER), digits(query.get('after') ?? '0'))
     const filter = { type, organization_id: await scopeOf(state, call) }
     if (call.request.headers.get('accept')?.includes('text/event-stream'))
       return eventStream(state.context, { after, filter, signal: call.request.signal })
-    const rows = await state.context.store.read(q => eventsAfter(q, after, filter))
+    const rows = await state.context.store.read(q => filteredEventsAfter(q, after, filter))
     return json({ data: rows.map(({ seq, event }) => ({ seq, ...event })) })
   },
 }

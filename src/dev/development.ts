@@ -123,14 +123,14 @@ const control = (state: DevState, call: Call, guard: Guard): Response | Promise<
 }
 
 const FORM = 'application/x-www-form-urlencoded'
-const LARGEST_FORM = 64 * 1024
+const MAX_FORM_BYTES = 64 * 1024
 
 /** Returns the parameters of query and form. Reads a clone, so that the handler can still read the body. */
 const parametersOf = async (request: Request): Promise<URLSearchParams> => {
   const parameters = new URL(request.url).searchParams
   const isForm =
     request.headers.get('content-type')?.startsWith(FORM) &&
-    Number(request.headers.get('content-length')) <= LARGEST_FORM
+    Number(request.headers.get('content-length')) <= MAX_FORM_BYTES
   if (isForm)
     for (const [name, value] of new URLSearchParams(await request.clone().text()))
       parameters.append(name, value)

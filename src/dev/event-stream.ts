@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { eventsAfter } from './store.ts'
+import { filteredEventsAfter } from './store.ts'
 
 /** Milliseconds between two reads of the audit log. */
 const POLL_INTERVAL = 20
@@ -14,7 +14,7 @@ export const eventStream = (
     after,
     filter,
     signal,
-  }: { after: number; filter: Parameters<typeof eventsAfter>[2]; signal: AbortSignal },
+  }: { after: number; filter: Parameters<typeof filteredEventsAfter>[2]; signal: AbortSignal },
 ): Response => {
   let seen = after
   const text = new TextEncoder()
@@ -28,7 +28,7 @@ export const eventStream = (
         if (isPolling) return
         isPolling = true
         try {
-          for (const { seq, event } of await store.read(q => eventsAfter(q, seen, filter))) {
+          for (const { seq, event } of await store.read(q => filteredEventsAfter(q, seen, filter))) {
             controller.enqueue(
               text.encode(`id: ${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`),
             )

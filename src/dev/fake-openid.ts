@@ -16,7 +16,7 @@ export interface Draft {
 interface Options {
   /** Issuer, with or without a path; the endpoints are below it. */
   issuer: string
-  twist?: (draft: Draft) => void
+  alter?: (draft: Draft) => void
   /** Changes the published key set. */
   publish?: (keys: Claims[]) => Claims[]
 }
@@ -134,7 +134,7 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
  * OpenID provider for development and tests. Its login page accepts any identity, and any client and secret;
  * keys and grants are kept in memory. It uses the machine's clock, as a remote provider does.
  */
-export const fakeOpenId = async ({ issuer, twist = () => {}, publish = keys => keys }: Options) => {
+export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'fake', alg: 'ES256', use: 'sig' }
   const base_path = new URL(issuer).pathname.replace(/\/$/, '')

@@ -12,7 +12,7 @@ export const isGuide = (pathname: string): boolean => pathname === GUIDE || path
  * first request.
  */
 export const guidePage = async (context: Context, pathname: string): Promise<Response> => {
-  const [{ pageOf }, { guideDocument }] = await Promise.all([
+  const [{ findGuidePage: pageOf }, { guideDocument }] = await Promise.all([
     import('#src/guide/pages.ts'),
     import('#src/guide/html.ts'),
   ])

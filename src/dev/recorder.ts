@@ -24,7 +24,7 @@ export interface IssuedRecord {
 }
 
 /** Number of requests and of tokens that are kept, the latest ones. */
-const MOST = 1_000
+const MAX_RECORDS = 1_000
 
 const decode = (token: string): Record<string, unknown> | undefined => {
   try {
@@ -41,7 +41,7 @@ export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
   const now = () => iso(clock.now())
   const issued = (token: Omit<IssuedRecord, 'at' | 'claims'>): void => {
     const claims = decode(token.token)
-    tokens = [...tokens, { at: now(), ...token, ...(claims && { claims }) }].slice(-MOST)
+    tokens = [...tokens, { at: now(), ...token, ...(claims && { claims }) }].slice(-MAX_RECORDS)
   }
   return {
     requests: (filter: { client_id?: string | undefined; path?: string | undefined }) =>
@@ -53,7 +53,7 @@ export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
     tokens: (filter: { client_id?: string | undefined }) =>
       tokens.filter(({ client_id }) => filter.client_id === undefined || client_id === filter.client_id),
     received: (request: Omit<ReceivedRequest, 'at'>): void => {
-      requests = [...requests, { at: now(), ...request }].slice(-MOST)
+      requests = [...requests, { at: now(), ...request }].slice(-MAX_RECORDS)
     },
     issued,
     /** Records the tokens of a token response. */

@@ -73,7 +73,7 @@ export const restoreOrganization = async (
 }
 
 /** Lists audit events after a sequence number, oldest first, at most 1,000. */
-export const eventsAfter = async (
+export const filteredEventsAfter = async (
   q: Queries,
   after: number,
   filter: { type?: string | undefined; organization_id?: OrganizationId | undefined },

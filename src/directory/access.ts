@@ -79,7 +79,7 @@ export const serverActor: ChangedBy = {
   client_info: hostActor.client_info,
 }
 
-export const refuse = ([first, ...others]: Detail[]): void => {
+export const throwProblems = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }
 

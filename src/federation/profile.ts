@@ -1,8 +1,8 @@
-import type { Claims, Field } from '#src/directory/identity-providers/presets.ts'
+import type { ClaimNames, UserField } from '#src/directory/identity-providers/presets.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isPlain } from '#src/lib/text.ts'
-import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'
+import { type AssertedProfile, MAX_SUBJECT_LENGTH } from '#src/protocol/profile.ts'
 import { CallbackError } from './refusal.ts'
 
 /** A profile with the times that a provider states, in milliseconds. */
@@ -13,7 +13,7 @@ export interface UpstreamProfile extends AssertedProfile {
   readonly until?: number | undefined
 }
 
-const MOST_ROLES = 100
+const MAX_ROLES = 100
 
 /** Returns one storable line without surrounding spaces; undefined for anything else. */
 const line = (text: string | undefined, max: number): string | undefined => {
@@ -28,7 +28,7 @@ const line = (text: string | undefined, max: number): string | undefined => {
  */
 export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
   const { subject } = profile
-  if (!subject || subject.length > LONGEST_SUBJECT || !isPlain(subject))
+  if (!subject || subject.length > MAX_SUBJECT_LENGTH || !isPlain(subject))
     throw new CallbackError('subject_missing')
   const email = line(profile.email, 254)
   return {
@@ -40,7 +40,7 @@ export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
     last_name: line(profile.last_name, 255),
     auth_time: profile.auth_time,
     until: profile.until,
-    roles: profile.roles.slice(0, MOST_ROLES).filter(name => line(name, 128) === name),
+    roles: profile.roles.slice(0, MAX_ROLES).filter(name => line(name, 128) === name),
   }
 }
 
@@ -58,18 +58,18 @@ const standard = {
   last_name: ['family_name'],
   name: ['name'],
   roles: [],
-} satisfies Required<Claims>
+} satisfies Required<ClaimNames>
 
 /**
  * Maps claims to a profile: by the provider's own mapping, then by its preset, then by the standard claims
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
-export const profileOf = (
+export const mapClaims = (
   { attribute_mapping }: Pick<IdentityProvider, 'attribute_mapping'>,
   claims: Readonly<Record<string, unknown>>,
-  preset: Claims = {},
+  preset: ClaimNames = {},
 ): UpstreamProfile => {
-  const value = (field: Field | 'name'): unknown => {
+  const value = (field: UserField | 'name'): unknown => {
     const mapped = attribute_mapping[field]
     const names = mapped === undefined ? (preset[field] ?? standard[field]) : [mapped]
     return names.map(name => (Object.hasOwn(claims, name) ? claims[name] : undefined)).find(Boolean)

@@ -1,5 +1,5 @@
 import { advance, decide } from '#src/authorize/advance.ts'
-import { authorize, queryOf } from '#src/authorize/authorize.ts'
+import { handleAuthorizationRequest, queryOf } from '#src/authorize/authorize.ts'
 import {
   accountRequest,
   type BrowserSession,
@@ -44,7 +44,7 @@ export type BuildAuthorizationUrl<P extends IdentityProvider> = (start: LoginSta
  *
  * @throws PageError 404 for an unknown alias or another type
  */
-export const getProvider = async <P extends IdentityProvider>(
+export const requireProvider = async <P extends IdentityProvider>(
   context: Context,
   alias: string,
   is: (provider: IdentityProvider) => provider is P,
@@ -58,7 +58,7 @@ export const getProvider = async <P extends IdentityProvider>(
  * Redirects a browser to a provider: within the authorization named by `request`, in a new authorization when
  * `client_id` is given, or without either in a login that ends on the account page.
  */
-export const startLogin = async <P extends IdentityProvider>(
+export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,
   call: Call,
   provider: P,
@@ -71,7 +71,7 @@ export const startLogin = async <P extends IdentityProvider>(
   const query = queryOf(call)
   const given = new URLSearchParams(query)
   if (given.has('client_id'))
-    return authorize(context, call, [query], flow =>
+    return handleAuthorizationRequest(context, call, [query], flow =>
       flow.request.prompts.includes('none') ? advance(context, browser, flow, 'get') : redirect(flow),
     )
   const handle = given.get('request')

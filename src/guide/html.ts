@@ -1,5 +1,5 @@
-import { sections } from './pages.ts'
-import { type Block, type Inline, type Page, plain } from './tree.ts'
+import { guideSections } from './pages.ts'
+import { type Block, type GuidePage, type Inline, plain } from './tree.ts'
 
 const text = Bun.escapeHTML
 
@@ -42,7 +42,7 @@ const block = (part: Block): string => {
 }
 
 const contents = (withAbout: boolean, current?: string): string =>
-  sections
+  guideSections
     .map(
       ({ title, pages }) =>
         `<h2>${text(title)}</h2><ul>${pages
@@ -58,7 +58,7 @@ const contents = (withAbout: boolean, current?: string): string =>
  * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets.
  */
 export const guideDocument = (
-  page: Page | undefined,
+  page: GuidePage | undefined,
   { sheets, icon }: { sheets: string[]; icon: string },
 ): string => `<!doctype html>
 <html lang="en">

@@ -1,7 +1,7 @@
 import { parseGuide } from './parse.ts' with { type: 'macro' }
-import type { Page, Section } from './tree.ts'
+import type { GuidePage, GuideSection } from './tree.ts'
 
-export const sections: Section[] = parseGuide()
+export const guideSections: GuideSection[] = parseGuide()
 
-export const pageOf = (subject: string): Page | undefined =>
-  sections.flatMap(({ pages }) => pages).find(page => page.subject === subject)
+export const findGuidePage = (subject: string): GuidePage | undefined =>
+  guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { lexer, type Token, type Tokens } from 'marked'
-import { type Block, type Inline, plain, type Section, type Target } from './tree.ts'
+import { type Block, type GuideSection, type Inline, plain, type Target } from './tree.ts'
 
 const FOLDER = 'templates/guide'
 
@@ -71,8 +71,8 @@ const read = (subject: string): Block[] =>
  * `[title](subject): about`. This is a Bun macro: the executable contains the tree and no Markdown parser.
  * https://bun.com/docs/bundler/macros
  */
-export const parseGuide = (): Section[] => {
-  const sections: Section[] = []
+export const parseGuide = (): GuideSection[] => {
+  const sections: GuideSection[] = []
   for (const part of read('README')) {
     if (part.type === 'heading' && part.depth === 2) sections.push({ title: plain(part.text), pages: [] })
     if (part.type !== 'list') continue

@@ -1,5 +1,5 @@
-import { sections } from './pages.ts'
-import type { Block, Inline, Page } from './tree.ts'
+import { guideSections } from './pages.ts'
+import type { Block, GuidePage, Inline } from './tree.ts'
 
 interface Style {
   /** Columns. */
@@ -10,7 +10,7 @@ interface Style {
 
 const GAP = 2
 /** Minimum width of the last column, which holds the explanation. */
-const NARROWEST = 32
+const MIN_WIDTH = 32
 
 /** Renders a link's target after its text, unless the text contains it. */
 const inline = (part: Inline): string => {
@@ -44,7 +44,7 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   const widths = across(cell => cell.length)
   const least = across(longestWord)
   const last = widths.length - 1
-  least[last] = Math.max(least[last] ?? 0, Math.min(widths[last] ?? 0, NARROWEST))
+  least[last] = Math.max(least[last] ?? 0, Math.min(widths[last] ?? 0, MIN_WIDTH))
   const total = () => widths.reduce((sum, each) => sum + each + GAP, -GAP)
   while (total() > width) {
     const spare = widths.map((each, i) => (each > (least[i] ?? 0) ? each : 0))
@@ -98,14 +98,14 @@ const block = (part: Block, style: Style): string[] => {
 }
 
 /** Renders a page as text, with an empty line between blocks. */
-export const pageText = (page: Page, style: Style): string =>
+export const pageText = (page: GuidePage, style: Style): string =>
   page.blocks.map(part => block(part, style).join('\n')).join('\n\n')
 
 /** Renders the table of contents, one subject per line. */
 export const contentsText = ({ width, bold }: Style): string => {
-  const all = sections.flatMap(({ pages }) => pages)
+  const all = guideSections.flatMap(({ pages }) => pages)
   const longest = Math.max(...all.map(({ subject }) => subject.length))
-  return sections
+  return guideSections
     .map(({ title, pages }) =>
       [
         bold(title),

@@ -1,5 +1,5 @@
 /** A page of the guide as the terminal, the development server and the console render it. */
-export interface Page {
+export interface GuidePage {
   /** File name without extension, such as `backup`. */
   subject: string
   title: string
@@ -8,9 +8,9 @@ export interface Page {
   blocks: Block[]
 }
 
-export interface Section {
+export interface GuideSection {
   title: string
-  pages: Page[]
+  pages: GuidePage[]
 }
 
 export type Block =

@@ -109,10 +109,10 @@ export const charge = (
 }
 
 /** Limits on mail that administrators cause: to one mailbox, and of one organization in total. */
-const TO_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
+const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
 /** Mails to one mailbox that an organization may cause before the shared budget of the mailbox is charged. */
 const RESERVED = 2
-const OF_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
+const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
  * Charges a mail that an administrator causes to the organization, to its share of the mailbox and, beyond a reserve, to
@@ -130,11 +130,11 @@ export const chargeAdminMail = (
   const mailbox = mailboxOf(email)
   const own = `${organization_id}:${mailbox}`
   const due: Due[] = [
-    [mailboxes, own, TO_MAILBOX],
-    [organizations, `admin-mail:${organization_id}`, OF_ORGANIZATION],
+    [mailboxes, own, PER_MAILBOX],
+    [organizations, `admin-mail:${organization_id}`, PER_ORGANIZATION],
   ]
-  if (mailboxes.left(own, TO_MAILBOX, now) - 1 < TO_MAILBOX.burst - RESERVED)
-    due.push([mailboxes, mailbox, TO_MAILBOX])
+  if (mailboxes.left(own, PER_MAILBOX, now) - 1 < PER_MAILBOX.burst - RESERVED)
+    due.push([mailboxes, mailbox, PER_MAILBOX])
   takeAll(due, 1, now, 'Too many mails were sent by administrators to this mailbox or in this organization.')
 }
 

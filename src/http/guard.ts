@@ -84,7 +84,7 @@ export const route = <
  * Runs a route with its checks in this order: 401, 403, then 408, 413, 415 and 400 of the body, 422, and the
  * handler's own refusals.
  */
-export const serve =
+export const serveRoute =
   (context: Context, route: AdminRoute) =>
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
@@ -101,7 +101,7 @@ export const serve =
       const input = {
         caller,
         params,
-        query: parse(route.query ?? nothing, queryOf(request), problems),
+        query: parse(route.query ?? nothing, parseQuery(request), problems),
         body: route.body && parse(route.body, body, problems),
         client_info: call,
       }
@@ -212,7 +212,7 @@ const permit = (caller: Caller, route: AdminRoute): void => {
 const nothing = z.strictObject({})
 
 /** Parses the query. A repeated name becomes an array, which no schema accepts. */
-const queryOf = (request: Request): Record<string, unknown> => {
+const parseQuery = (request: Request): Record<string, unknown> => {
   const start = request.url.indexOf('?')
   if (start < 0) return {}
   const query: Record<string, unknown> = Object.create(null)

@@ -53,7 +53,7 @@ interface ListQuery {
  * (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to `name`, all filters and the
  * caller's scope, so it works for no other query.
  */
-export const page = async <Row, Item>(
+export const answerPage = async <Row, Item>(
   context: Context,
   list: {
     name: string

@@ -12,8 +12,8 @@ export const direction = (locale: string): 'ltr' | 'rtl' =>
   right_to_left.has(locale.split('-')[0] ?? '') ? 'rtl' : 'ltr'
 
 /** Longest tag that is matched: https://www.rfc-editor.org/rfc/rfc5646#section-4.4.1 */
-const LONGEST_TAG = 35
-const MOST_TAGS = 100
+const MAX_TAG_LENGTH = 35
+const MAX_TAGS = 100
 
 /**
  * Returns the language of the pages: the first available one of `ui_locales`, then of Accept-Language, then
@@ -26,7 +26,7 @@ export const chooseLocale = (
 ): string => {
   const spoken = new Map(available.map(tag => [tag.toLowerCase(), tag]))
   for (const wanted of [...ui_locales, ...preferences(acceptLanguage ?? '')]) {
-    if (wanted.length > LONGEST_TAG) continue
+    if (wanted.length > MAX_TAG_LENGTH) continue
     for (let tag = wanted.toLowerCase(); tag; tag = tag.slice(0, Math.max(0, tag.lastIndexOf('-')))) {
       const found = spoken.get(tag)
       if (found) return found
@@ -36,4 +36,4 @@ export const chooseLocale = (
 }
 
 const preferences = (header: string): string[] =>
-  new Negotiator({ headers: { 'accept-language': header.split(',', MOST_TAGS).join() } }).languages()
+  new Negotiator({ headers: { 'accept-language': header.split(',', MAX_TAGS).join() } }).languages()

@@ -7,7 +7,7 @@ const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
  * In 16-bit code units. A character outside the BMP has two and adds at least one of the 253 letters of the
  * `xn--` form.
  */
-const LONGEST_DOMAIN = 506
+const MAX_DOMAIN_LENGTH = 506
 
 /**
  * Returns a host name in its comparable form: lower case, non-ASCII labels as `xn--` (UTS 46,
@@ -15,7 +15,11 @@ const LONGEST_DOMAIN = 506
  * labels.
  */
 export const canonicalDomain = (text: string): string | undefined => {
-  if (text.length > LONGEST_DOMAIN || normalize(text, 'NFKC') !== text || /[^\p{L}\p{M}\p{N}.-]/u.test(text))
+  if (
+    text.length > MAX_DOMAIN_LENGTH ||
+    normalize(text, 'NFKC') !== text ||
+    /[^\p{L}\p{M}\p{N}.-]/u.test(text)
+  )
     return undefined
   const domain = domainToASCII(text)
   const labels = domain.split('.')
@@ -24,7 +28,7 @@ export const canonicalDomain = (text: string): string | undefined => {
 }
 
 /** In characters: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1.1 */
-const LONGEST_LOCAL = 64
+const MAX_LOCAL_LENGTH = 64
 // Dot-string: https://www.rfc-editor.org/rfc/rfc5321#section-4.1.2
 const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i
 
@@ -37,7 +41,7 @@ const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$
 export const canonicalEmail = (text: string): string | undefined => {
   const at = text.lastIndexOf('@')
   const name = text.slice(0, Math.max(at, 0))
-  if (name.length > LONGEST_LOCAL || !local.test(name)) return undefined
+  if (name.length > MAX_LOCAL_LENGTH || !local.test(name)) return undefined
   const domain = canonicalDomain(text.slice(at + 1))
   const email = `${name.toLowerCase()}@${domain}`
   return domain && email.length <= 254 ? email : undefined

@@ -13,8 +13,8 @@ export type LoginId = `login_${string}`
 export type IdentityProviderId = `idp_${string}`
 export type FactorId = `fac_${string}`
 
-export const prefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac'] as const
-export type Prefix = (typeof prefixes)[number]
+const idPrefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac'] as const
+export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
@@ -26,7 +26,7 @@ let count = 0
  * Ids of one millisecond count in `rand_a` (https://www.rfc-editor.org/rfc/rfc9562#section-6.2, method 1).
  * Bun's own counter restarts at each id of another time, such as that of an event.
  */
-export const newId = <P extends Prefix>(prefix: P, now: number): `${P}_${string}` => {
+export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` => {
   count = now > latest ? 0 : count + 1
   latest = Math.max(latest, now)
   if (count > 0xfff) [latest, count] = [latest + 1, 0]
@@ -47,4 +47,4 @@ export const isUuid = (text: string): boolean => uuid.test(text)
  * True when a chosen name (a slug or client id) could be mistaken for a generated id. Such names are refused.
  */
 export const looksLikeId = (text: string): boolean =>
-  isUuid(text) || prefixes.some(prefix => text.startsWith(`${prefix}_`))
+  isUuid(text) || idPrefixes.some(prefix => text.startsWith(`${prefix}_`))

@@ -15,7 +15,7 @@ const matching = (isAllowed: (value: string) => boolean, allowed: string) =>
 
 export const text = z.string()
 
-export const integer = (min: number, max: number) => {
+export const wholeNumber = (min: number, max: number) => {
   const allowed = `a whole number from ${min} to ${max}`
   return z
     .string()
@@ -24,7 +24,7 @@ export const integer = (min: number, max: number) => {
     .pipe(z.int().min(min, allowed).max(max, allowed))
 }
 
-export const oneOf = <const T extends readonly string[]>(names: T) => z.enum(names, names.join(', '))
+export const choice = <const T extends readonly string[]>(names: T) => z.enum(names, names.join(', '))
 
 const entriesOf = (value: string): string[] =>
   value
@@ -44,7 +44,7 @@ export const baseUrl = value(given => {
   return url && /^https?:$/.test(url.protocol) && plain === given.toLowerCase() ? plain : undefined
 }, 'an http or https address without path and trailing slash, such as https://id.example.com')
 
-export const endpoint = value(given => {
+export const endpointUrl = value(given => {
   const url = URL.parse(given)
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
   return isPlain ? given.replace(/\/+$/, '') : undefined

@@ -2,7 +2,7 @@
  * In 16-bit code units. Text that composes to a password of the maximum 1,024 bytes has at most three units
  * for two bytes.
  */
-const LONGEST_NORMALIZED = 1_536
+const MAX_NORMALIZED_LENGTH = 1_536
 
 /**
  * Applies Unicode normalization (https://www.unicode.org/reports/tr15/). Longer text is returned unchanged,
@@ -10,7 +10,7 @@ const LONGEST_NORMALIZED = 1_536
  * 30,000 of them.
  */
 export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
-  text.length > LONGEST_NORMALIZED ? text : text.normalize(form)
+  text.length > MAX_NORMALIZED_LENGTH ? text : text.normalize(form)
 
 /**
  * Returns user names and e-mail addresses in the form in which they are compared, looked up and sorted: NFKC

@@ -1,10 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /** Maximum uses of anchors, each weighted by the aliases inside it. */
-const MOST_ALIASES = 10_000
+const MAX_ALIASES = 10_000
 /** Maximum number of values after aliases are expanded, ten times that of a seed with 100,000 users. */
-const MOST_VALUES = 8_000_000
-const DEEPEST = 100
+const MAX_VALUES = 8_000_000
+const MAX_DEPTH = 100
 const CHUNK = 65_536
 
 /** Text that is not valid YAML or exceeds a limit. */
@@ -44,7 +44,7 @@ export const parseYaml = (text: string): Yaml => {
     return undefined
   }
   try {
-    const value = document.toJS({ maxAliasCount: MOST_ALIASES })
+    const value = document.toJS({ maxAliasCount: MAX_ALIASES })
     requireBounded(value)
     return { value, lineOf }
   } catch (error) {
@@ -55,8 +55,8 @@ export const parseYaml = (text: string): Yaml => {
 /** Returns one line without the position, which the caller adds in its own format. */
 const reasonOf = (error: unknown): string => {
   const [reason = ''] = (error as Error).message.split('\n')
-  if (/call stack/.test(reason)) return `Nested deeper than ${DEEPEST} levels.`
-  if (/^Excessive alias/.test(reason)) return `More than ${MOST_ALIASES} uses of anchors.`
+  if (/call stack/.test(reason)) return `Nested deeper than ${MAX_DEPTH} levels.`
+  if (/^Excessive alias/.test(reason)) return `More than ${MAX_ALIASES} uses of anchors.`
   return `${reason.replace(/ at line \d+, column \d+:?$/, '').replace(/\.$/, '')}.`
 }
 
@@ -64,14 +64,14 @@ const requireBounded = (root: unknown): void => {
   let count = 1
   let level = [root]
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > DEEPEST)
-      throw new YamlError(`Nested deeper than ${DEEPEST} levels, or an alias within its own anchor.`)
+    if (depth > MAX_DEPTH)
+      throw new YamlError(`Nested deeper than ${MAX_DEPTH} levels, or an alias within its own anchor.`)
     const next: unknown[] = []
     for (const value of level)
       if (typeof value === 'object' && value !== null)
         for (const member of Object.values(value)) {
-          if (++count > MOST_VALUES)
-            throw new YamlError(`More than ${MOST_VALUES} values with those of aliases.`)
+          if (++count > MAX_VALUES)
+            throw new YamlError(`More than ${MAX_VALUES} values with those of aliases.`)
           if (typeof member === 'object') next.push(member)
         }
     level = next

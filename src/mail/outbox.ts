@@ -15,7 +15,7 @@ const SEND_WITHIN_DEFAULT = 2 * DAY
 
 /** Time that a sender has for one mail; afterwards any sender may try again. */
 const LEASE = 2 * MINUTE
-const LONGEST_WAIT = 6 * 60 * MINUTE
+const MAX_WAIT = 6 * 60 * MINUTE
 const BATCH = 20
 
 export interface NewMail {
@@ -60,7 +60,7 @@ export const enqueueNotice = (
 ): Promise<void> => enqueueMail(context, tx, { kind, organization_id, user_id, data }, client_info)
 
 /** Milliseconds until the next attempt: minutes after the first failures, hours after later ones. */
-const waitAfter = (attempts: number): number => Math.min(LONGEST_WAIT, 15 * SECOND * 4 ** attempts)
+const waitAfter = (attempts: number): number => Math.min(MAX_WAIT, 15 * SECOND * 4 ** attempts)
 
 /**
  * Delivers the due mails one after the other; `deliver` renders and sends each. Failed mails are tried again

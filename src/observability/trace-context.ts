@@ -20,7 +20,7 @@ export const parseTraceParent = (header: string | null): TraceParent | undefined
 }
 
 /** Returns a random id in hexadecimal: 16 bytes for a trace, 8 for a span. */
-export const newId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
+export const newHexId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
 /**
  * Samples by the last seven bytes of the trace id, which are random, so all participants of a trace decide

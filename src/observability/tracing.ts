@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Server } from 'bun'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
-import type { Context, Keys } from '#src/context.ts'
+import type { Context, SigningKeys } from '#src/context.ts'
 import type { Metrics } from '#src/lib/metrics.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Attributes, openExporter, type Span } from './otlp.ts'
-import { newId, parseTraceParent, sampler } from './trace-context.ts'
+import { newHexId, parseTraceParent, sampler } from './trace-context.ts'
 
 type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 type Started = Omit<Span, 'ended' | 'failed'>
@@ -31,7 +31,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
     attributes: Attributes = {},
   ): Started => ({
     trace_id: parent.trace_id,
-    span_id: newId(8),
+    span_id: newHexId(8),
     parent_id: parent.span_id,
     name,
     kind,
@@ -127,13 +127,13 @@ const traceRequests = (
   }
   return (request, server) => {
     const parent = parseTraceParent(request.headers.get('traceparent'))
-    const trace_id = parent?.trace_id ?? newId(16)
+    const trace_id = parent?.trace_id ?? newHexId(16)
     if (!isSampled(trace_id, parent)) return handler(request, server)
     const method = methodOf(request.method)
     const route = routeOf(URL.parse(request.url)?.pathname ?? '')
     const span: Started = {
       trace_id,
-      span_id: newId(8),
+      span_id: newHexId(8),
       parent_id: parent?.span_id,
       name: route === undefined ? method : `${method} ${route}`,
       kind: 2,
@@ -167,7 +167,7 @@ export const openTracing = (config: Config, log: Logger, metrics: Metrics) => {
     close: exporter.close,
     store: (store: Store): Store => traceStore(tracer, store),
     outbound: (fetch: Context['fetch']): Context['fetch'] => traceOutbound(tracer, fetch),
-    keys: (keys: Keys): Keys => ({
+    keys: (keys: SigningKeys): SigningKeys => ({
       ...keys,
       sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),
     }),

@@ -4,7 +4,7 @@ import { type EventText, macOf } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { openStoredKey } from '#src/federation/saml/key.ts'
-import { findKey } from '#src/federation/saml/store.ts'
+import { findSamlKey } from '#src/federation/saml/store.ts'
 import { openTotpSecret } from '#src/sign-in/totp.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
@@ -40,7 +40,7 @@ export const checkKeys = async (base: Base): Promise<{ findings: string[]; count
 
 const BATCH = 1_000
 /** Findings that are reported; further ones would add nothing. */
-const MOST = 20
+const MAX_FINDINGS = 20
 
 /** True when `open` does not throw. */
 const opens = (open: () => unknown): boolean => {
@@ -75,7 +75,7 @@ export const checkSealed = async (base: Base): Promise<{ findings: string[]; cou
   let count = 0
   const look = (name: string, open: () => unknown): void => {
     count++
-    if (!opens(open) && findings.length < MOST) findings.push(`${name} cannot be opened`)
+    if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} cannot be opened`)
   }
   await forEachRow(base, sealedProviders, ({ id, secret: client_secret }) =>
     look(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
@@ -85,7 +85,7 @@ export const checkSealed = async (base: Base): Promise<{ findings: string[]; cou
       openTotpSecret(base, { user_id, secret: secret ?? new Uint8Array() }),
     ),
   )
-  const stored = await base.store.read(findKey)
+  const stored = await base.store.read(findSamlKey)
   if (stored)
     look('secrets: the key for SAML', () => {
       const { private_key, certificate } = openStoredKey(base, stored)
@@ -122,7 +122,7 @@ export const checkEvents = async ({
         row.metadata,
         row.subject_id,
       ]
-      if (mac !== macOf(master, fields) && findings.length < MOST)
+      if (mac !== macOf(master, fields) && findings.length < MAX_FINDINGS)
         findings.push(`events: number ${seq} is not what was recorded`)
       after = seq
     }

@@ -2,7 +2,7 @@ import { asc, eq } from 'drizzle-orm'
 import { removeRemains } from '#src/directory/users/remains-store.ts'
 import { removeUsers } from '#src/directory/users/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import { BATCH, deleteBatch } from '#src/storage/batches.ts'
+import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 
 const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
@@ -30,11 +30,11 @@ export const removeOrganizationRows = async (tx: Transaction, id: OrganizationId
   if (some.length > 0) {
     const ids = some.map(user => user.id)
     const remains = await removeRemains(tx, ids)
-    if (remains === BATCH) return remains
+    if (remains === DELETE_BATCH) return remains
     await removeUsers(tx, ids)
     return remains + ids.length
   }
   tx.changed('events')
-  const ended = await deleteBatch(tx, sessions, sessions.id, eq(sessions.organization_id, id), BATCH)
-  return ended || deleteBatch(tx, events, events.seq, eq(events.organization_id, id), BATCH)
+  const ended = await deleteBatch(tx, sessions, sessions.id, eq(sessions.organization_id, id), DELETE_BATCH)
+  return ended || deleteBatch(tx, events, events.seq, eq(events.organization_id, id), DELETE_BATCH)
 }

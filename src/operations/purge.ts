@@ -5,7 +5,7 @@ import { removeAccounts } from '#src/directory/identity-providers/store.ts'
 import { removeHolders } from '#src/directory/roles/store.ts'
 import { removeRemains } from '#src/directory/users/remains-store.ts'
 import type { GroupId, IdentityProviderId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
 
@@ -13,9 +13,10 @@ import { endPurge, listPurges, removeOrganizationRows } from './purge-store.ts'
 const removals = {
   user: (tx: Transaction, id: string) => removeRemains(tx, [id as UserId]),
   organization: (tx: Transaction, id: string) => removeOrganizationRows(tx, id as OrganizationId),
-  role: (tx: Transaction, id: string) => removeHolders(tx, id as RoleId, BATCH),
-  group: (tx: Transaction, id: string) => removeMembers(tx, id as GroupId, BATCH),
-  identity_provider: (tx: Transaction, id: string) => removeAccounts(tx, id as IdentityProviderId, BATCH),
+  role: (tx: Transaction, id: string) => removeHolders(tx, id as RoleId, DELETE_BATCH),
+  group: (tx: Transaction, id: string) => removeMembers(tx, id as GroupId, DELETE_BATCH),
+  identity_provider: (tx: Transaction, id: string) =>
+    removeAccounts(tx, id as IdentityProviderId, DELETE_BATCH),
 }
 
 /**

@@ -2,7 +2,7 @@ import { lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
-import { BATCH, deleteBatch } from '#src/storage/batches.ts'
+import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
@@ -43,7 +43,7 @@ const expired =
   ): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
-    return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), BATCH)
+    return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
   }
 
 export const removals: Removal[] = [
@@ -58,7 +58,13 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, now) => {
     const { devices } = tx.tables
-    return deleteBatch(tx, devices, devices.device_hash, lte(devices.last_seen_at, now - DEVICE_KEPT), BATCH)
+    return deleteBatch(
+      tx,
+      devices,
+      devices.device_hash,
+      lte(devices.last_seen_at, now - DEVICE_KEPT),
+      DELETE_BATCH,
+    )
   },
-  (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, BATCH),
+  (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, DELETE_BATCH),
 ]

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { expireDueSessions } from '#src/sessions/service.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removals } from './sweep-store.ts'
 
@@ -10,7 +10,7 @@ import { removals } from './sweep-store.ts'
  */
 export const sweep = async (context: Context): Promise<number> => {
   const now = context.clock.now()
-  let total = await untilDone(context, tx => expireDueSessions(context, tx, BATCH))
+  let total = await untilDone(context, tx => expireDueSessions(context, tx, DELETE_BATCH))
   for (const remove of removals) total += await untilDone(context, tx => remove(tx, now))
   return total
 }
@@ -20,6 +20,6 @@ const untilDone = async (context: Context, batch: (tx: Transaction) => Promise<n
     await context.store.drained()
     const count = await context.store.write(batch)
     total += count
-    if (count < BATCH) return total
+    if (count < DELETE_BATCH) return total
   }
 }

@@ -87,7 +87,7 @@ a:not(.button) { color: ${tokens.link} }
 }
 
 const urls = new Map<string, string>()
-const MOST_URLS = 1_000
+const MAX_URLS = 1_000
 
 /**
  * Returns the URL of the accent's stylesheet. It holds the colour and a hash of the sheet, so nothing is
@@ -98,7 +98,7 @@ export const accentUrl = (accent: string): string => {
   if (known) return known
   const hash = createHash('sha256').update(accentStyle(accent)).digest('hex').slice(0, 12)
   const url = `/assets/accents/${accent.slice(1)}.${hash}.css`
-  if (urls.size >= MOST_URLS) urls.clear()
+  if (urls.size >= MAX_URLS) urls.clear()
   urls.set(accent, url)
   return url
 }

@@ -33,9 +33,9 @@ export const assetUrl = (path: string): string | undefined => {
   return urls.get(path)
 }
 
-const FOR_EVER = 'public, max-age=31536000, immutable'
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 /** Headers for uploaded files: an SVG opened as a document can neither run scripts nor load anything. */
-export const HARMLESS = {
+export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
@@ -47,7 +47,7 @@ export const assetAnswer = (
   new Response(body, {
     headers: {
       'content-type': types[type],
-      'cache-control': FOR_EVER,
+      'cache-control': IMMUTABLE,
       'cross-origin-resource-policy': 'same-origin',
       ...headers,
     },

@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import type { Config } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { type AssetType, assetAnswer, assetUrl, HARMLESS, isAssetType } from './assets.ts'
+import { type AssetType, assetAnswer, assetUrl, isAssetType, SANDBOX_HEADERS } from './assets.ts'
 import type { Brand } from './data.ts'
 
 type Base = Pick<Context, 'config' | 'clock' | 'log'>
@@ -14,7 +14,7 @@ const FILE_LIMIT = 1024 * 1024
 /** Milliseconds after which a file is checked for changes. */
 const CHECK_INTERVAL = 3 * SECOND
 /** Names come from the settings of organizations, so the cache is cleared at this size. */
-const MOST_NAMES = 1_000
+const MAX_NAMES = 1_000
 
 /** The form of a theme name. */
 export const THEME_NAME = /^[a-z0-9-]{1,64}$/
@@ -37,7 +37,7 @@ const folders = new WeakMap<Config, Map<string, Theme>>()
 
 const themesOf = (config: Config): Map<string, Theme> => {
   const themes = folders.get(config) ?? new Map<string, Theme>()
-  if (themes.size >= MOST_NAMES) themes.clear()
+  if (themes.size >= MAX_NAMES) themes.clear()
   folders.set(config, themes)
   return themes
 }
@@ -140,7 +140,7 @@ export const themeAsset = (base: Base, pathname: string): Response | undefined =
 const fileBeside = (config: Config, path: string, type: AssetType): Response | undefined => {
   try {
     const body = readWithin(folderOf(config), path, FILE_LIMIT)
-    return body && assetAnswer(body, type, { ...HARMLESS, 'cache-control': 'public, max-age=300' })
+    return body && assetAnswer(body, type, { ...SANDBOX_HEADERS, 'cache-control': 'public, max-age=300' })
   } catch {
     return undefined
   }

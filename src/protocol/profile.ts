@@ -1,6 +1,6 @@
 /** An identity provider's statements about a user, under Gatehouse's field names. */
 export interface AssertedProfile {
-  /** Stable across logins of the user; at most `LONGEST_SUBJECT` characters. */
+  /** Stable across logins of the user; at most `MAX_SUBJECT_LENGTH` characters. */
   readonly subject: string
   readonly email?: string | undefined
   /**
@@ -16,4 +16,4 @@ export interface AssertedProfile {
 }
 
 /** Maximum length of `subject` in characters. */
-export const LONGEST_SUBJECT = 1024
+export const MAX_SUBJECT_LENGTH = 1024

@@ -1,5 +1,5 @@
 import type { Core } from '#src/context.ts'
-import { refuse } from '#src/directory/access.ts'
+import { throwProblems } from '#src/directory/access.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
 import { readOrganization, readOrganizationBySlug, settingsOf } from '#src/directory/organizations/store.ts'
 import { checkPolicy, hashPassword } from '#src/directory/users/password.ts'
@@ -8,14 +8,14 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { type Kind, kinds, type Work } from './kinds.ts'
-import { type Entry, type Mistake, nameOf, type ReadSeed, SeedError } from './read.ts'
-import { type Section, type SeedOf, sections } from './schema.ts'
+import { type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
+import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
+import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import { allClients, allGroups, allOrganizations, allProviders, allRoles, allUsers } from './store.ts'
 
 export interface Change {
   action: 'create' | 'update' | 'delete'
-  section: Section
+  section: SeedSection
   name: string
   /** The changed fields of an update. */
   fields?: string[]
@@ -71,15 +71,15 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
 interface Step {
   path: string
   /** Returns the change; undefined when the entry is up to date. */
-  run(work: Work): Promise<Change | undefined>
+  run(work: SeedRun): Promise<Change | undefined>
 }
 
-interface Done {
+interface AppliedStep {
   step: Step
   change: Change
 }
 
-const changesOf = (done: Done[]): Change[] => done.map(({ change }) => change)
+const changesOf = (done: AppliedStep[]): Change[] => done.map(({ change }) => change)
 
 interface Prepared {
   seed: ReadSeed
@@ -124,7 +124,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
 
 const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
   const home = await readOrganizationBySlug(q, user.organization)
-  return (await kinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
+  return (await seedKinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
 /** Returns the context inside an open transaction, so that the writes of services belong to it. */
@@ -144,17 +144,17 @@ const runSteps = async (
   base: Core,
   tx: Transaction,
   { seed, hashes, mistakes }: Prepared,
-  stepsFor: (work: Work) => Iterable<Step> | AsyncIterable<Step>,
+  stepsFor: (work: SeedRun) => Iterable<Step> | AsyncIterable<Step>,
   applied = 0,
-): Promise<Done[]> => {
-  const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(nameOf.users(value))))
-  const work: Work = {
+): Promise<AppliedStep[]> => {
+  const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(entryNames.users(value))))
+  const work: SeedRun = {
     context: withTransaction(base, tx),
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
   }
-  const done: Done[] = []
+  const done: AppliedStep[] = []
   const wrong = [...mistakes]
   for await (const step of stepsFor(work))
     try {
@@ -169,9 +169,9 @@ const runSteps = async (
 }
 
 /** Prunes before anything is created, which frees the names. */
-async function* stepsOf(work: Work, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
+async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   if (options.prune) yield* prune(work, seed)
-  for (const section of sections)
+  for (const section of seedSections)
     for (const entry of seed.entries[section])
       yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
 }
@@ -183,14 +183,14 @@ const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
   })) ?? [{ path, message }]
 
 /** Creates or changes an entry; undefined when it is up to date. */
-const applyEntry = async <S extends Section>(
-  work: Work,
+const applyEntry = async <S extends SeedSection>(
+  work: SeedRun,
   section: S,
   { value, given }: Entry<S>,
   options: SeedOptions,
 ): Promise<Change | undefined> => {
-  const kind = kinds[section] as unknown as Kind<S, { id?: string }>
-  const name = (nameOf[section] as (value: SeedOf<S>) => string)(value)
+  const kind = seedKinds[section] as unknown as SeedKind<S, { id?: string }>
+  const name = (entryNames[section] as (value: SeedOf<S>) => string)(value)
   const organization_id = await homeOf(work.tx, value)
   const row = await kind.find(work.tx, value, organization_id)
   if (!row) {
@@ -218,7 +218,7 @@ const applyEntry = async <S extends Section>(
   return fields.length > 0 ? { action: 'update', section, name, fields } : undefined
 }
 
-const homeOf = async (tx: Transaction, value: SeedOf<Section>): Promise<OrganizationId> => {
+const homeOf = async (tx: Transaction, value: SeedOf<SeedSection>): Promise<OrganizationId> => {
   if (!('organization' in value)) return DEFAULT_ORGANIZATION
   const home = await readOrganizationBySlug(tx, value.organization)
   if (home) return home.id
@@ -235,11 +235,11 @@ const checkPassword = async (
   id: OrganizationId,
 ): Promise<void> => {
   const organization = await readOrganization(tx, id)
-  if (organization && password) refuse(checkPolicy(settingsOf(organization).password_policy, password))
+  if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
 /** True for entries that an instance needs and that are never pruned. */
-const isKept = (base: Core, section: Section, row: { id?: string; client_id?: string }): boolean =>
+const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
 
@@ -252,11 +252,11 @@ const all = {
   identity_providers: allProviders,
 }
 
-async function* prune({ context, tx }: Work, { entries, present }: ReadSeed): AsyncGenerator<Step> {
+async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
   const slugs = new Map((await allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
-  for (const section of sections) {
+  for (const section of seedSections) {
     if (!present.has(section)) continue
-    const nameIn = nameOf[section] as (value: object) => string
+    const nameIn = entryNames[section] as (value: object) => string
     const wanted = new Set(
       (entries[section] as Entry[]).flatMap(({ value }) => [
         foldIdentifier(nameIn(value)),
@@ -273,8 +273,8 @@ async function* prune({ context, tx }: Work, { entries, present }: ReadSeed): As
         isKept(context, section, row)
       )
         continue
-      const run = async (work: Work): Promise<Change> => {
-        await (kinds[section] as unknown as Kind<Section, object>).remove(work.context, row)
+      const run = async (work: SeedRun): Promise<Change> => {
+        await (seedKinds[section] as unknown as SeedKind<SeedSection, object>).remove(work.context, row)
         return { action: 'delete', section, name }
       }
       yield { path: `${section}: ${name}`, run }

@@ -3,7 +3,7 @@ import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { type Section, Seed, sections } from './schema.ts'
+import { Seed, type SeedSection, seedSections } from './schema.ts'
 import {
   allClients,
   allGroups,
@@ -28,7 +28,7 @@ export const exportSeed = async (
 ): Promise<Record<string, Row[]>> => {
   const rows = await base.store.read(q => readAll(base, q, secrets))
   return Object.fromEntries(
-    sections.flatMap(section => {
+    seedSections.flatMap(section => {
       const entries = rows[section].map(row => withoutDefaults(section, row))
       return entries.length > 0 ? [[section, entries]] : []
     }),
@@ -38,7 +38,7 @@ export const exportSeed = async (
 /** Renders YAML. Without secrets the file is suitable for version control. */
 export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
 
-const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record<Section, Row[]>> => {
+const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record<SeedSection, Row[]>> => {
   const organizations = await allOrganizations(q)
   const slugs = new Map(organizations.map(({ id, slug }) => [id, slug]))
   const homed = <T extends { organization_id: (typeof organizations)[number]['id'] }>(row: T) => ({
@@ -90,7 +90,7 @@ const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record
 }
 
 /** Returns the fields that differ from their defaults. */
-const withoutDefaults = (section: Section, row: Row): Row => {
+const withoutDefaults = (section: SeedSection, row: Row): Row => {
   const shape = shapeOf(section, row)
   return Object.fromEntries(
     Object.entries(shape).flatMap(([name, field]) => {
@@ -104,7 +104,7 @@ const withoutDefaults = (section: Section, row: Row): Row => {
 
 type Field = { safeParse(value: unknown): { success: boolean; data?: unknown } }
 
-const shapeOf = (section: Section, row: Row): Record<string, Field> => {
+const shapeOf = (section: SeedSection, row: Row): Record<string, Field> => {
   const entry = Seed.shape[section].unwrap().element
   if (!('options' in entry)) return entry.shape
   return entry.options.find(option => option.shape.type.value === row.type)?.shape ?? {}

@@ -47,11 +47,11 @@ import { type Detail, invalid } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import type { Section, SeedOf } from './schema.ts'
+import type { SeedOf, SeedSection } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
 
 /** A run of a seed: a context whose store is one open transaction, and the work prepared before it. */
-export interface Work {
+export interface SeedRun {
   context: Core
   tx: Transaction
   /** PHC string of a new user's password; null without a password. */
@@ -63,13 +63,13 @@ export interface Work {
 type Fields = Record<string, unknown>
 
 /** Finds, creates and changes one kind of entry, by the services of the admin API. */
-export interface Kind<S extends Section, Row> {
+export interface SeedKind<S extends SeedSection, Row> {
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
   /** The fields that a plan compares before and after. */
-  show(work: Work, row: Row): Promise<Fields> | Fields
-  create(work: Work, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
+  show(work: SeedRun, row: Row): Promise<Fields> | Fields
+  create(work: SeedRun, value: SeedOf<S>, organization_id: OrganizationId): Promise<unknown>
   /** @param given the fields that the file names */
-  update(work: Work, row: Row, given: Fields, value: SeedOf<S>): Promise<unknown>
+  update(work: SeedRun, row: Row, given: Fields, value: SeedOf<S>): Promise<unknown>
   remove(context: Core, row: Row): Promise<void>
 }
 
@@ -77,7 +77,7 @@ const required = (field: string, message: string): never => {
   throw invalid({ field, code: 'required', message })
 }
 
-const organizations: Kind<'organizations', Organization> = {
+const organizations: SeedKind<'organizations', Organization> = {
   find: (tx, { id, slug }) => (id ? readOrganization(tx, id) : readOrganizationBySlug(tx, slug)),
   show: (_, row) => organizationAnswer(row),
   create: ({ context }, { id, name, ...value }) =>
@@ -86,7 +86,7 @@ const organizations: Kind<'organizations', Organization> = {
   remove: (context, { id }) => deleteOrganization(context, id, by),
 }
 
-const roles: Kind<'roles', Role> = {
+const roles: SeedKind<'roles', Role> = {
   find: (tx, { id, name }, organization_id) =>
     id ? findRole(tx, id) : findRoleNamed(tx, organization_id, name),
   show: (_, row) => ({ ...roleAnswer(row), user_count: 0 }),
@@ -96,7 +96,7 @@ const roles: Kind<'roles', Role> = {
   remove: (context, { id }) => deleteRole(context, id, by),
 }
 
-const users: Kind<'users', UserRow> = {
+const users: SeedKind<'users', UserRow> = {
   find: (tx, { id, username }, organization_id) =>
     id ? findUser(tx, undefined, id) : findUserNamed(tx, organization_id, username),
   show: async ({ tx }, row) => userAnswer({ ...row, roles: await roleNames(tx, row.id) }),
@@ -110,7 +110,7 @@ const users: Kind<'users', UserRow> = {
   remove: (context, { id }) => deleteUser(context, id, hostActor),
 }
 
-const groups: Kind<'groups', GroupWithRoles> = {
+const groups: SeedKind<'groups', GroupWithRoles> = {
   find: (tx, { id, name }, organization_id) =>
     id ? findGroup(tx, id) : findGroupNamed(tx, organization_id, name),
   show: async ({ tx }, row) => ({
@@ -130,7 +130,7 @@ const groups: Kind<'groups', GroupWithRoles> = {
   remove: (context, { id }) => deleteGroup(context, id, by),
 }
 
-const setMembers = async (work: Work, group: GroupWithRoles, value: SeedOf<'groups'>): Promise<void> => {
+const setMembers = async (work: SeedRun, group: GroupWithRoles, value: SeedOf<'groups'>): Promise<void> => {
   const { context, tx } = work
   const wanted = await Promise.all(
     value.members.map(async name => ({ name, user: await findUserNamed(tx, group.organization_id, name) })),
@@ -153,7 +153,7 @@ const setMembers = async (work: Work, group: GroupWithRoles, value: SeedOf<'grou
 const secretHashOf = ({ client_secret, client_secret_hash }: SeedOf<'clients'>): SecretHash | undefined =>
   client_secret ? hashSecret(client_secret) : client_secret_hash
 
-const clients: Kind<'clients', Client> = {
+const clients: SeedKind<'clients', Client> = {
   find: (tx, { client_id }) => readClient(tx, client_id),
   show: (_, row) => ({ ...clientAnswer(row), client_secret: row.secret_hash }),
   create: ({ context }, value, organization_id) => {
@@ -173,7 +173,7 @@ const clients: Kind<'clients', Client> = {
   remove: (context, { client_id }) => deleteClient(context, client_id, by),
 }
 
-const identity_providers: Kind<'identity_providers', ProviderWithRoles> = {
+const identity_providers: SeedKind<'identity_providers', ProviderWithRoles> = {
   find: async (tx, { id, alias }) => {
     const row = await readProvider(tx, id ?? alias)
     return row && (await withRoles(tx, [row]))[0]
@@ -197,4 +197,4 @@ const identity_providers: Kind<'identity_providers', ProviderWithRoles> = {
   remove: (context, { id }) => deleteProvider(context, id, by),
 }
 
-export const kinds = { organizations, roles, users, groups, clients, identity_providers }
+export const seedKinds = { organizations, roles, users, groups, clients, identity_providers }

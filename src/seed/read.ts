@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { foldIdentifier } from '#src/lib/email.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
-import { type Section, Seed, type SeedOf, secretFields, sections, seedJsonSchema } from './schema.ts'
+import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seedSections } from './schema.ts'
 
 /** A mistake in a file: its place, and the allowed values. */
 export interface Mistake {
@@ -39,7 +39,7 @@ export class SeedError extends Error {
   }
 }
 
-export interface Entry<S extends Section = Section> {
+export interface Entry<S extends SeedSection = SeedSection> {
   value: SeedOf<S>
   /** The fields that the file names; an update changes no others. */
   given: ReadonlySet<string>
@@ -48,9 +48,9 @@ export interface Entry<S extends Section = Section> {
 
 export interface ReadSeed {
   source: Source
-  entries: { [S in Section]: Entry<S>[] }
+  entries: { [S in SeedSection]: Entry<S>[] }
   /** The sections that the file has; pruning is limited to them. */
-  present: ReadonlySet<Section>
+  present: ReadonlySet<SeedSection>
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -88,18 +88,18 @@ export const readSeed = (
       source,
       result.error.issues.flatMap(issue => mistakesOf(issue, raw)),
     )
-  const entriesOf = <S extends Section>(section: S) =>
+  const entriesOf = <S extends SeedSection>(section: S) =>
     (result.data[section] ?? []).map((value, i) => ({
       value,
-      given: new Set(Object.keys((raw as Record<Section, Json[]>)[section][i] ?? {})),
+      given: new Set(Object.keys((raw as Record<SeedSection, Json[]>)[section][i] ?? {})),
       path: `${section}[${i}]`,
     }))
   const entries = Object.fromEntries(
-    sections.map(section => [section, entriesOf(section)]),
+    seedSections.map(section => [section, entriesOf(section)]),
   ) as unknown as ReadSeed['entries']
-  const repeated = sections.flatMap(section => repetitions(section, entries[section]))
+  const repeated = seedSections.flatMap(section => repetitions(section, entries[section]))
   if (repeated.length > 0) throw new SeedError(source, repeated)
-  return { source, entries, present: new Set(sections.filter(section => result.data[section])) }
+  return { source, entries, present: new Set(seedSections.filter(section => result.data[section])) }
 }
 
 /** True for `{ env: NAME }`. */
@@ -175,20 +175,20 @@ const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
 }
 
 /** Names that identify the entries of a section. */
-export const nameOf = {
+export const entryNames = {
   organizations: ({ slug }) => slug,
   roles: ({ organization, name }) => `${organization}/${name}`,
   users: ({ organization, username }) => `${organization}/${username}`,
   groups: ({ organization, name }) => `${organization}/${name}`,
   clients: ({ client_id }) => client_id,
   identity_providers: ({ alias }) => alias,
-} as const satisfies { [S in Section]: (value: SeedOf<S>) => string }
+} as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
-const repetitions = (section: Section, entries: Entry[]): Mistake[] =>
+const repetitions = (section: SeedSection, entries: Entry[]): Mistake[] =>
   [
-    (value: SeedOf<Section>) =>
-      foldIdentifier((nameOf[section] as (value: SeedOf<Section>) => string)(value)),
-    (value: SeedOf<Section>) => ('id' in value ? value.id : undefined),
+    (value: SeedOf<SeedSection>) =>
+      foldIdentifier((entryNames[section] as (value: SeedOf<SeedSection>) => string)(value)),
+    (value: SeedOf<SeedSection>) => ('id' in value ? value.id : undefined),
   ].flatMap((keyOf, i) => {
     const groups = Map.groupBy(entries, ({ value }) => keyOf(value))
     return [...groups].flatMap(([key, [first, ...others]]) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CreateClient, types } from '#src/directory/clients/schema.ts'
+import { CreateClient, clientTypes } from '#src/directory/clients/schema.ts'
 import { line, lines, set } from '#src/directory/fields.ts'
 import { CreateGroup } from '#src/directory/groups/schema.ts'
 import { CreateIdentityProvider } from '#src/directory/identity-providers/schema.ts'
@@ -7,12 +7,12 @@ import { CreateOrganization } from '#src/directory/organizations/schema.ts'
 import { CreateRole } from '#src/directory/roles/schema.ts'
 import { isKnownHash } from '#src/directory/users/password.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
-import type { GroupId, IdentityProviderId, OrganizationId, Prefix, RoleId, UserId } from '#src/lib/ids.ts'
+import type { GroupId, IdentityProviderId, IdPrefix, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { isUuid } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { VERSION } from '#src/lib/version.ts'
 
-const chosenId = <T extends string>(prefix: Prefix) =>
+const chosenId = <T extends string>(prefix: IdPrefix) =>
   z
     .custom<T>(
       text =>
@@ -93,7 +93,7 @@ const Client = z
     organization,
     ...client,
     name: client.name.optional(),
-    type: z.enum(types, 'One of: confidential, public.'),
+    type: z.enum(clientTypes, 'One of: confidential, public.'),
     client_secret: secret(
       'For a confidential client. A different secret replaces the stored one.',
     ).optional(),
@@ -152,7 +152,7 @@ export const Seed = z.strictObject(
 export type SeedInput = z.input<typeof Seed>
 export type Seed = z.output<typeof Seed>
 
-export const sections = [
+export const seedSections = [
   'organizations',
   'roles',
   'users',
@@ -160,14 +160,14 @@ export const sections = [
   'clients',
   'identity_providers',
 ] as const
-export type Section = (typeof sections)[number]
+export type SeedSection = (typeof seedSections)[number]
 /** The secret field of each section, the only one that `{ env: NAME }` may replace. */
 export const secretFields = {
   users: 'password',
   clients: 'client_secret',
   identity_providers: 'client_secret',
-} as const satisfies Partial<Record<Section, string>>
-export type SeedOf<S extends Section> = NonNullable<Seed[S]>[number]
+} as const satisfies Partial<Record<SeedSection, string>>
+export type SeedOf<S extends SeedSection> = NonNullable<Seed[S]>[number]
 
 /** JSON Schema for editors; printed by `gatehouse openapi --seed-schema`. */
 export const seedJsonSchema = () => ({

@@ -34,12 +34,12 @@ export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log
 export const dropPlaces = (): void => locators.clear()
 
 /** Bytes; twice the size of commercial city files. */
-const LARGEST = 1024 ** 3
-/** Maximum values of one record; files of MaxMind have up to 300. `LONGEST_TEXT` is in bytes. */
-const MOST_VALUES = 2_000
-const LONGEST_TEXT = 1_024
+const MAX_BYTES = 1024 ** 3
+/** Maximum values of one record; files of MaxMind have up to 300. `MAX_TEXT_BYTES` is in bytes. */
+const MAX_VALUES = 2_000
+const MAX_TEXT_BYTES = 1_024
 /** Maximum characters of a place name. */
-const LONGEST_NAME = 128
+const MAX_NAME_LENGTH = 128
 
 /**
  * Reads a file in MaxMind's format and tries sample addresses: damaged files and files without cities and
@@ -68,7 +68,7 @@ export const readPlaces = async (file: string): Promise<Locate> => {
 const readBounded = async (file: string): Promise<Buffer> => {
   const found = await stat(file)
   if (!found.isFile()) throw new Error('is not a regular file')
-  if (found.size > LARGEST) throw new Error('is larger than 1 GiB')
+  if (found.size > MAX_BYTES) throw new Error('is larger than 1 GiB')
   return readFile(file)
 }
 
@@ -93,7 +93,7 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
     return decode(offset)
   }
   decoder.decodeString = (offset, size) => {
-    if (size > LONGEST_TEXT) throw new RangeError('a text is too long')
+    if (size > MAX_TEXT_BYTES) throw new RangeError('a text is too long')
     return decodeString(offset, size)
   }
   // The library allocates as many members as the header states: 50 ms for 16 million.
@@ -102,7 +102,7 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
     return decodeArray(size, offset)
   }
   return ip_address => {
-    left = MOST_VALUES
+    left = MAX_VALUES
     return reader.get(ip_address)
   }
 }
@@ -144,5 +144,5 @@ const nameOf = (place: unknown, locale: string): string | undefined => {
   const name: unknown = [isSpoken, (tag: string) => tag === 'en']
     .map(fits => names.find(([tag]) => fits(tag))?.[1])
     .find(Boolean)
-  return typeof name === 'string' && name.length <= LONGEST_NAME && isPlain(name) ? name : undefined
+  return typeof name === 'string' && name.length <= MAX_NAME_LENGTH && isPlain(name) ? name : undefined
 }

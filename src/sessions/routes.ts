@@ -1,6 +1,6 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
-import { COUNT_LIMIT, page } from '#src/http/list.ts'
+import { answerPage, COUNT_LIMIT } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -46,7 +46,7 @@ const list = (context: Context, caller: Caller, query: ListSessions) => {
     within: within(caller),
     now: context.clock.now(),
   }
-  return page(context, {
+  return answerPage(context, {
     name: 'sessions',
     query,
     scope: within(caller) ?? '',

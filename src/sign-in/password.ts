@@ -28,22 +28,22 @@ export interface Credentials {
 }
 
 /** A refused proof as a page shows it: error code, wait in whole seconds, HTTP status and headers. */
-export interface Refusal {
+export interface ProofRefusal {
   code: 'invalid_credentials' | 'throttled' | 'busy'
   seconds: number
   status: 401 | 429 | 503
   headers: Record<string, string>
 }
 
-export type Proof = { user: UserRow; refusal?: never } | { user?: never; refusal: Refusal }
+export type PasswordProof = { user: UserRow; refusal?: never } | { user?: never; refusal: ProofRefusal }
 
-const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
+const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
  * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show
  * when others have tried.
  */
-export const waitFor = (code: 'throttled' | 'busy', wait: number): Refusal => {
+export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal => {
   const step = code === 'busy' ? 1 : MINUTE / SECOND
   const seconds = Math.max(1, Math.ceil(wait / SECOND / step)) * step
   const headers = { 'retry-after': String(seconds) }
@@ -59,7 +59,7 @@ const BUSY = 2 * SECOND
  * same refusal, with the same hashes computed and the same rows counted; only the audit log has the reason. A
  * user with too many failures under all names gets this refusal too, even for the correct password.
  */
-export const provePassword = async (context: Context, credentials: Credentials): Promise<Proof> => {
+export const provePassword = async (context: Context, credentials: Credentials): Promise<PasswordProof> => {
   const { organization_id, password, client_info } = credentials
   const name = accountName(credentials)
   const network = passwordsFrom(client_info.ip_address)
@@ -173,7 +173,7 @@ const recordFailure = (
   user: UserRow | undefined,
   failed: ThrottleKey[],
   failure_reason: string | undefined,
-): Promise<Proof> =>
+): Promise<PasswordProof> =>
   context.store.write(async tx => {
     await failLogin(context, tx, failed, {
       organization_id,

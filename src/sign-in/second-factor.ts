@@ -14,7 +14,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { isKnownDevice } from './devices.ts'
 import { failLogin } from './failed-login.ts'
 import type { ProvenPasskey } from './passkeys.ts'
-import { type Refusal, waitFor } from './password.ts'
+import { type ProofRefusal, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'
 import { removeThrottle } from './store.ts'
 import { checkThrottle, type Limit, passwordsFrom, type ThrottleKey } from './throttle.ts'
@@ -27,7 +27,7 @@ export type Presented =
   /** `proven` is undefined when the signature is invalid. */
   | { passkey: Factor | undefined; proven: ProvenPasskey | undefined }
 
-export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: Refusal }
+export type FactorProof = { acr: string; amr: string[]; refusal?: never } | { refusal: ProofRefusal }
 
 /** Limits guesses at six digits to about a hundred a day (NIST SP 800-63B section 3.2.2). */
 const GUESSES = {
@@ -38,7 +38,7 @@ const GUESSES = {
   forget_after: 30 * DAY,
 } satisfies Limit
 
-const WRONG: Refusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
+const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /** Returns the throttle key of the attempt. A known browser has its own, as for passwords. */
 const guessesOf = async (

@@ -3,7 +3,7 @@ import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Transaction } from './store.ts'
 
 /** Rows that one write removes: other writes wait for a few milliseconds. */
-export const BATCH = 250
+export const DELETE_BATCH = 250
 
 /** Deletes at most `limit` rows and returns their number. When it equals `limit`, there may be more. */
 export const deleteBatch = async (

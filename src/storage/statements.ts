@@ -7,7 +7,7 @@ export type Values = Record<string, unknown>
 export type Row = Record<string, unknown>
 export type Decode = (value: unknown) => unknown
 
-export interface Field {
+export interface SelectedField {
   path: string[]
   field: Column | SQL | SQL.Aliased
 }
@@ -32,7 +32,7 @@ export const binder = (params: unknown[]): ((values?: Values) => unknown[]) => {
 }
 
 /** Returns the decoder of a field, or undefined when the engine's value needs none (most columns). */
-export const decoderOf = ({ field }: Field): Decode | undefined => {
+export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
   if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
   const decoder: { mapFromDriverValue: Decode } = is(field, Column)
     ? field
@@ -45,7 +45,7 @@ export const decoderOf = ({ field }: Field): Decode | undefined => {
  * selects.
  */
 export const rowMapper = (
-  fields: Field[],
+  fields: SelectedField[],
   decoders: (Decode | undefined)[],
   notNullable: Record<string, boolean> | undefined,
 ) => {
@@ -68,7 +68,10 @@ export const rowMapper = (
 }
 
 /** Returns the names of objects that are null when a left join finds no row. */
-const optionalObjects = (fields: Field[], notNullable: Record<string, boolean> | undefined): Set<string> =>
+const optionalObjects = (
+  fields: SelectedField[],
+  notNullable: Record<string, boolean> | undefined,
+): Set<string> =>
   new Set(
     fields.flatMap(({ path: [name = '', inner], field }) =>
       inner !== undefined && notNullable && is(field, Column) && !notNullable[getTableName(field.table)]

@@ -90,7 +90,7 @@ const consume = prepared((q, { authorization_codes }) =>
     .returning(),
 )
 
-export type Code = Tables['authorization_codes']['$inferSelect']
+export type CodeRow = Tables['authorization_codes']['$inferSelect']
 
 /**
  * Consumes a code for the client that it was issued to, and stores the id of the session that it starts.
@@ -100,7 +100,7 @@ export type Code = Tables['authorization_codes']['$inferSelect']
 export const consumeCode = async (
   tx: Transaction,
   use: { code: string; client_id: string; session_id: SessionId; now: number },
-): Promise<Code | undefined> => {
+): Promise<CodeRow | undefined> => {
   const { code, ...rest } = use
   const [row] = await consume(tx, { ...rest, code_hash: hashSecret(code) })
   return row

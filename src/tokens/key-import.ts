@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, listKeys } from './key-store.ts'
-import { keyRow, recordChange, rotateKey } from './rotation.ts'
+import { keyRow, recordKeyChange, rotateKey } from './rotation.ts'
 
 type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
@@ -48,7 +48,9 @@ export const importKey = async (base: Base, pem: string, wanted?: string): Promi
   if (!known.some(key => key.alg === row.alg)) await base.store.write(tx => insertKey(tx, row))
   else if (!(await rotateKey(base, row.alg, row)))
     throw new Error(`another ${row.alg} key is published and does not sign yet: try again when it does`)
-  await base.store.write(tx => recordChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }))
+  await base.store.write(tx =>
+    recordKeyChange(base, tx, { action: 'imported', key_id: row.id, alg: row.alg }),
+  )
   return row.id
 }
 
@@ -65,6 +67,6 @@ export const exportKey = async (base: Base, key_id: string): Promise<string> => 
     format: 'der',
     type: 'pkcs8',
   })
-  await base.store.write(tx => recordChange(base, tx, { action: 'exported', key_id }))
+  await base.store.write(tx => recordKeyChange(base, tx, { action: 'exported', key_id }))
   return key.export({ format: 'pem', type: 'pkcs8' }).toString()
 }

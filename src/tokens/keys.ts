@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
-import type { Core, Keys, PublishedKeys, TokenType } from '#src/context.ts'
+import type { Core, PublishedKeys, SigningKeys, TokenType } from '#src/context.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
@@ -29,7 +29,7 @@ interface Ring {
 
 const TYPES = ['at+jwt', 'JWT'] as const
 /** Number of verified tokens to cache: clients present the same token many times. */
-const REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
@@ -112,7 +112,7 @@ const openKeyRing = (base: Base) => {
  * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
  * need it wait. Keys of other algorithms are generated when a client is registered with one.
  */
-export const openKeys = async (base: Base): Promise<Keys & { ready: Promise<void> }> => {
+export const openKeys = async (base: Base): Promise<SigningKeys & { ready: Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')
@@ -131,7 +131,7 @@ export const openKeys = async (base: Base): Promise<Keys & { ready: Promise<void
   const verified = new Set<string>()
   const remember = (digest: string): void => {
     verified.add(digest)
-    if (verified.size <= REMEMBERED) return
+    if (verified.size <= MAX_REMEMBERED) return
     for (const oldest of verified) {
       verified.delete(oldest)
       break

@@ -5,7 +5,7 @@ import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } from './key-store.ts'
-import { keyRow, LONGEST_TOKEN, rotateKey } from './rotation.ts'
+import { keyRow, MAX_TOKEN_LIFETIME, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
 /**
@@ -60,7 +60,7 @@ export const activateKey = async (base: Base, kid: string): Promise<void> => {
   const { id, alg } = await getKey(base, kid)
   const now = base.clock.now()
   await base.store.write(async tx => {
-    await supersede(tx, alg, { now, expires_at: now + LONGEST_TOKEN })
+    await supersede(tx, alg, { now, expires_at: now + MAX_TOKEN_LIFETIME })
     await reinstateKey(tx, id, now)
   })
 }
@@ -101,7 +101,7 @@ export const pinKey = async (base: Base, jwk: JsonWebKey & { kid?: unknown }): P
   const key = keyRow(base, alg, pairOf(jwk), kid)
   await base.store.write(async tx => {
     await removeKey(tx, key.id)
-    await supersede(tx, alg, { now, expires_at: now + LONGEST_TOKEN })
+    await supersede(tx, alg, { now, expires_at: now + MAX_TOKEN_LIFETIME })
     await insertKey(tx, key)
   })
   return key.id

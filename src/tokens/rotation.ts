@@ -24,8 +24,8 @@ type Base = Pick<Context, 'store' | 'clock' | 'master'>
  */
 const LEAD = 15 * MINUTE
 /** The longest lifetime of a token, one day, and ten minutes for clock skew. */
-export const LONGEST_TOKEN = DAY + 10 * MINUTE
-const OLDEST = 90 * DAY
+export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
+const ROTATION_INTERVAL = 90 * DAY
 
 /** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */
 export const keyRow = (
@@ -75,7 +75,7 @@ export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Pr
   return base.store.write(async tx => {
     const latest = (await keysOf(tx, alg)).at(-1)
     if (!latest || latest.active_at > base.clock.now()) return false
-    await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + LONGEST_TOKEN })
+    await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
     await insertKey(tx, { ...key, active_at })
     return true
   })
@@ -87,7 +87,7 @@ const latestKeys = async (base: Base): Promise<KeyRow[]> => {
 }
 
 /** Records a change of the keys by the command line or the development controls. */
-export const recordChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
+export const recordKeyChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
   record(context, tx, {
     ...hostActor,
     type: 'admin.settings_changed',
@@ -100,7 +100,7 @@ export const recordChange = (context: Base, tx: Transaction, metadata: Record<st
 /** Publishes the next key of each algorithm in use. It begins to sign 15 minutes later. */
 export const rotateKeys = async (context: Base): Promise<void> => {
   for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
-  await context.store.write(tx => recordChange(context, tx, { action: 'rotated' }))
+  await context.store.write(tx => recordKeyChange(context, tx, { action: 'rotated' }))
 }
 
 /**
@@ -114,7 +114,7 @@ export const revokeKey = async (context: Base, key_id: string): Promise<void> =>
   const replacement = await makeKey(context, revoked.alg)
   await context.store.write(async tx => {
     if (!(await removeKey(tx, revoked.id))) throw notFound('The key')
-    await recordChange(context, tx, { action: 'revoked', key_id })
+    await recordKeyChange(context, tx, { action: 'revoked', key_id })
     const now = context.clock.now()
     const isReplaced = (key: KeyRow) => key.retired_at !== null && key.retired_at <= now
     if (isReplaced(revoked)) return
@@ -128,7 +128,7 @@ export const revokeKey = async (context: Base, key_id: string): Promise<void> =>
  * Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has
  * expired.
  */
-export const rotateDueKeys = async (context: Base, oldest = OLDEST): Promise<void> => {
+export const rotateDueKeys = async (context: Base, oldest = ROTATION_INTERVAL): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))
     if (active_at <= now - oldest) await rotateKey(context, alg)

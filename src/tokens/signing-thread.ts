@@ -2,11 +2,11 @@ import type { KeyObject } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { signWith } from './signature.ts'
-import type { Done, Job } from './signing-worker.ts'
+import type { SigningJob, SigningResult } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }
 
 /** Limit of thread starts in a process: a thread that keeps dying is not restarted forever. */
-const MOST_STARTS = 5
+const MAX_STARTS = 5
 
 interface Pending {
   resolve(signature: string): void
@@ -32,7 +32,7 @@ export const openThread = ({ cores }: { cores: number }) => {
     starts++
     const url = URL.createObjectURL(new Blob([workerSource()], { type: 'application/typescript' }))
     worker = new Worker(url, { ref: false })
-    worker.onmessage = ({ data }: MessageEvent<Done | 'ready'>) => {
+    worker.onmessage = ({ data }: MessageEvent<SigningResult | 'ready'>) => {
       if (data === 'ready') {
         ready = true
         return
@@ -53,7 +53,7 @@ export const openThread = ({ cores }: { cores: number }) => {
     for (const { resolve, here } of waiting) resolve(here())
   }
 
-  const post = (key: KeyObject, job: Job): void => {
+  const post = (key: KeyObject, job: SigningJob): void => {
     const pkcs8 = sent.has(job.key_id) ? undefined : key.export({ format: 'der', type: 'pkcs8' })
     sent.add(job.key_id)
     worker?.postMessage(pkcs8 ? { ...job, pkcs8 } : job)
@@ -62,7 +62,7 @@ export const openThread = ({ cores }: { cores: number }) => {
   const sign = (key_id: string, key: KeyObject, alg: SigningAlg, input: string): string | Promise<string> => {
     const here = () => signWith(key, alg, input)
     if (!ready) {
-      if (!worker && starts < MOST_STARTS && cores > 1) start()
+      if (!worker && starts < MAX_STARTS && cores > 1) start()
       return here()
     }
     return new Promise(resolve => {

@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'bun:test'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 
@@ -13,7 +13,7 @@ testInChromium(
   'no page of the guide is wider than the screen, without JavaScript',
   async () => {
     const { page, close } = await openPage({ javaScriptEnabled: false })
-    const paths = ['', ...sections.flatMap(({ pages }) => pages.map(({ subject }) => `/${subject}`))]
+    const paths = ['', ...guideSections.flatMap(({ pages }) => pages.map(({ subject }) => `/${subject}`))]
     for (const path of paths) {
       await page.goto(`${gatehouse.url}/guide${path}`)
       for (const width of [320, 390, 700, 780, 1280]) {

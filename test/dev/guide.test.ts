@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'bun:test'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import { startApp } from '#test/support/app.ts'
 
 const gatehouse = await startGatehouse()
 afterAll(() => gatehouse.close())
-const pages = sections.flatMap(section => section.pages)
+const pages = guideSections.flatMap(section => section.pages)
 const get = (path: string) => fetch(`${gatehouse.url}${path}`)
 
 test('development mode shows every page, with a list of all that marks the one shown', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { keysetOf, type Page } from '#src/directory/users/list-store.ts'
+import { keysetOf, type PageQuery } from '#src/directory/users/list-store.ts'
 import { countUsers, listUsers, type UserFilter } from '#src/directory/users/search-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { fold } from '#src/lib/text.ts'
@@ -218,7 +218,7 @@ const fitting = (filter: UserFilter): UserRow[] => {
   )
 }
 
-const inOrder = (users: UserRow[], sort: Page['sort'], order: Page['order']): UserRow[] => {
+const inOrder = (users: UserRow[], sort: PageQuery['sort'], order: PageQuery['order']): UserRow[] => {
   const way = order === 'asc' ? 1 : -1
   return users.toSorted((a, b) => {
     const [x, y] = [a[key[sort]], b[key[sort]]]

@@ -29,7 +29,7 @@ export const startFederated = async (): Promise<{ app: TestApp; upstream: Upstre
   const upstream: Upstream = { ...straight, asked: [], fetch: async () => new Response() }
   const fake = await fakeOpenId({
     issuer: ISSUER,
-    twist: draft => upstream.twist(draft),
+    alter: draft => upstream.twist(draft),
     publish: keys => upstream.publish(keys),
   })
   upstream.fetch = fake.fetch

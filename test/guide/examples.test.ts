@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { program } from '#src/cli/run.ts'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { SECRET, serveExecutable } from '#test/support/executable.ts'
 
-const scripts = sections
+const scripts = guideSections
   .flatMap(({ pages }) => pages)
   .flatMap(({ subject, blocks }) =>
     blocks.flatMap(block =>

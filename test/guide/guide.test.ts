@@ -6,11 +6,11 @@ import { Option } from 'commander'
 import { commands } from '#src/cli/commands.ts'
 import { program } from '#src/cli/run.ts'
 import { settings } from '#src/config.ts'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { type Block, type Inline, plain, type Target } from '#src/guide/tree.ts'
 
 const root = join(import.meta.dir, '../..')
-const pages = sections.flatMap(section => section.pages)
+const pages = guideSections.flatMap(section => section.pages)
 
 /** First cells of all tables that are headed so, in the order of the pages. */
 const rowsOf = (heading: string): string[] =>

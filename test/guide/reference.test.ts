@@ -5,13 +5,14 @@ import { controls } from '#src/dev/controls.ts'
 import { badTokenNames } from '#src/dev/mint.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
 import { Settings } from '#src/directory/organizations/schema.ts'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { type Inline, plain } from '#src/guide/tree.ts'
 import { permissions } from '#src/lib/permission.ts'
 
 /** The code spans of each cell, by row, of a page's tables that are headed so. */
 const tables = (subject: string, heading: string): string[][][] => {
-  const { blocks = [] } = sections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}
+  const { blocks = [] } =
+    guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}
   const codes = (cell: Inline[]) => cell.flatMap(part => (part.type === 'code' ? [part.text] : []))
   return blocks.flatMap(block =>
     block.type === 'table' && plain(block.head[0] ?? []) === heading
@@ -58,7 +59,7 @@ test('metrics', async () => {
 
 test('bad tokens and controls of development mode', () => {
   const { blocks = [] } =
-    sections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'dev') ?? {}
+    guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'dev') ?? {}
   const told = blocks.find(block => block.type === 'paragraph' && plain(block.text).startsWith('--bad'))
   const codes =
     told?.type === 'paragraph' ? told.text.flatMap(part => (part.type === 'code' ? [part.text] : [])) : []

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
-import { sections } from '#src/guide/pages.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { contentsText, pageText } from '#src/guide/terminal.ts'
-import type { Inline, Page } from '#src/guide/tree.ts'
+import type { GuidePage, Inline } from '#src/guide/tree.ts'
 import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
 
-const pages = sections.flatMap(section => section.pages)
+const pages = guideSections.flatMap(section => section.pages)
 const style = { width: 80, bold: (text: string) => `<${text}>` }
 const words = (text: string): Inline[] => [{ type: 'text', text }]
-const page = (...blocks: Page['blocks']): Page => ({ subject: 'x', title: 'X', about: 'x', blocks })
+const page = (...blocks: GuidePage['blocks']): GuidePage => ({ subject: 'x', title: 'X', about: 'x', blocks })
 
 test('a table is aligned, and its widest column is wrapped', () => {
   const text = pageText(

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { newId, parseTraceParent, sampler } from '#src/observability/trace-context.ts'
+import { newHexId, parseTraceParent, sampler } from '#src/observability/trace-context.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
@@ -40,7 +40,7 @@ test('samplers that are based on the parent do as it did; the others look at the
 })
 
 test('a share of the traces, the same ones each time', () => {
-  const ids = Array.from({ length: 4_000 }, () => newId(16))
+  const ids = Array.from({ length: 4_000 }, () => newHexId(16))
   const taken = (share: number) => ids.filter(id => decide('traceidratio', share)(id, undefined))
   expect(taken(0)).toEqual([])
   expect(taken(1)).toEqual(ids)

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { record } from '#src/audit/record.ts'
 import { purge } from '#src/operations/purge.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
@@ -60,16 +60,16 @@ const batchesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
 
 test('R-20 what a deleted user left behind is hidden at once and removed in bounded batches', async () => {
   const [alice, bob] = [await addUser(app, 'alice'), await addUser(app, 'bob')]
-  await addEvents(app, alice, 3 * BATCH)
+  await addEvents(app, alice, 3 * DELETE_BATCH)
   await addEvents(app, bob, 10)
   const [deleting] = await batchesOf(() => app.admin('DELETE', `/users/${alice.id}`))
-  expect(deleting).toBeLessThan(BATCH + 10)
+  expect(deleting).toBeLessThan(DELETE_BATCH + 10)
   expect(await dump()).toContain('alice@example.com')
   expect((await app.admin('GET', `/events?actor_id=${alice.id}`)).body.data).toEqual([])
   expect((await app.admin('GET', `/users/${alice.id}`)).status).toBe(404)
   const batches = await batchesOf(() => purge(app.context))
   expect(batches.length).toBeGreaterThan(2)
-  expect(Math.max(...batches)).toBeLessThanOrEqual(BATCH)
+  expect(Math.max(...batches)).toBeLessThanOrEqual(DELETE_BATCH)
   expect(await dump()).not.toContain('alice@example.com')
   expect((await app.admin('GET', `/events?target_id=${alice.id}`)).body.data).toMatchObject([
     { type: 'user.deleted' },
@@ -88,7 +88,7 @@ test('R-20 M-10 a deleted organization: nothing of it is left, nothing of others
       const user = await addUser(app, `${slug}-${i}`, { organization_id: id })
       await grantTokens(app, client, user)
       await addCode(app, client, user)
-      if (i === 7) await addEvents(app, user, 2 * BATCH)
+      if (i === 7) await addEvents(app, user, 2 * DELETE_BATCH)
     }
   }
   const before = await countRows()
@@ -105,7 +105,7 @@ test('R-20 M-10 a deleted organization: nothing of it is left, nothing of others
   const batches = await batchesOf(() => purge(app.context))
   expect(batches.length).toBeGreaterThan(3)
   // A batch is counted without what goes with its rows: roles, memberships, refresh tokens.
-  expect(Math.max(...batches)).toBeLessThan(3 * BATCH)
+  expect(Math.max(...batches)).toBeLessThan(3 * DELETE_BATCH)
   const left = await dump()
   expect(left.replaceAll(`"target_id":"${acme.id}"`, '')).not.toContain(acme.id)
   expect(left).not.toContain('acme-1@example.com')

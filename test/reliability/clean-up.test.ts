@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { purge } from '#src/operations/purge.ts'
 import { sweep } from '#src/operations/sweep.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { addOrganization } from '#test/support/people.ts'
@@ -73,7 +73,7 @@ test(
       q.$count(q.tables.events, eq(q.tables.events.type, 'session.expired')),
     )
     expect(expired).toBe(ROWS / 10)
-    expect(times.length).toBeGreaterThan(ROWS / 10 / BATCH)
+    expect(times.length).toBeGreaterThan(ROWS / 10 / DELETE_BATCH)
     await app.context.store.close()
     rmSync(dirname(path), { recursive: true })
     figure(

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { loadConfig } from '#src/config.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { parseSeed, type SeedError } from '#src/seed/read.ts'
-import { secretFields, sections, seedJsonSchema } from '#src/seed/schema.ts'
+import { secretFields, seedJsonSchema, seedSections } from '#src/seed/schema.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 
@@ -97,7 +97,7 @@ describe('H-52 variables of the environment stand for secrets alone', () => {
     const isReference = (schema: Json): boolean =>
       [schema, ...(schema.anyOf ?? [])].some(({ properties }) => properties?.env)
     const { properties } = seedJsonSchema() as Json
-    const found = sections.flatMap(section => {
+    const found = seedSections.flatMap(section => {
       const { items } = properties[section]
       return [items, ...(items.anyOf ?? []), ...(items.oneOf ?? [])].flatMap((entry: Json) =>
         Object.entries(entry.properties ?? {}).flatMap(([name, schema]) =>

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore } from '#src/storage/open.ts'
-import { backUp, makeFile, restore, verify } from '#src/storage/sqlite/backup.ts'
+import { backUp, makeFile, restoreBackup, verify } from '#src/storage/sqlite/backup.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -25,7 +25,7 @@ test('a database is for its owner alone, whoever may read the backup that it com
   await backUp(await temporaryDatabase(), backup)
   expect(modeOf(backup)).toBe('600')
   chmodSync(backup, 0o644)
-  await restore(backup, target, async partial => expect(modeOf(partial)).toBe('600'))
+  await restoreBackup(backup, target, async partial => expect(modeOf(partial)).toBe('600'))
   expect([modeOf(target), modeOf(backup)]).toEqual(['600', '644'])
 })
 
@@ -45,7 +45,7 @@ test('the log of a database that was moved away gets into no other one', async (
     await expect(backUp(backup, path)).rejects.toMatchObject(refused)
     expect([existsSync(path), readFileSync(log, 'utf8')]).toEqual([false, 'what was committed last'])
     // A restore replaces the database together with its log.
-    await restore(backup, path, async () => {})
+    await restoreBackup(backup, path, async () => {})
     expect(existsSync(log)).toBeFalse()
     expect(verify(path).bytes).toBeGreaterThan(0)
     rmSync(path)

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'bun:test'
 import { Column, eq, getTableName, is, Param, Placeholder, type Query, SQL, sql } from 'drizzle-orm'
 import * as pg from 'drizzle-orm/pg-core'
 import * as sqlite from 'drizzle-orm/sqlite-core'
-import type { Field } from '#src/storage/statements.ts'
+import type { SelectedField } from '#src/storage/statements.ts'
 
 const json = {
   dataType: () => 'text',
@@ -42,7 +42,7 @@ const engines = {
 
 interface Statement {
   query: Query
-  fields: Field[] | undefined
+  fields: SelectedField[] | undefined
   /** The third argument: `run` or `all` of SQLite, a name of PostgreSQL. */
   method: unknown
   joinsNotNullableMap?: Record<string, boolean>
@@ -56,17 +56,18 @@ interface Statement {
 const record = (engine: keyof typeof engines) => {
   const { a, b, dialect, open } = engines[engine]
   const statements: (Statement & { called: string })[] = []
-  const prepare = (called: string) => (query: Query, fields: Field[] | undefined, method: unknown) => {
-    const statement: (typeof statements)[number] = { called, query, fields, method, executed: [] }
-    statements.push(statement)
-    const execute = async (values?: unknown) => {
-      statement.executed.push(values)
-      return [{ answered: true }]
+  const prepare =
+    (called: string) => (query: Query, fields: SelectedField[] | undefined, method: unknown) => {
+      const statement: (typeof statements)[number] = { called, query, fields, method, executed: [] }
+      statements.push(statement)
+      const execute = async (values?: unknown) => {
+        statement.executed.push(values)
+        return [{ answered: true }]
+      }
+      // SQLite's builder calls the method that it names; a prepared statement is executed by the caller.
+      const methods = engine === 'sqlite' ? { run: execute, all: execute } : { setToken: () => statement }
+      return Object.assign(statement, { execute, ...methods })
     }
-    // SQLite's builder calls the method that it names; a prepared statement is executed by the caller.
-    const methods = engine === 'sqlite' ? { run: execute, all: execute } : { setToken: () => statement }
-    return Object.assign(statement, { execute, ...methods })
-  }
   const counted: SQL[] = []
   const session = {
     prepareQuery: prepare('prepareQuery'),

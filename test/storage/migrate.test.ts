@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
 import { openStore } from '#src/storage/open.ts'
-import { apply, type Migrations, migrate } from '#src/storage/sqlite/migrate.ts'
+import { applyMigrations, type Migrations, migrate } from '#src/storage/sqlite/migrate.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { postgresChanges, sqliteChanges } from '../../.drizzle.ts'
@@ -24,7 +24,7 @@ test('the last migration is what tables.ts says: run `bun run db:generate NAME` 
 test('R-09 refuses a database from before the first release with one line', () => {
   using db = new Database(':memory:')
   db.run(`PRAGMA application_id = ${0x47617465}`)
-  apply(db, [['0000_tables.sql', 'CREATE TABLE users (x)']])
+  applyMigrations(db, [['0000_tables.sql', 'CREATE TABLE users (x)']])
   expect(() => migrate(db)).toThrow(
     new StorageError(
       ':memory: was made before the first release and cannot be upgraded: export it with that version and apply the file to a new instance.',

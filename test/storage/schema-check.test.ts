@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { restore, verify, withReadOnly } from '#src/storage/sqlite/backup.ts'
+import { restoreBackup, verify, withReadOnly } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { migrate, sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
@@ -55,7 +55,7 @@ describe('a file whose schema is not that of its migrations', () => {
       const refused = { name: 'StorageError', exit_code: 78, message: expect.stringContaining(reason) }
 
       expect(() => verify(path)).toThrow(expect.objectContaining(refused))
-      await expect(restore(path, target, async () => {})).rejects.toMatchObject(refused)
+      await expect(restoreBackup(path, target, async () => {})).rejects.toMatchObject(refused)
       expect(readFileSync(target).equals(before)).toBeTrue()
       // Refused before the server is asked for.
       const nowhere = 'postgres://nobody@127.0.0.1:9/none'

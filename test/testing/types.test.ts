@@ -4,7 +4,7 @@ import type { AuditEvent as ServersEvent } from '#src/audit/schema.ts'
 import { endpoints, type Fault as ServersFault } from '#src/dev/faults.ts'
 import { badTokenNames, type MintInput } from '#src/dev/mint.ts'
 import type { IssuedRecord, ReceivedRequest as ServersRequest } from '#src/dev/recorder.ts'
-import type { User as ServersUser } from '#src/directory/users/schema.ts'
+import type { UserAnswer as ServersUser } from '#src/directory/users/schema.ts'
 import { BAD_TOKENS } from '#src/resource-server/bad-tokens.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import type {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createPrivateKey } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import type { Keys } from '#src/context.ts'
+import type { SigningKeys } from '#src/context.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
@@ -22,10 +22,10 @@ const open = async () => {
   await keys.ready
   return { base, keys }
 }
-const keySet = async (keys: Keys): Promise<JSONWebKeySet> => JSON.parse((await keys.published()).body)
-const kids = async (keys: Keys, alg: SigningAlg = 'ES256'): Promise<(string | undefined)[]> =>
+const keySet = async (keys: SigningKeys): Promise<JSONWebKeySet> => JSON.parse((await keys.published()).body)
+const kids = async (keys: SigningKeys, alg: SigningAlg = 'ES256'): Promise<(string | undefined)[]> =>
   (await keySet(keys)).keys.filter(key => key.alg === alg).map(({ kid }) => kid)
-const signer = async (keys: Keys, alg: SigningAlg = 'ES256'): Promise<string | undefined> =>
+const signer = async (keys: SigningKeys, alg: SigningAlg = 'ES256'): Promise<string | undefined> =>
   decodeProtectedHeader(await keys.sign(claims, alg, 'JWT')).kid
 const rows = ({ store }: Base): Promise<KeyRow[]> => store.read(listKeys)
 const changes = ({ store }: Base) =>

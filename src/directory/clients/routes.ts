@@ -1,10 +1,10 @@
 import type { Caller, Context } from '#src/context.ts'
 import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import {
-  Client,
+  ClientAnswer,
   ClientList,
   ClientSecret,
   CreateClient,
@@ -29,7 +29,7 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
   const { type, order } = query
   const organization_id = scopeOf(caller, query.organization_id)
   const filter = { type, organization_id }
-  return page(context, {
+  return answerPage(context, {
     name: 'clients',
     query,
     scope: within(caller) ?? '',
@@ -77,7 +77,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     permission: 'clients:read',
     summary: 'Get a client, without its secret',
     status: 200,
-    answer: Client,
+    answer: ClientAnswer,
     errors: [404],
     handle: async ({ caller, params }) =>
       clientAnswer(await context.store.read(q => getClient(q, caller, params.client_id))),
@@ -89,7 +89,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     summary: 'Change a client: only the fields given',
     body: UpdateClient,
     status: 200,
-    answer: Client,
+    answer: ClientAnswer,
     errors: [404],
     review: (q, input, good) => judgeChange(q, input.params.client_id, good, input),
     handle: async input =>

@@ -11,16 +11,16 @@ import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Client as Row } from './store.ts'
 
-export const types = ['confidential', 'public'] as const
+export const clientTypes = ['confidential', 'public'] as const
 
 /** The type and the grant that each kind of application implies: https://www.rfc-editor.org/rfc/rfc6749#section-2.1 */
-export const kinds = {
+export const clientKinds = {
   web: { type: 'confidential', grant: 'authorization_code' },
   spa: { type: 'public', grant: 'authorization_code' },
   native: { type: 'public', grant: 'authorization_code' },
   service: { type: 'confidential', grant: 'client_credentials' },
 } as const
-const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies (keyof typeof kinds)[]
+const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies (keyof typeof clientKinds)[]
 
 /** Client ids must never read as user ids in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
 const client_id = z
@@ -79,7 +79,7 @@ export const CreateClient = z.strictObject({
   client_id,
   name: writable.name,
   description: writable.description.default(''),
-  type: oneOf(types),
+  type: oneOf(clientTypes),
   kind: writable.kind.default(null),
   organization_id: reference.optional(),
   redirect_uris: writable.redirect_uris.default([]),
@@ -110,11 +110,11 @@ export const UpdateClient = z.strictObject({
 })
 export type UpdateClient = z.output<typeof UpdateClient>
 
-export const Client = z.object({
+export const ClientAnswer = z.object({
   client_id: z.string(),
   name: z.string(),
   description: z.string(),
-  type: z.enum(types),
+  type: z.enum(clientTypes),
   kind: z.enum(kindNames).nullable(),
   organization_id: z.string(),
   redirect_uris: z.array(z.string()),
@@ -136,17 +136,17 @@ export const Client = z.object({
 })
 
 /** The only answer with the secret of a confidential client: the server stores its hash. */
-export const CreatedClient = Client.extend({ client_secret: z.string().optional() })
+export const CreatedClient = ClientAnswer.extend({ client_secret: z.string().optional() })
 
 export const ClientSecret = z.object({ client_id: z.string(), client_secret: z.string() })
 
-export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof Client> => ({
+export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof ClientAnswer> => ({
   ...client,
   created_at: iso(client.created_at),
   updated_at: iso(client.updated_at),
 })
 
-const ClientItem = Client.pick({
+const ClientItem = ClientAnswer.pick({
   client_id: true,
   name: true,
   type: true,
@@ -171,7 +171,7 @@ export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
 })
 
 export const ListClients = listQuery({
-  type: oneOf(types).optional(),
+  type: oneOf(clientTypes).optional(),
   organization_id: idFilter.optional(),
 })
 export type ListClients = z.output<typeof ListClients>

@@ -6,8 +6,8 @@ import {
   mayGrant,
   readOnlyProblems,
   recordChange,
-  refuse,
   requireOrganization,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -15,13 +15,13 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
-import { BATCH } from '#src/storage/batches.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
-import { type CreateClient, clientAnswer, kinds, type UpdateClient, writable } from './schema.ts'
+import { type CreateClient, clientAnswer, clientKinds, type UpdateClient, writable } from './schema.ts'
 import {
   type Client,
-  endPurge,
+  endClientPurge,
   insertClient,
   isPurging,
   readClient,
@@ -72,7 +72,7 @@ type Shape = { [Field in 'type' | 'kind' | 'token_endpoint_auth_method']?: Clien
 const shapeProblems = (client: Shape): Detail[] => {
   const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
   const isPublic = type === 'public'
-  const kind = client.kind ? kinds[client.kind] : undefined
+  const kind = client.kind ? clientKinds[client.kind] : undefined
   const rules: [broken: boolean, field: string, message: string][] = [
     [
       grant_types.includes('authorization_code') && redirect_uris.length === 0,
@@ -144,7 +144,7 @@ export const createClient = async (
   await purgeClient(context, input.client_id)
   const client = await writeAs(context, by.caller, async tx => {
     const { organization_id, problems } = await judgeNew(tx, input, by)
-    refuse(problems)
+    throwProblems(problems)
     const now = context.clock.now()
     const client = {
       ...input,
@@ -202,7 +202,7 @@ export const updateClient = async (
 ): Promise<Client> => {
   const changed = await writeAs(context, by.caller, async tx => {
     const { client, fields, problems, ...judged } = await judgeChange(tx, client_id, change, by)
-    refuse(problems)
+    throwProblems(problems)
     if (fields.length === 0) return client
     const changed = { ...judged.changed, updated_at: context.clock.now() }
     await saveClient(tx, changed)
@@ -230,7 +230,9 @@ export const replaceSecret = (
   writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     if (client.type === 'public')
-      refuse([{ field: 'client_id', code: 'public_client', message: 'A public client has no secret.' }])
+      throwProblems([
+        { field: 'client_id', code: 'public_client', message: 'A public client has no secret.' },
+      ])
     await saveSecret(tx, client_id, { secret_hash, updated_at: context.clock.now() })
     await recordClient(context, tx, by, 'client.secret_regenerated', client)
   })
@@ -258,10 +260,10 @@ export const purgeClient = async (context: Core, client_id: string): Promise<voi
  */
 const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
   if (!(await isPurging(tx, client_id))) return false
-  const ended = await releaseSessions(context, tx, { client_id }, BATCH)
-  const forgotten = await removeConsents(tx, client_id, BATCH)
+  const ended = await releaseSessions(context, tx, { client_id }, DELETE_BATCH)
+  const forgotten = await removeConsents(tx, client_id, DELETE_BATCH)
   if (ended.length + forgotten > 0) return true
-  await endPurge(tx, client_id)
+  await endClientPurge(tx, client_id)
   return false
 }
 

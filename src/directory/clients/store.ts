@@ -78,7 +78,7 @@ export const removeConsents = (tx: Transaction, client_id: string, limit: number
 }
 
 /** Removes the client's pending requests and ends the purge: its id can be reused. */
-export const endPurge = async (tx: Transaction, client_id: string): Promise<void> => {
+export const endClientPurge = async (tx: Transaction, client_id: string): Promise<void> => {
   const { authorization_codes, authorization_requests, purges } = tx.tables
   await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))
   await tx.delete(authorization_requests).where(eq(authorization_requests.client_id, client_id))

@@ -3,9 +3,17 @@ import { countAll } from '#src/directory/store.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
-import { CreateGroup, Group, GroupList, groupAnswer, ListGroups, ListMembers, UpdateGroup } from './schema.ts'
+import {
+  CreateGroup,
+  GroupAnswer,
+  GroupList,
+  groupAnswer,
+  ListGroups,
+  ListMembers,
+  UpdateGroup,
+} from './schema.ts'
 import {
   createGroup,
   deleteGroup,
@@ -20,7 +28,7 @@ import { listGroups, listMembers } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListGroups) => {
   const organization_id = scopeOf(caller, query.organization_id)
-  return page(context, {
+  return answerPage(context, {
     name: 'groups',
     query,
     scope: within(caller) ?? '',
@@ -35,7 +43,7 @@ const list = (context: Context, caller: Caller, query: ListGroups) => {
 
 const members = async (context: Context, caller: Caller, group_id: string, query: ListMembers) => {
   const group = await context.store.read(q => getGroup(q, caller, group_id))
-  return page(context, {
+  return answerPage(context, {
     name: `members of ${group.id}`,
     query,
     scope: within(caller) ?? '',
@@ -57,7 +65,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     summary: 'Create a group',
     body: CreateGroup,
     status: 201,
-    answer: Group,
+    answer: GroupAnswer,
     errors: [409],
     review: (q, input, good) => judgeNew(q, good, input),
     handle: async input => groupAnswer(await createGroup(context, input.body, input)),
@@ -78,7 +86,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     permission: 'groups:read',
     summary: 'Get a group',
     status: 200,
-    answer: Group,
+    answer: GroupAnswer,
     errors: [404],
     handle: async ({ caller, params }) =>
       groupAnswer(await context.store.read(q => getGroup(q, caller, params.group_id))),
@@ -90,7 +98,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     summary: 'Change a group: only the fields given',
     body: UpdateGroup,
     status: 200,
-    answer: Group,
+    answer: GroupAnswer,
     errors: [404, 409],
     review: (q, input, good) => judgeChange(q, input.params.group_id, good, input),
     handle: async input => groupAnswer(await updateGroup(context, input.params.group_id, input.body, input)),

@@ -29,7 +29,7 @@ export const UpdateGroup = z.strictObject({
 })
 export type UpdateGroup = z.output<typeof UpdateGroup>
 
-export const Group = z.object({
+export const GroupAnswer = z.object({
   id: z.string(),
   name: z.string(),
   description: z.string(),
@@ -40,7 +40,7 @@ export const Group = z.object({
   updated_at: time,
 })
 
-export const groupAnswer = (group: GroupWithRoles): z.output<typeof Group> => ({
+export const groupAnswer = (group: GroupWithRoles): z.output<typeof GroupAnswer> => ({
   id: group.id,
   name: group.name,
   description: group.description,
@@ -54,7 +54,7 @@ export const groupAnswer = (group: GroupWithRoles): z.output<typeof Group> => ({
 export const ListGroups = listQuery({ organization_id: idFilter.optional() })
 export type ListGroups = z.output<typeof ListGroups>
 
-export const GroupList = listOf(Group)
+export const GroupList = listOf(GroupAnswer)
 
 export const ListMembers = listQuery({})
 export type ListMembers = z.output<typeof ListMembers>

@@ -6,8 +6,8 @@ import {
   permissionsOf,
   readOnlyProblems,
   recordChange,
-  refuse,
   requireOrganization,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { effectiveRoles, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
@@ -25,7 +25,7 @@ import {
   insertGroup,
   removeGroup,
   removeMember,
-  replaceRoles,
+  replaceGroupRoles,
   saveGroup,
 } from './store.ts'
 
@@ -75,7 +75,7 @@ export const createGroup = (
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const { organization_id, ids, problems } = await judgeNew(tx, input, by)
-    refuse(problems)
+    throwProblems(problems)
     const now = context.clock.now()
     const { name, description } = input
     const id = input.id ?? newId('grp', now)
@@ -115,12 +115,12 @@ export const updateGroup = (
 ): Promise<GroupWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const { group, fields, ids, problems } = await judgeChange(tx, id, change, by)
-    refuse(problems)
+    throwProblems(problems)
     if (fields.length === 0) return group
     const { name = group.name, description = group.description } = change
     const changed = { ...group, name, description, updated_at: context.clock.now() }
     await saveGroup(tx, changed).catch(NAME_TAKEN)
-    if (fields.includes('roles')) await replaceRoles(tx, group.id, ids)
+    if (fields.includes('roles')) await replaceGroupRoles(tx, group.id, ids)
     await recordGroup(context, tx, by, 'group.updated', group, {
       name,
       fields,

@@ -64,7 +64,11 @@ export const saveGroup = async (
   await tx.update(groups).set({ name, description, updated_at }).where(eq(groups.id, id))
 }
 
-export const replaceRoles = async (tx: Transaction, group_id: GroupId, role_ids: RoleId[]): Promise<void> => {
+export const replaceGroupRoles = async (
+  tx: Transaction,
+  group_id: GroupId,
+  role_ids: RoleId[],
+): Promise<void> => {
   const { group_roles } = tx.tables
   await tx.delete(group_roles).where(eq(group_roles.group_id, group_id))
   await addRoles(tx, group_id, role_ids)

@@ -9,10 +9,10 @@ import { microsoft } from './presets/microsoft.ts'
 const presets: Record<string, Preset> = { google, microsoft, apple, github, gitlab, discord }
 
 /** Claims by user field; `name` is the full name, for providers without separate first and last names. */
-export type Claims = Partial<Record<Field | 'name', readonly string[]>>
+export type ClaimNames = Partial<Record<UserField | 'name', readonly string[]>>
 
 /** User fields that are taken from a provider. */
-export const fields = [
+export const userFields = [
   'subject',
   'username',
   'email',
@@ -21,11 +21,11 @@ export const fields = [
   'last_name',
   'roles',
 ] as const
-export type Field = (typeof fields)[number]
+export type UserField = (typeof userFields)[number]
 
 interface Preset {
   settings: Readonly<Record<string, unknown>>
-  claims: Claims
+  claims: ClaimNames
   /**
    * Authorization parameters that force reauthentication at an OAuth 2.0 provider, which has no standard
    * parameter for it.

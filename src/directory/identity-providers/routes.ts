@@ -1,10 +1,10 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import {
   CreateIdentityProvider,
-  IdentityProvider,
+  IdentityProviderAnswer,
   IdentityProviderList,
   ListIdentityProviders,
   providerAnswer,
@@ -25,7 +25,7 @@ const list = (context: Context, caller: Caller, query: ListIdentityProviders) =>
   const { type, order } = query
   const filter = { type, organization_id: scopeOf(caller, query.organization_id) }
   const now = context.clock.now()
-  return page(context, {
+  return answerPage(context, {
     name: 'identity_providers',
     query,
     scope: within(caller) ?? '',
@@ -46,7 +46,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       summary: 'Add an identity provider; its client secret can never be read again',
       body: CreateIdentityProvider,
       status: 201,
-      answer: IdentityProvider,
+      answer: IdentityProviderAnswer,
       errors: [409],
       review: (q, input, good, bad) => reviewNew(context, q, good, bad, input),
       handle: async input => answer(await createProvider(context, input.body, input)),
@@ -67,7 +67,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       permission: 'identity_providers:read',
       summary: 'Get an identity provider by id or alias',
       status: 200,
-      answer: IdentityProvider,
+      answer: IdentityProviderAnswer,
       errors: [404],
       handle: async ({ caller, params }) =>
         answer(await context.store.read(q => getProvider(q, caller, params.provider_id))),
@@ -79,7 +79,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       summary: 'Change an identity provider: only the fields given',
       body: UpdateIdentityProvider,
       status: 200,
-      answer: IdentityProvider,
+      answer: IdentityProviderAnswer,
       errors: [404, 409],
       review: (q, input, good) => judgeChange(context, q, input.params.provider_id, good, input),
       handle: async input =>

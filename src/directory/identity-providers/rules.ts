@@ -2,25 +2,25 @@ import type { CalledFor, Core } from '#src/context.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { findPreset } from './presets.ts'
-import { defaults, settings as schemas } from './settings.ts'
+import { defaults, settingsSchemas as schemas } from './settings.ts'
 import type { IdentityProvider } from './types.ts'
 
 type Type = IdentityProvider['type']
-export type Given = Record<string, unknown>
+export type GivenSettings = Record<string, unknown>
 
 /**
  * Returns the full settings of a provider: `given` over the stored ones over the preset over the defaults.
  */
-export const settle = (type: Type, given: Given, before: Given = {}) => {
+export const completeSettings = (type: Type, given: GivenSettings, before: GivenSettings = {}) => {
   const isNewPreset = given.preset !== undefined && given.preset !== before.preset
-  const filled: Given = {
+  const filled: GivenSettings = {
     ...defaults[type],
     ...before,
     ...(isNewPreset && findPreset(given.preset)?.settings),
     ...given,
   }
   const names = Object.keys(schemas[type].shape)
-  const whole: Given = Object.fromEntries(names.map(name => [name, filled[name]]))
+  const whole: GivenSettings = Object.fromEntries(names.map(name => [name, filled[name]]))
   const result = schemas[type].safeParse(whole)
   const problems = (result.error?.issues ?? []).map(issue => ({
     field: issue.path.join('.'),
@@ -31,7 +31,7 @@ export const settle = (type: Type, given: Given, before: Given = {}) => {
 }
 
 /** Plain http is for hosts that the server's settings name. */
-export const addressProblems = ({ config }: Core, organization: CalledFor, given: Given): Detail[] =>
+export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
     return url?.protocol === 'http:' && !isAllowed(config, url, organization)
@@ -46,7 +46,7 @@ export const addressProblems = ({ config }: Core, organization: CalledFor, given
       : []
   })
 
-export const fieldProblems = (type: Type, given: Given): Detail[] => {
+export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
   const fields = { ...schemas.oidc.shape, ...schemas.oauth2.shape, ...schemas.saml.shape }
   const others = Object.keys(fields).filter(name => !Object.hasOwn(schemas[type].shape, name))
   const foreign = [...others, ...(type === 'saml' ? ['client_secret'] : ['metadata_xml', 'metadata_url'])]
@@ -60,15 +60,19 @@ export const fieldProblems = (type: Type, given: Given): Detail[] => {
 }
 
 /** Addresses that receive the secret or tokens. */
-const CALLED = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
+const SECRET_RECEIVERS = ['issuer', 'token_endpoint', 'userinfo_endpoint', 'emails_endpoint'] as const
 
 /**
  * Requires the secret again when an address that receives it changes: redirecting the provider must not
  * reveal it.
  */
-export const secretProblems = (provider: IdentityProvider, given: Given, after: Given = {}): Detail[] => {
-  const before: Given = { ...provider.settings }
-  const isMoved = CALLED.some(name => after[name] && after[name] !== before[name])
+export const secretProblems = (
+  provider: IdentityProvider,
+  given: GivenSettings,
+  after: GivenSettings = {},
+): Detail[] => {
+  const before: GivenSettings = { ...provider.settings }
+  const isMoved = SECRET_RECEIVERS.some(name => after[name] && after[name] !== before[name])
   return provider.client_secret && given.client_secret === undefined && isMoved
     ? [
         {

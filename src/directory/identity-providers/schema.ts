@@ -4,11 +4,11 @@ import { flag, line, lines, oneOf, reference, set, time } from '#src/directory/f
 import { idFilter, listOf, listQuery } from '#src/http/list.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import { fields } from './presets.ts'
-import { address, oauth2, oidc, saml } from './settings.ts'
+import { userFields } from './presets.ts'
+import { address, oauth2Settings, oidcSettings, samlSettings } from './settings.ts'
 import type { ProviderWithRoles } from './types.ts'
 
-export const types = ['oidc', 'oauth2', 'saml'] as const
+const providerTypes = ['oidc', 'oauth2', 'saml'] as const
 
 const alias = z
   .string('An alias of 2 to 64 characters.')
@@ -26,9 +26,9 @@ const common = {
   trust_email: flag,
   default_roles: set(line(128), 50).overwrite(names => names.toSorted()),
   attribute_mapping: z.strictObject(
-    Object.fromEntries(fields.map(field => [field, line(256, 1).optional()])),
+    Object.fromEntries(userFields.map(field => [field, line(256, 1).optional()])),
     'An object of names of claims by field.',
-  ) as z.ZodType<Partial<Record<(typeof fields)[number], string>>>,
+  ) as z.ZodType<Partial<Record<(typeof userFields)[number], string>>>,
 }
 
 const secret = lines(8192)
@@ -59,26 +59,32 @@ export const CreateIdentityProvider = z.discriminatedUnion(
     z.strictObject({
       type: z.literal('oidc'),
       ...created,
-      ...z.object(oidc).partial().shape,
+      ...z.object(oidcSettings).partial().shape,
       client_secret: secret.default(''),
     }),
     z.strictObject({
       type: z.literal('oauth2'),
       ...created,
-      ...z.object(oauth2).partial().shape,
+      ...z.object(oauth2Settings).partial().shape,
       client_secret: secret.min(1, 'The secret of our client at the provider.'),
     }),
     z.strictObject({
       type: z.literal('saml'),
       ...created,
-      ...z.object({ ...saml, ...metadata }).partial().shape,
+      ...z.object({ ...samlSettings, ...metadata }).partial().shape,
     }),
   ],
   'One of: oidc, oauth2, saml.',
 )
 export type CreateIdentityProvider = z.output<typeof CreateIdentityProvider>
 
-export const writable = { ...common, ...saml, ...oauth2, ...oidc, client_secret: secret }
+export const writable = {
+  ...common,
+  ...samlSettings,
+  ...oauth2Settings,
+  ...oidcSettings,
+  client_secret: secret,
+}
 
 export const UpdateIdentityProvider = z.strictObject({
   ...z.object({ ...writable, ...metadata }).partial().shape,
@@ -111,10 +117,10 @@ const ShownCertificate = z.object({
 })
 
 /** A provider without its secret, which cannot be read again. */
-export const IdentityProvider = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('oidc'), ...shown, ...oidc }),
-  z.object({ type: z.literal('oauth2'), ...shown, ...oauth2 }),
-  z.object({ type: z.literal('saml'), ...shown, ...saml, certificates: z.array(ShownCertificate) }),
+export const IdentityProviderAnswer = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('oidc'), ...shown, ...oidcSettings }),
+  z.object({ type: z.literal('oauth2'), ...shown, ...oauth2Settings }),
+  z.object({ type: z.literal('saml'), ...shown, ...samlSettings, certificates: z.array(ShownCertificate) }),
 ])
 
 const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCertificate> => {
@@ -133,7 +139,7 @@ const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCerti
 export const providerAnswer = (
   provider: ProviderWithRoles,
   now: number,
-): z.output<typeof IdentityProvider> => {
+): z.output<typeof IdentityProviderAnswer> => {
   const { default_role_ids: _, client_secret: __, settings: stored, roles, ...row } = provider
   const shown = {
     ...row,
@@ -145,13 +151,13 @@ export const providerAnswer = (
     created_at: iso(row.created_at),
     updated_at: iso(row.updated_at),
   }
-  return shown as z.output<typeof IdentityProvider>
+  return shown as z.output<typeof IdentityProviderAnswer>
 }
 
 export const ListIdentityProviders = listQuery({
-  type: oneOf(types).optional(),
+  type: oneOf(providerTypes).optional(),
   organization_id: idFilter.optional(),
 })
 export type ListIdentityProviders = z.output<typeof ListIdentityProviders>
 
-export const IdentityProviderList = listOf(IdentityProvider)
+export const IdentityProviderList = listOf(IdentityProviderAnswer)

@@ -7,8 +7,8 @@ import {
   permissionsOf,
   readOnlyProblems,
   recordChange,
-  refuse,
   requireOrganization,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
@@ -19,7 +19,13 @@ import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/id
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { settingsFrom } from './metadata.ts'
-import { addressProblems, fieldProblems, type Given, secretProblems, settle } from './rules.ts'
+import {
+  addressProblems,
+  completeSettings,
+  fieldProblems,
+  type GivenSettings,
+  secretProblems,
+} from './rules.ts'
 import {
   type CreateIdentityProvider,
   providerAnswer,
@@ -86,7 +92,7 @@ export const openSecret = (
 const sealSecret = ({ master }: Core, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null
 
-const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationId, given: Given) => {
+const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationId, given: GivenSettings) => {
   mayGrant(by.caller, granted(given.attribute_mapping as IdentityProvider['attribute_mapping']))
   const names = (given.default_roles as string[] | undefined) ?? []
   const { ids, problems } = await rolesToGive(q, by, organization_id, names)
@@ -107,13 +113,13 @@ const NO_DOCUMENT: Document = { found: {}, problems: [] }
 const judgeNew = async (
   context: Core,
   q: Queries,
-  input: Given & Pick<CreateIdentityProvider, 'type' | 'organization_id'>,
+  input: GivenSettings & Pick<CreateIdentityProvider, 'type' | 'organization_id'>,
   by: ChangedBy,
   document?: Document,
 ) => {
   const organization = await requireOrganization(q, by.caller, input.organization_id)
   const roles = await mayGive(by, q, organization.id, input)
-  const { settings, whole, problems } = settle(input.type, { ...input, ...document?.found })
+  const { settings, whole, problems } = completeSettings(input.type, { ...input, ...document?.found })
   const isComplete = document?.problems.length === 0
   return {
     organization,
@@ -159,7 +165,7 @@ export const createProvider = async (
   const document = await settingsFrom(context, known.organization, input.type === 'saml' ? input : {})
   return writeAs(context, by.caller, async tx => {
     const { organization, roles, settings, problems } = await judgeNew(context, tx, input, by, document)
-    refuse(problems)
+    throwProblems(problems)
     const now = context.clock.now()
     const id = input.id ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
@@ -186,7 +192,7 @@ export const createProvider = async (
 }
 
 /** Returns every field as a PUT would send it, to compare with one. */
-const asSent = (context: Core, provider: ProviderWithRoles): Given => ({
+const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   ...providerAnswer(provider, context.clock.now()),
   ...('certificates' in provider.settings && { certificates: provider.settings.certificates }),
   client_secret: openSecret(context, provider),
@@ -205,9 +211,9 @@ export const judgeChange = async (
   const provider = await getProviderToChange(q, by, ref)
   const organization = await requireOrganization(q, by.caller, provider.organization_id)
   const roles = await mayGive(by, q, organization.id, given)
-  const sent: Given = { ...given, ...document.found }
+  const sent: GivenSettings = { ...given, ...document.found }
   const fields = changedFields(asSent(context, provider), sent)
-  const { settings, whole, problems } = settle(provider.type, sent, { ...provider.settings })
+  const { settings, whole, problems } = completeSettings(provider.type, sent, { ...provider.settings })
   return {
     provider,
     organization,
@@ -240,7 +246,7 @@ export const updateProvider = async (
   return writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(context, tx, ref, change, by, document)
     const { provider, roles, given, fields, settings, problems } = judged
-    refuse(problems)
+    throwProblems(problems)
     if (fields.length === 0) return provider
     const own = [
       'alias',
@@ -281,7 +287,7 @@ const recordProvider = (
   by: ChangedBy,
   type: 'identity_provider.created' | 'identity_provider.updated' | 'identity_provider.deleted',
   { id, organization_id, alias, name, ...provider }: IdentityProvider,
-  metadata: Given = {},
+  metadata: GivenSettings = {},
 ): Promise<void> =>
   recordChange(context, tx, by, {
     type,

@@ -20,7 +20,7 @@ const scope = z
 
 const oauth = { client_id: line(255, 1), scopes: set(scope, 50) }
 
-export const oidc = {
+export const oidcSettings = {
   ...oauth,
   preset: oneOf(['', 'google', 'microsoft', 'apple']),
   issuer: address,
@@ -30,7 +30,7 @@ export const oidc = {
   key_id: line(64),
 }
 
-export const oauth2 = {
+export const oauth2Settings = {
   ...oauth,
   preset: oneOf(['', 'github', 'gitlab', 'discord']),
   authorization_endpoint: address,
@@ -56,7 +56,7 @@ const certificate = z
     return parsed?.toString().trim() ?? ''
   })
 
-export const saml = {
+export const samlSettings = {
   entity_id: line(1024, 1),
   sso_url: address,
   certificates: z
@@ -72,14 +72,14 @@ export const saml = {
 }
 
 /** The complete stored settings of each type. */
-export const settings = {
-  oidc: z.strictObject(oidc),
-  oauth2: z.strictObject(oauth2),
-  saml: z.strictObject(saml),
+export const settingsSchemas = {
+  oidc: z.strictObject(oidcSettings),
+  oauth2: z.strictObject(oauth2Settings),
+  saml: z.strictObject(samlSettings),
 }
-export type OidcSettings = z.output<typeof settings.oidc>
-export type OAuth2Settings = z.output<typeof settings.oauth2>
-export type SamlSettings = z.output<typeof settings.saml>
+export type OidcSettings = z.output<typeof settingsSchemas.oidc>
+export type OAuth2Settings = z.output<typeof settingsSchemas.oauth2>
+export type SamlSettings = z.output<typeof settingsSchemas.saml>
 
 export const defaults = {
   oidc: {

@@ -9,15 +9,15 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /** Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job. */
-const LOOK = 50
+const CHECK_INTERVAL = 50
 /** Looks: one second of work, and ten for a start. */
-const MOST_WORK = 20
-const LONGEST_START = 200
+const MAX_WORK_CHECKS = 20
+const MAX_START_CHECKS = 200
 /** Bytes that are resident: five times what the worker has after a million messages. */
-const MOST_MEMORY = 512 * 1024 * 1024
+const MAX_MEMORY = 512 * 1024 * 1024
 /** Messages that wait: of all organizations, of one, and of one network in it. */
-const QUEUE = 256
-const SHARE = 64
+const MAX_WAITING = 256
+const ORGANIZATION_SHARE = 64
 const NETWORK_SHARE = 32
 
 interface Job extends JobMessage {
@@ -60,7 +60,7 @@ const openQueue = () => {
     isFull: (organization_id: string, network: string | undefined): boolean => {
       const own = waiting.get(organization_id) ?? []
       const beside = network ? own.filter(job => job.network === network).length : 0
-      return size >= QUEUE || own.length >= SHARE || beside >= NETWORK_SHARE
+      return size >= MAX_WAITING || own.length >= ORGANIZATION_SHARE || beside >= NETWORK_SHARE
     },
     add: (organization_id: string, job: Job): void => {
       waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
@@ -94,7 +94,7 @@ const openWatch = (look: (looks: number) => void) => {
     watch: (worker: Worker | undefined): void => {
       looks = 0
       worker?.ref()
-      timer ??= setInterval(() => look(++looks), LOOK)
+      timer ??= setInterval(() => look(++looks), CHECK_INTERVAL)
     },
     rest: (worker: Worker | undefined): void => {
       clearInterval(timer)
@@ -104,7 +104,7 @@ const openWatch = (look: (looks: number) => void) => {
   }
 }
 
-const settle = (job: Job, message: JobAnswer): void => {
+const finish = (job: Job, message: JobAnswer): void => {
   if ('result' in message) job.resolve(message.result as never)
   else
     job.reject('reason' in message ? new SamlError(message.reason, message.detail) : new Error(message.fault))
@@ -139,15 +139,15 @@ export const openXmlReader = (
   }
 
   const { watch, rest } = openWatch(looks => {
-    if (looks >= (isReady ? MOST_WORK : LONGEST_START)) lost('a second of work')
-    else if (worker && (memoryOf(worker.pid) ?? 0) > MOST_MEMORY) lost('memory')
+    if (looks >= (isReady ? MAX_WORK_CHECKS : MAX_START_CHECKS)) lost('a second of work')
+    else if (worker && (memoryOf(worker.pid) ?? 0) > MAX_MEMORY) lost('memory')
   })
 
   const heard = (message: JobAnswer | 'ready'): void => {
     rest(worker)
     if (message === 'ready') isReady = true
     else if (current) {
-      settle(current, message)
+      finish(current, message)
       current = undefined
     }
     next()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import { type AssetType, assetAnswer, HARMLESS } from '#src/pages/assets.ts'
+import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/assets.ts'
 import { pictureUri, readPicture } from '#src/pages/picture.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { isAddress } from './address.ts'
@@ -76,5 +76,5 @@ export const organizationAsset = async (
   pathname: string,
 ): Promise<Response | undefined> => {
   const asset = isAddress(pathname) ? await findAsset(store, pathname) : undefined
-  return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, HARMLESS)
+  return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, SANDBOX_HEADERS)
 }

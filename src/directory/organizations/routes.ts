@@ -1,13 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { takeAssets } from './assets.ts'
 import {
   CreateOrganization,
   ListOrganizations,
-  Organization,
+  OrganizationAnswer,
   OrganizationList,
   organizationAnswer,
   organizationItem,
@@ -23,7 +23,7 @@ import {
 import { countOrganizations, listOrganizations } from './store.ts'
 
 const list = (context: Context, { search, ...query }: ListOrganizations) =>
-  page(context, {
+  answerPage(context, {
     name: 'organizations',
     query: { ...query, search },
     scope: '',
@@ -44,7 +44,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     summary: 'Create an organization, with the roles admin and user',
     body: CreateOrganization,
     status: 201,
-    answer: Organization,
+    answer: OrganizationAnswer,
     errors: [409],
     review: async (_q, _input, { settings = {} }) => takeAssets(DEFAULT_ORGANIZATION, {}, settings),
     handle: async input => organizationAnswer(await createOrganization(context, input.body, input)),
@@ -66,7 +66,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     permission: 'organizations:read',
     summary: 'Get an organization by id or slug',
     status: 200,
-    answer: Organization,
+    answer: OrganizationAnswer,
     errors: [404],
     handle: async ({ caller, params }) =>
       organizationAnswer(await context.store.read(q => getOrganization(q, caller, params.org_id))),
@@ -78,7 +78,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     summary: 'Change an organization: only the fields given; settings merge by key, null resets one',
     body: UpdateOrganization,
     status: 200,
-    answer: Organization,
+    answer: OrganizationAnswer,
     errors: [404, 409],
     review: (q, input, good) => judgeChange(q, input.params.org_id, good, input),
     handle: async input =>

@@ -124,7 +124,7 @@ export const UpdateOrganization = z.strictObject({
 export type UpdateOrganization = z.output<typeof UpdateOrganization>
 
 /** Without `user_count`, which lists alone show. */
-export const Organization = z.object({
+export const OrganizationAnswer = z.object({
   id: z.string(),
   name: z.string(),
   slug: z.string(),
@@ -134,11 +134,11 @@ export const Organization = z.object({
   updated_at: time,
 })
 
-const ListedOrganization = Organization.extend({ user_count: count })
+const ListedOrganization = OrganizationAnswer.extend({ user_count: count })
 
 type Row = Tables['organizations']['$inferSelect']
 
-export const organizationAnswer = (organization: Row): z.output<typeof Organization> => ({
+export const organizationAnswer = (organization: Row): z.output<typeof OrganizationAnswer> => ({
   id: organization.id,
   name: organization.name,
   slug: organization.slug,

@@ -4,7 +4,7 @@ import {
   changedFields,
   readOnlyProblems,
   recordChange,
-  refuse,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
@@ -76,7 +76,7 @@ export const createOrganization = (
     const { name, slug, display_name = name } = input
     const id = input.id ?? newId('org', now)
     const { settings, assets, problems } = takeAssets(id, {}, input.settings)
-    refuse(problems)
+    throwProblems(problems)
     const organization = {
       id,
       name,
@@ -131,7 +131,7 @@ export const updateOrganization = (
 ): Promise<Organization> =>
   writeAs(context, by.caller, async tx => {
     const { organization, assets, settings, fields, problems } = await judgeChange(tx, reference, change, by)
-    refuse(problems)
+    throwProblems(problems)
     if (fields.length === 0) return organization
     const { name = organization.name, slug = organization.slug } = change
     // A tenant would take what the operator opened to the slug.

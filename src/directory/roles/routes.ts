@@ -1,15 +1,15 @@
 import type { Caller, Context } from '#src/context.ts'
 import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
-import { CreateRole, ListRoles, Role, RoleList, roleAnswer, UpdateRole } from './schema.ts'
+import { CreateRole, ListRoles, RoleAnswer, RoleList, roleAnswer, UpdateRole } from './schema.ts'
 import { createRole, deleteRole, getRole, judgeChange, judgeNew, updateRole } from './service.ts'
 import { listRoles } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListRoles) => {
   const organization_id = scopeOf(caller, query.organization_id)
-  return page(context, {
+  return answerPage(context, {
     name: 'roles',
     query,
     scope: within(caller) ?? '',
@@ -30,7 +30,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     summary: 'Create a role',
     body: CreateRole,
     status: 201,
-    answer: Role,
+    answer: RoleAnswer,
     errors: [409],
     review: (q, input, good) => judgeNew(q, good, input),
     handle: async input => roleAnswer(await createRole(context, input.body, input)),
@@ -51,7 +51,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     permission: 'roles:read',
     summary: 'Get a role',
     status: 200,
-    answer: Role,
+    answer: RoleAnswer,
     errors: [404],
     handle: async ({ caller, params }) =>
       roleAnswer(await context.store.read(q => getRole(q, caller, params.role_id))),
@@ -63,7 +63,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     summary: 'Change a role: only the fields given',
     body: UpdateRole,
     status: 200,
-    answer: Role,
+    answer: RoleAnswer,
     errors: [404, 409],
     review: (q, input, good) => judgeChange(q, input.params.role_id, good, input),
     handle: async input => roleAnswer(await updateRole(context, input.params.role_id, input.body, input)),

@@ -31,7 +31,7 @@ export const UpdateRole = z.strictObject({
 })
 export type UpdateRole = z.output<typeof UpdateRole>
 
-export const Role = z.object({
+export const RoleAnswer = z.object({
   id: z.string(),
   name: z.string(),
   description: z.string(),
@@ -43,7 +43,7 @@ export const Role = z.object({
   updated_at: time,
 })
 
-export const roleAnswer = (role: Row): z.output<typeof Role> => ({
+export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   id: role.id,
   name: role.name,
   description: role.description,
@@ -58,4 +58,4 @@ export const roleAnswer = (role: Row): z.output<typeof Role> => ({
 export const ListRoles = listQuery({ organization_id: idFilter.optional() })
 export type ListRoles = z.output<typeof ListRoles>
 
-export const RoleList = listOf(Role)
+export const RoleList = listOf(RoleAnswer)

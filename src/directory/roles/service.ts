@@ -6,8 +6,8 @@ import {
   mayGrant,
   readOnlyProblems,
   recordChange,
-  refuse,
   requireOrganization,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -104,7 +104,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by
 export const updateRole = (context: Core, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
     const { role, fields, problems } = await judgeChange(tx, id, change, by)
-    refuse(problems)
+    throwProblems(problems)
     if (fields.length === 0) return role
     if (role.built_in) throw conflict('Built-in roles cannot be changed.')
     const { description = role.description, permissions = role.permissions } = change

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
 /** Steps of niceness below the thread that answers: a tenth of its weight, sched(7). */
-const LOWER = 10
+const LOWER_PRIORITY = 10
 /** The system's last step. */
-const LOWEST = 19
+const LOWEST_PRIORITY = 19
 const TASKS = '/proc/self/task'
 
 const lowered = new Set<string>()
@@ -19,7 +19,7 @@ export const lowerHashThreads = (): void => {
   try {
     for (const id of readdirSync(TASKS)) {
       if (lowered.has(id) || !readFileSync(`${TASKS}/${id}/comm`, 'utf8').startsWith('Bun Pool')) continue
-      setPriority(Number(id), Math.min(getPriority(process.pid) + LOWER, LOWEST))
+      setPriority(Number(id), Math.min(getPriority(process.pid) + LOWER_PRIORITY, LOWEST_PRIORITY))
       lowered.add(id)
     }
   } catch {

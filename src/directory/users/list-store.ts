@@ -22,7 +22,7 @@ export interface Facets {
   purging: boolean
 }
 
-export interface Page {
+export interface PageQuery {
   sort: 'created_at' | 'username' | 'email' | 'last_login'
   order: 'asc' | 'desc'
   after: Keyset | undefined
@@ -38,20 +38,20 @@ const columns = { username: 'username_fold', email: 'email_fold', last_login: 'l
 
 /** The keyset of a row. Users are numbered in the order of their creation. */
 export const keysetOf =
-  (sort: Page['sort']) =>
+  (sort: PageQuery['sort']) =>
   (user: UserRow): Keyset =>
     sort === 'created_at' ? [user.seq] : [user[columns[sort]], user.seq]
 
 const selectPurges = prepared((q, { purges }) => q.select({ id: purges.id }).from(purges).limit(1))
 
-export const isPurging = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
+export const hasPurges = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
 
-export const hasRole = ({ role_id, role_name }: Facets): boolean =>
+export const filtersByRole = ({ role_id, role_name }: Facets): boolean =>
   role_id !== undefined || role_name !== undefined
 
 /** Returns the table that the list reads. */
 export const listed = ({ tables }: Queries, facets: Facets) =>
-  hasRole(facets) ? tables.user_roles : tables.users
+  filtersByRole(facets) ? tables.user_roles : tables.users
 type Listed = ReturnType<typeof listed>
 
 const either = (value: boolean | undefined): boolean[] => (value === undefined ? [true, false] : [value])
@@ -69,11 +69,11 @@ const equal = <T>(column: Column, value: T | undefined): SQL | undefined =>
 const within = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
   const table = listed(q, facets)
-  const gone = hasRole(facets)
+  const gone = filtersByRole(facets)
     ? notPurged(q, user_roles.organization_id, user_roles.role_id)
     : notPurged(q, users.organization_id)
   return and(
-    hasRole(facets) ? undefined : equal(users.organization_id, facets.organization_id),
+    filtersByRole(facets) ? undefined : equal(users.organization_id, facets.organization_id),
     equal(user_roles.role_id, facets.role_id),
     equal(user_roles.role_name, facets.role_name),
     equal(table.enabled, facets.enabled),
@@ -100,12 +100,12 @@ export const fits = (q: Queries, facets: Facets): SQL | undefined => {
     is(users.organization_id, facets.organization_id),
     is(users.enabled, facets.enabled),
     is(users.email_verified, facets.email_verified),
-    hasRole(facets) ? sql`EXISTS (SELECT 1 FROM ${user_roles} WHERE ${holds})` : undefined,
+    filtersByRole(facets) ? sql`EXISTS (SELECT 1 FROM ${user_roles} WHERE ${holds})` : undefined,
     facets.purging ? notPurged(q, users.organization_id) : undefined,
   )
 }
 
-export const sorting = (table: Listed, { sort, order }: Page): SQL[] => {
+export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
   const direction = order === 'asc' ? asc : desc
   return sort === 'created_at'
     ? [direction(table.seq)]
@@ -113,14 +113,14 @@ export const sorting = (table: Listed, { sort, order }: Page): SQL[] => {
 }
 
 /** Needed wherever rows of both runs are sorted together. */
-export const nullsLast = (table: Listed, { sort }: Page): SQL[] =>
+export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
 /**
  * Conditions for the rows after the keyset, as one or two index runs: users who never logged in come last in
  * both orders.
  */
-export const runsOf = (table: Listed, { sort, order, after }: Page): (SQL | undefined)[] => {
+export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL | undefined)[] => {
   const beyond = order === 'asc' ? gt : lt
   const [first, second] = after ?? []
   if (sort === 'created_at') return [after && beyond(table.seq, first as number)]
@@ -134,7 +134,13 @@ export const runsOf = (table: Listed, { sort, order, after }: Page): (SQL | unde
 }
 
 /** A page of one run of an index. */
-export const readRun = (q: Queries, range: Facets, run: SQL | undefined, page: Page, condition?: SQL) => {
+export const readRun = (
+  q: Queries,
+  range: Facets,
+  run: SQL | undefined,
+  page: PageQuery,
+  condition?: SQL,
+) => {
   const table = listed(q, range)
   return q
     .select({ seq: table.seq })
@@ -145,13 +151,13 @@ export const readRun = (q: Queries, range: Facets, run: SQL | undefined, page: P
 }
 
 /** Returns a page of the list; `condition` applies to a row of `listed`. */
-export const readList = (q: Queries, facets: Facets, page: Page, condition?: SQL): Numbers[] =>
+export const readList = (q: Queries, facets: Facets, page: PageQuery, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>
     runsOf(listed(q, facets), page).map(run => readRun(q, range, run, page, condition)),
   )
 
 /** Merges pages of numbers into the page of users. */
-export const fetchUsers = (q: Queries, page: Page, lists: Numbers[]): Promise<UserRow[]> => {
+export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promise<UserRow[]> => {
   const { users } = q.tables
   const numbers = sql.join(
     lists.map(list => sql`SELECT seq FROM ${list} AS part`),

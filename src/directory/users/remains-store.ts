@@ -1,6 +1,6 @@
 import { and, inArray, ne } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
-import { BATCH, deleteBatch } from '#src/storage/batches.ts'
+import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
@@ -23,13 +23,13 @@ export const removeRemains = async (tx: Transaction, ids: UserId[]): Promise<num
   tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remains) {
-    if (removed < BATCH) removed += await deleteBatch(tx, table, key, where, BATCH - removed)
+    if (removed < DELETE_BATCH) removed += await deleteBatch(tx, table, key, where, DELETE_BATCH - removed)
   }
   return removed
 }
 
 /** Removes a first batch, and notes the user down for the purge when there may be more. */
 export const removeOrPurge = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
-  if ((await removeRemains(tx, [id])) === BATCH)
+  if ((await removeRemains(tx, [id])) === DELETE_BATCH)
     await tx.insert(tx.tables.purges).values({ id, kind: 'user', created_at: now })
 }

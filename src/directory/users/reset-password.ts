@@ -1,12 +1,12 @@
 import type { Core } from '#src/context.ts'
-import { refuse } from '#src/directory/access.ts'
+import { throwProblems } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
-import { getOrganization } from './rules.ts'
+import { organizationById } from './rules.ts'
 import type { ResetPassword } from './schema.ts'
 import { getUserToChange, notify, type UserChangedBy } from './service.ts'
 import { setPassword } from './store.ts'
@@ -23,7 +23,7 @@ export const judgePassword = async (
   by: Pick<UserChangedBy, 'caller'>,
 ) => {
   const user = await getUserToChange(q, by, id)
-  const { password_policy } = settingsOf(await getOrganization(q, user.organization_id))
+  const { password_policy } = settingsOf(await organizationById(q, user.organization_id))
   return { user, problems: password === undefined ? [] : checkPolicy(password_policy, password) }
 }
 
@@ -35,7 +35,7 @@ export const resetPassword = async (
   by: UserChangedBy,
 ): Promise<void> => {
   const { user, problems } = await context.store.read(q => judgePassword(q, id, password, by))
-  refuse(problems)
+  throwProblems(problems)
   const password_hash = await hashPassword(context, password, {
     work: 'change',
     organization: user.organization_id,

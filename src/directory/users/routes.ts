@@ -1,12 +1,20 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { page } from '#src/http/list.ts'
+import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
 import { judgeNew } from './rules.ts'
-import { CreateUser, ListUsers, ResetPassword, UpdateUser, User, UserList, userAnswer } from './schema.ts'
+import {
+  CreateUser,
+  ListUsers,
+  ResetPassword,
+  UpdateUser,
+  UserAnswer,
+  UserList,
+  userAnswer,
+} from './schema.ts'
 import { countUsers, listUsers } from './search-store.ts'
 import {
   byCaller,
@@ -31,7 +39,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
   const unfiltered = [search, enabled, role, email_verified, query.organization_id].every(
     value => value === undefined,
   )
-  return page(context, {
+  return answerPage(context, {
     name: 'users',
     query,
     scope: within(caller) ?? '',
@@ -56,7 +64,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     summary: 'Create a user',
     body: CreateUser,
     status: 201,
-    answer: User,
+    answer: UserAnswer,
     errors: [409],
     review: (q, { caller }, good) => judgeNew(q, caller, good),
     handle: async ({ caller, body, client_info }) =>
@@ -78,7 +86,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     permission: 'users:read',
     summary: 'Get a user',
     status: 200,
-    answer: User,
+    answer: UserAnswer,
     errors: [404],
     handle: ({ caller, params }) =>
       context.store.read(async q => {
@@ -93,7 +101,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     summary: 'Change a user: only the fields given',
     body: UpdateUser,
     status: 200,
-    answer: User,
+    answer: UserAnswer,
     errors: [404, 409],
     review: (q, { caller, params }, good) => judgeChange(q, params.user_id, good, { caller }),
     handle: async ({ caller, params, body, client_info }) =>

@@ -9,7 +9,7 @@ import { checkPolicy } from './password.ts'
 import type { CreateUser } from './schema.ts'
 import { rolesNamed } from './store.ts'
 
-interface By {
+interface MaybeCaller {
   caller?: Caller | undefined
 }
 
@@ -19,7 +19,7 @@ interface By {
  */
 export const rolesToGive = async (
   q: Queries,
-  { caller }: By,
+  { caller }: MaybeCaller,
   organization_id: OrganizationId,
   names: string[],
 ) => {
@@ -33,7 +33,7 @@ export const rolesToGive = async (
   return { ids: roles.map(({ id }): RoleId => id), problems }
 }
 
-export const getOrganization = async (q: Queries, id: OrganizationId) => {
+export const organizationById = async (q: Queries, id: OrganizationId) => {
   const organization = await readOrganization(q, id)
   if (!organization) throw notFound('The organization')
   return organization
@@ -56,11 +56,11 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
  */
 export const judge = async (
   q: Queries,
-  by: By,
+  by: MaybeCaller,
   organization_id: OrganizationId,
   { roles: names = [], email, password }: { roles?: string[]; email?: string; password?: string },
 ) => {
-  const settings = settingsOf(await getOrganization(q, organization_id))
+  const settings = settingsOf(await organizationById(q, organization_id))
   const { ids, problems } = await rolesToGive(q, by, organization_id, names)
   return {
     role_ids: ids,

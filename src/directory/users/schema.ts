@@ -108,7 +108,7 @@ export type UpdateUser = z.output<typeof UpdateUser>
 export const ResetPassword = z.strictObject({ password: Password, temporary: flag.default(false) })
 export type ResetPassword = z.output<typeof ResetPassword>
 
-export const User = z.object({
+export const UserAnswer = z.object({
   id: z.string(),
   username: z.string(),
   email: z.string(),
@@ -123,9 +123,9 @@ export const User = z.object({
   updated_at: time,
   last_login: time.nullable(),
 })
-export type User = z.output<typeof User>
+export type UserAnswer = z.output<typeof UserAnswer>
 
-export const userAnswer = (user: UserWithRoles): User => ({
+export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   id: user.id,
   username: user.username,
   email: user.email,
@@ -160,4 +160,4 @@ export const ListUsers = listQuery({
 })
 export type ListUsers = z.output<typeof ListUsers>
 
-export const UserList = listOf(User)
+export const UserList = listOf(UserAnswer)

@@ -35,13 +35,13 @@ import {
   countUpTo,
   type Facets,
   fetchUsers,
+  filtersByRole,
   fits,
-  hasRole,
-  isPurging,
+  hasPurges,
   listed,
   type Numbers,
   nullsLast,
-  type Page,
+  type PageQuery,
   rangesOf,
   readList,
   readRun,
@@ -85,7 +85,7 @@ const everywhere = ({ facets: { organization_id, purging }, search }: Search): S
 
 /** Undefined: nobody fits, since the organization has no such role. */
 const planOf = async (q: Queries, { role, search, ...filter }: UserFilter): Promise<Plan | undefined> => {
-  const facets = { ...filter, purging: await isPurging(q) }
+  const facets = { ...filter, purging: await hasPurges(q) }
   const plan = { facets, ...(search && { search }) }
   if (role === undefined) return plan
   if (!filter.organization_id) return { ...plan, facets: { ...facets, role_name: role } }
@@ -107,7 +107,7 @@ const termOf = ({ facets, search, unless }: Search) => ({
 const contains = (q: Queries, search: Search): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(search))
-  return hasRole(search.facets)
+  return filtersByRole(search.facets)
     ? sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.seq} = ${user_roles.seq} AND ${condition})`
     : condition
 }
@@ -125,14 +125,14 @@ const found = (q: Queries, search: Search, condition?: SQL) => {
     .where(and(isFound(q, search), condition))
 }
 
-const collect = (q: Queries, search: Search, page: Page): Numbers => {
+const collect = (q: Queries, search: Search, page: PageQuery): Numbers => {
   const { users } = q.tables
   return found(q, search, or(...runsOf(users, page)))
     .orderBy(...nullsLast(users, page), ...sorting(users, page))
     .limit(page.limit)
 }
 
-const inOrderOfCreation = (q: Queries, search: Search, { order, after, limit }: Page): Numbers => {
+const inOrderOfCreation = (q: Queries, search: Search, { order, after, limit }: PageQuery): Numbers => {
   const [direction, beyond] = order === 'asc' ? [asc, gt] : [desc, lt]
   return found(q, search, after && beyond(matchSeq, after[0]))
     .orderBy(direction(matchSeq))
@@ -159,7 +159,7 @@ const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JS
  * The matches that a walk through the list meets, or undefined when they lie too far apart: `WALK` rows of
  * some range were looked at, and no page was filled.
  */
-const meet = async (store: Store, search: Search, page: Page): Promise<number[] | undefined> => {
+const meet = async (store: Store, search: Search, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
   for (const range of rangesOf(search.facets)) {
     const isWhole = (await totalOf(store, { facets: range })) <= WALK
@@ -211,7 +211,7 @@ const sorted = cached(
 )
 
 /** A page of them. */
-const sortedPage = async (store: Store, search: Search, name: Name, page: Page): Promise<number[]> => {
+const sortedPage = async (store: Store, search: Search, name: Name, page: PageQuery): Promise<number[]> => {
   const rows = await sorted(store, JSON.stringify({ name, search }))
   const inOrder = page.order === 'asc' ? rows : rows.toReversed()
   const way = page.order === 'asc' ? 1 : -1
@@ -228,7 +228,7 @@ const sortedPage = async (store: Store, search: Search, name: Name, page: Page):
 const beginning = (
   q: Queries,
   { facets, search }: Search,
-  page: Page,
+  page: PageQuery,
   name: 'username' | 'email',
 ): Numbers[] => {
   const column = listed(q, facets)[`${name}_fold`]
@@ -244,7 +244,7 @@ const beginning = (
 }
 
 /** The strategy for a page: see the table above. */
-const find = async (store: Store, search: Search, page: Page): Promise<(q: Queries) => Numbers[]> => {
+const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: Queries) => Numbers[]> => {
   const { facets, search: term } = search
   const walk = (q: Queries) => readList(q, facets, page, contains(q, search))
   const base = await totalOf(store, { facets })
@@ -269,7 +269,7 @@ const find = async (store: Store, search: Search, page: Page): Promise<(q: Queri
   return isShort(term) ? walk : q => [...begin(q), collect(q, others, page)]
 }
 
-export const listUsers = async (store: Store, filter: UserFilter, page: Page): Promise<UserRow[]> => {
+export const listUsers = async (store: Store, filter: UserFilter, page: PageQuery): Promise<UserRow[]> => {
   const plan = await store.read(q => planOf(q, filter))
   if (!plan) return []
   const { search } = plan

@@ -5,8 +5,8 @@ import {
   mayActOn,
   permissionsOf,
   readOnlyProblems,
-  refuse,
   requireOrganization,
+  throwProblems,
 } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
@@ -25,13 +25,13 @@ import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { removeOrPurge } from './remains-store.ts'
-import { domainProblems, getOrganization, judge, rolesToGive } from './rules.ts'
+import { domainProblems, judge, organizationById, rolesToGive } from './rules.ts'
 import { type CreateUser, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
   insertUser,
   removeUsers,
-  replaceRoles,
+  replaceUserRoles,
   roleNames,
   saveUser,
   takenName,
@@ -108,7 +108,7 @@ export const createUser = async (
       ? (await requireOrganization(q, by.caller, input.organization_id)).id
       : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
     const { role_ids, problems } = await judge(q, by, organization_id, input)
-    refuse(problems)
+    throwProblems(problems)
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids }
   }
@@ -196,7 +196,7 @@ export const judgeChange = async (
   const before = { ...user, roles: await roleNames(q, user.id) }
   const { pending_email } = user
   const changed = changedFields({ ...userAnswer(before), pending_email }, change)
-  const { allowed_domains } = settingsOf(await getOrganization(q, user.organization_id))
+  const { allowed_domains } = settingsOf(await organizationById(q, user.organization_id))
   const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
   const problems = [
     ...readOnlyProblems(changed, { ...writable, pending_email }),
@@ -220,14 +220,14 @@ export const updateUser = (
 ): Promise<UserWithRoles> =>
   writeAs(context, by.caller, async tx => {
     const { user, before, change, changed, is_moved, roles, problems } = await judgeChange(tx, id, given, by)
-    refuse(problems)
+    throwProblems(problems)
     await also?.(tx, user, changed)
     if (changed.length === 0) return before
     const row = changedUser(user, change, context.clock.now())
     const after = { ...row, roles: change.roles ?? before.roles }
     await refuseTaken(tx, after)
     await saveUser(tx, row)
-    if (roles) await replaceRoles(tx, user.id, roles.ids)
+    if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (is_moved) {
       const { email } = row

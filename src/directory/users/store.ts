@@ -177,7 +177,11 @@ export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Prom
   tx.changed('users')
 }
 
-export const replaceRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
+export const replaceUserRoles = async (
+  tx: Transaction,
+  user_id: UserId,
+  role_ids: RoleId[],
+): Promise<void> => {
   await tx.delete(tx.tables.user_roles).where(eq(tx.tables.user_roles.user_id, user_id))
   await addRoles(tx, user_id, role_ids)
 }

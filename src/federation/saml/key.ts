@@ -1,7 +1,7 @@
 import { createPrivateKey, hash, type KeyObject } from 'node:crypto'
 import type { Context } from '#src/context.ts'
 import { DAY } from '#src/lib/duration.ts'
-import { findKey, insertKey, type StoredKey } from './store.ts'
+import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
 
 /** Key pair of the service provider: signs requests and decrypts responses. */
 export interface SamlKey {
@@ -14,7 +14,7 @@ export interface SamlKey {
 
 const LABEL = 'saml_key'
 /** Milliseconds. Providers pin the certificate, so a new one would have to be installed at each of them. */
-const LIVES = 20 * 365 * DAY
+const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
 const keys = new WeakMap<Context['store'], Promise<SamlKey>>()
 
@@ -30,11 +30,11 @@ export const samlKey = (context: Context): Promise<SamlKey> => {
 
 const loadKey = async (context: Context): Promise<SamlKey> => {
   const { store, clock } = context
-  if (!(await store.read(findKey))) {
+  if (!(await store.read(findSamlKey))) {
     const made = await makeKey(context)
-    await store.write(tx => insertKey(tx, made, clock.now()))
+    await store.write(tx => insertSamlKey(tx, made, clock.now()))
   }
-  const stored = await store.read(findKey)
+  const stored = await store.read(findSamlKey)
   if (!stored) throw new Error('the key of the SAML service provider was not stored')
   return openStoredKey(context, stored)
 }
@@ -71,7 +71,7 @@ const makeKey = async ({ config, clock, master }: Context): Promise<StoredKey> =
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${new URL(config.url).hostname}`,
     notBefore: new Date(now - DAY),
-    notAfter: new Date(now + LIVES),
+    notAfter: new Date(now + CERTIFICATE_LIFETIME),
     signingAlgorithm: algorithm,
     keys: pair,
   })

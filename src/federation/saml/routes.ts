@@ -5,7 +5,7 @@ import { findOrganization, findOrganizationBySlug } from '#src/directory/organiz
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
-import { getProvider, startLogin } from '#src/federation/start-login.ts'
+import { requireProvider, startUpstreamLogin } from '#src/federation/start-login.ts'
 import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
@@ -20,7 +20,7 @@ import {
   metadataOf,
   stateOf,
   summaryOf,
-  verifyCallback,
+  verifySamlCallback,
 } from './service-provider.ts'
 
 /** The SAML service provider: https://docs.oasis-open.org/security/saml/v2.0/saml-profiles-2.0-os.pdf section 4.1 */
@@ -28,12 +28,12 @@ export const samlRoutes = (context: Context) => {
   const at =
     (handle: (call: Call, provider: SamlProvider) => Promise<Response>): PageHandler =>
     async (call, { provider = '' }) =>
-      handle(call, await getProvider(context, provider, isSaml))
+      handle(call, await requireProvider(context, provider, isSaml))
   return mount({ 'GET /saml/providers': ({ request }) => list(context, new URL(request.url)) }).use(
     pageRoutes(context, {
       'GET /saml/:provider/metadata': at(async (_call, provider) => xml(await metadataOf(context, provider))),
       'GET /saml/:provider/login': at((call, provider) =>
-        startLogin(context, call, provider, buildAuthnRequest(context)),
+        startUpstreamLogin(context, call, provider, buildAuthnRequest(context)),
       ),
       'POST /saml/:provider/acs': at((call, provider) => postAcs(context, call, provider)),
       'GET /saml/:provider/acs/replay': at(async (call, provider) =>
@@ -116,7 +116,7 @@ const handleResponse = async (
   return handleCallback(context, call, provider, {
     state: isUnsolicited ? undefined : state,
     prove: async upstream_request =>
-      verifyCallback(
+      verifySamlCallback(
         context,
         provider,
         await checkResponse(

@@ -12,7 +12,7 @@ import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
 import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
-import { profileOf } from '#src/protocol/saml/profile.ts'
+import { assertedProfileOf } from '#src/protocol/saml/profile.ts'
 import type { Assertion } from '#src/protocol/saml/response.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
 import { samlKey } from './key.ts'
@@ -122,12 +122,12 @@ export const checkResponse = async (
  * @throws CallbackError `saml_replayed` for an assertion that was used before, or with the reason that its
  * profile is refused
  */
-export const verifyCallback = async (
+export const verifySamlCallback = async (
   context: Context,
   provider: SamlProvider,
   assertion: Assertion,
 ): Promise<UpstreamProfile> => {
-  const profile = withReason(() => profileOf(assertion, provider.attribute_mapping))
+  const profile = withReason(() => assertedProfileOf(assertion, provider.attribute_mapping))
   const { id, expires_at, authn_instant, session_ends_at } = assertion
   const assertion_hash = hashSecret(`${provider.id} ${id}`)
   if (!(await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))))

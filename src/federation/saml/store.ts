@@ -24,13 +24,13 @@ export interface StoredKey {
 
 const NAME = 'saml_key'
 
-export const findKey = async (q: Queries): Promise<StoredKey | undefined> => {
+export const findSamlKey = async (q: Queries): Promise<StoredKey | undefined> => {
   const { settings } = q.tables
   const [row] = await q.select().from(settings).where(eq(settings.name, NAME))
   return row?.value as StoredKey | undefined
 }
 
 /** Keeps an existing key: another process may have stored one first. */
-export const insertKey = async (tx: Transaction, value: StoredKey, now: number): Promise<void> => {
+export const insertSamlKey = async (tx: Transaction, value: StoredKey, now: number): Promise<void> => {
   await tx.insert(tx.tables.settings).values({ name: NAME, value, updated_at: now }).onConflictDoNothing()
 }

@@ -9,9 +9,9 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signWith } from '#src/tokens/signature.ts'
 
 /** Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it. */
-const LARGEST_KEPT = 64 * 1024
+const MAX_KEPT_BYTES = 64 * 1024
 /** Providers whose metadata and keys are kept. */
-const MOST_KEPT = 200
+const MAX_KEPT = 200
 
 /** Adapts the server's outbound fetch to openid-client, which asks for metadata and keys without credentials. */
 export const through =
@@ -21,7 +21,7 @@ export const through =
       organization,
       method,
       headers,
-      ...(method === 'GET' && !new Headers(headers).has('authorization') && { bytes: LARGEST_KEPT }),
+      ...(method === 'GET' && !new Headers(headers).has('authorization') && { bytes: MAX_KEPT_BYTES }),
       ...(body != null && { body: body instanceof URLSearchParams ? body : String(body) }),
       ...(signal && { signal }),
     })
@@ -46,7 +46,7 @@ export const organizationOf = async (
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-const LIVES = 5 * MINUTE
+const SECRET_LIFETIME = 5 * MINUTE
 
 /**
  * Signs Apple's client secret:
@@ -63,7 +63,7 @@ const signedSecret =
         sub: client_id,
         aud: settings.issuer,
         iat: Math.floor(now / SECOND),
-        exp: Math.floor((now + LIVES) / SECOND),
+        exp: Math.floor((now + SECRET_LIFETIME) / SECOND),
       },
     ]
       .map(encode)
@@ -114,7 +114,7 @@ export const configurationOf = (context: Context, provider: OidcProvider): Promi
   known.delete(provider.id)
   known.set(provider.id, entry)
   const [oldest] = known.keys()
-  if (known.size > MOST_KEPT && oldest !== undefined) known.delete(oldest)
+  if (known.size > MAX_KEPT && oldest !== undefined) known.delete(oldest)
   configuration.catch(() => {
     entry.expires_at = context.clock.now() + FAILED_FOR
   })

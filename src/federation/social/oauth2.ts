@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import type { OAuth2Provider } from '#src/directory/identity-providers/types.ts'
-import { profileOf } from '#src/federation/profile.ts'
+import { mapClaims } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
@@ -34,7 +34,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     const { userinfo_endpoint, emails_endpoint, preset } = provider.settings
     const claims = await load(configuration, access_token, userinfo_endpoint)
     if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
-    const profile = profileOf(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
+    const profile = mapClaims(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
     // Only the list of e-mail addresses states which are verified.
     if (!emails_endpoint) return { ...profile, email_verified: false }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }

@@ -2,7 +2,7 @@ import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/types.ts'
-import { profileOf, type UpstreamProfile } from '#src/federation/profile.ts'
+import { mapClaims, type UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -66,10 +66,10 @@ export const openid: Upstream<OidcProvider> = {
     checkFresh(context, auth_time, callback)
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
-    const profile = { ...profileOf(provider, known, preset), auth_time }
+    const profile = { ...mapClaims(provider, known, preset), auth_time }
     if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
-    return { ...profileOf(provider, { ...more, ...known }, preset), auth_time }
+    return { ...mapClaims(provider, { ...more, ...known }, preset), auth_time }
   },
 }
 

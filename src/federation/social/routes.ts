@@ -3,21 +3,21 @@ import type { IdentityProvider, SocialProvider } from '#src/directory/identity-p
 import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
-import { getProvider, startLogin } from '#src/federation/start-login.ts'
+import { requireProvider, startUpstreamLogin } from '#src/federation/start-login.ts'
 import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { type PageHandler, pageRoutes } from '#src/pages/boundary.ts'
-import { authorizationUrlOf, verifyCallback } from './upstream.ts'
+import { authorizationUrlOf, verifySocialCallback } from './upstream.ts'
 
 export const socialRoutes = (context: Context) => {
   const at =
     (handle: (call: Call, provider: SocialProvider) => Promise<Response>): PageHandler =>
     async (call, { provider = '' }) =>
-      handle(call, await getProvider(context, provider, isSocial))
+      handle(call, await requireProvider(context, provider, isSocial))
   return pageRoutes(context, {
     'GET /oauth/social/:provider': at((call, provider) =>
-      startLogin(context, call, provider, authorizationUrlOf(context)),
+      startUpstreamLogin(context, call, provider, authorizationUrlOf(context)),
     ),
     'GET /oauth/social/:provider/callback': at((call, provider) =>
       handleRedirect(context, call, provider, new URL(call.request.url).search),
@@ -47,7 +47,8 @@ const handleRedirect = (
   const state = stateOf(parameters)
   return handleCallback(context, call, provider, {
     state,
-    prove: upstream_request => verifyCallback(context, provider, { parameters, state, upstream_request }),
+    prove: upstream_request =>
+      verifySocialCallback(context, provider, { parameters, state, upstream_request }),
   })
 }
 

@@ -28,7 +28,7 @@ export const authorizationUrlOf =
  *
  * @throws CallbackError with the reason
  */
-export const verifyCallback = async (
+export const verifySocialCallback = async (
   context: Context,
   provider: SocialProvider,
   callback: Callback,

@@ -15,7 +15,7 @@ import { type Locate, openLocator } from '#src/sessions/location.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
 import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Code, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
+import { type CodeRow, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { newRefreshToken } from '#src/tokens/refresh-tokens.ts'
 import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
@@ -110,7 +110,7 @@ const refuseUnknown = async (
   return new OAuthError('invalid_grant')
 }
 
-const findFault = (code: Code, { client, request }: CodeCall, now: number): string | undefined => {
+const findFault = (code: CodeRow, { client, request }: CodeCall, now: number): string | undefined => {
   if (code.expires_at <= now) return 'The code has expired.'
   if (code.redirect_uri !== request.redirect_uri)
     return 'The redirect_uri is not the one of the authorization request.'

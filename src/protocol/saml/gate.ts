@@ -3,7 +3,7 @@ import { decrypt } from './decrypt.ts'
 import { SamlError } from './error.ts'
 import { SUCCESS } from './names.ts'
 import { isSigned, openDocument, type Trust, verifySignature } from './signature.ts'
-import { attributeOf, find, nameOf } from './xml.ts'
+import { attributeOf, elementName, find } from './xml.ts'
 
 export interface Gate extends Trust {
   readonly allow_cbc: boolean
@@ -31,7 +31,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  */
 export const openResponse = (encoded: string, gate: Gate): Opened => {
   const root = openDocument(decode(encoded))
-  if (nameOf(root) !== 'samlp:Response') throw new SamlError('bad_shape', 'no response')
+  if (elementName(root) !== 'samlp:Response') throw new SamlError('bad_shape', 'no response')
   const isResponseSigned = isSigned(root)
   const response = isResponseSigned ? verifySignature(root, gate) : root
   checkStatus(response)
@@ -39,7 +39,7 @@ export const openResponse = (encoded: string, gate: Gate): Opened => {
   const plain = find(root, 'saml:Assertion')
   if (encrypted) {
     const inner = openDocument(decrypt(encrypted, gate.decryption_key, gate.allow_cbc))
-    if (nameOf(inner) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
+    if (elementName(inner) !== 'saml:Assertion') throw new SamlError('bad_shape', 'no assertion')
     return { response, assertion: verifiedAssertion(inner, isResponseSigned ? inner : undefined, gate) }
   }
   if (!plain) throw new SamlError('no_assertion')

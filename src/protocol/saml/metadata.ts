@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { SamlError } from './error.ts'
 import { namespaces, REDIRECT_BINDING } from './names.ts'
 import { METADATA } from './scan.ts'
-import { attributeOf, find, findAll, nameOf, parseXml, textOf } from './xml.ts'
+import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml.ts'
 
 /** Settings read from a provider's metadata. */
 export interface ProviderMetadata {
@@ -21,10 +21,11 @@ export interface ProviderMetadata {
  */
 export const readMetadata = (document: string): ProviderMetadata => {
   const root = parseXml(withoutComments(document), METADATA)
-  const entities = nameOf(root) === 'md:EntitiesDescriptor' ? findAll(root, 'md:EntityDescriptor') : [root]
+  const entities =
+    elementName(root) === 'md:EntitiesDescriptor' ? findAll(root, 'md:EntityDescriptor') : [root]
   const providers = entities.filter(entity => find(entity, 'md:IDPSSODescriptor'))
   const [entity] = providers
-  if (!entity || nameOf(entity) !== 'md:EntityDescriptor')
+  if (!entity || elementName(entity) !== 'md:EntityDescriptor')
     throw bad('The metadata contains no identity provider.')
   if (providers.length > 1) throw bad('The metadata contains more than one identity provider.')
   const descriptor = findAll(entity, 'md:IDPSSODescriptor').find(({ attributes }) =>

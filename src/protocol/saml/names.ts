@@ -9,14 +9,14 @@ export const namespaces = {
   xenc11: 'http://www.w3.org/2009/xmlenc11#',
 } as const
 
-export type Prefix = keyof typeof namespaces
+export type NamespacePrefix = keyof typeof namespaces
 
 export const SUCCESS = 'urn:oasis:names:tc:SAML:2.0:status:Success'
 export const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer'
 export const POST_BINDING = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST'
 export const REDIRECT_BINDING = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect'
-export const ENTITY = 'urn:oasis:names:tc:SAML:2.0:nameid-format:entity'
-export const TRANSIENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient'
+export const ENTITY_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:entity'
+export const TRANSIENT_FORMAT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient'
 export const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256'
 export const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256'
 /** Transforms of a signed element; the second is its canonicalization too. */

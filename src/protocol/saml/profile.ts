@@ -1,6 +1,6 @@
-import { type AssertedProfile, LONGEST_SUBJECT } from '#src/protocol/profile.ts'
+import { type AssertedProfile, MAX_SUBJECT_LENGTH } from '#src/protocol/profile.ts'
 import { SamlError } from './error.ts'
-import { TRANSIENT } from './names.ts'
+import { TRANSIENT_FORMAT } from './names.ts'
 import type { Assertion } from './response.ts'
 
 const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
@@ -48,7 +48,7 @@ const FROM_ATTRIBUTE = 'attribute:'
  * @throws SamlError `no_subject` without a stable identifier, or when the NameID is empty or begins with
  * `attribute:`
  */
-export const profileOf = (
+export const assertedProfileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
   mapping: Readonly<Partial<Record<keyof AssertedProfile, string>>>,
 ): AssertedProfile => {
@@ -66,9 +66,9 @@ export const profileOf = (
   }
   if (name_id && (name_id.value.trim() === '' || name_id.value.startsWith(FROM_ATTRIBUTE)))
     throw new SamlError('no_subject')
-  const stable = name_id && name_id.format !== TRANSIENT ? name_id.value : undefined
+  const stable = name_id && name_id.format !== TRANSIENT_FORMAT ? name_id.value : undefined
   const subject = mapping.subject === undefined && stable ? stable : attributeSubject()
-  if (!subject || subject.length > LONGEST_SUBJECT) throw new SamlError('no_subject')
+  if (!subject || subject.length > MAX_SUBJECT_LENGTH) throw new SamlError('no_subject')
   const { email_verified, roles } = mapping
   return {
     subject,

@@ -1,6 +1,6 @@
 import { inflateRawSync } from 'node:zlib'
 import { SamlError } from './error.ts'
-import { attributeOf, find, nameOf, parseXml, textOf } from './xml.ts'
+import { attributeOf, elementName, find, parseXml, textOf } from './xml.ts'
 
 /** Content of a service provider's request. */
 export interface Requested {
@@ -24,7 +24,8 @@ export const readAuthnRequest = (encoded: string): Requested => {
   if (encoded.length > MAX_ENCODED) throw new SamlError('too_large')
   const root = parseXml(inflate(Buffer.from(encoded, 'base64')))
   const acs_url = attributeOf(root, 'AssertionConsumerServiceURL')
-  if (nameOf(root) !== 'samlp:AuthnRequest' || !acs_url) throw new SamlError('bad_shape', 'no AuthnRequest')
+  if (elementName(root) !== 'samlp:AuthnRequest' || !acs_url)
+    throw new SamlError('bad_shape', 'no AuthnRequest')
   return { acs_url, audience: textOf(find(root, 'saml:Issuer')), request_id: attributeOf(root, 'ID') }
 }
 

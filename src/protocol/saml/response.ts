@@ -1,6 +1,6 @@
 import { SamlError } from './error.ts'
 import { type Gate, openResponse } from './gate.ts'
-import { BEARER, ENTITY } from './names.ts'
+import { BEARER, ENTITY_FORMAT } from './names.ts'
 import { parseTime } from './time.ts'
 import { attributeOf, find, findAll, textOf } from './xml.ts'
 
@@ -86,8 +86,8 @@ const checkResponse = (response: Element, { acs_url, request, ...expected }: Exp
 }
 
 const checkIssuer = (element: Element | undefined, { issuer }: Pick<Expected, 'issuer'>): void => {
-  const format = attributeOf(element, 'Format') ?? ENTITY
-  if (textOf(element) !== issuer || format !== ENTITY) throw new SamlError('wrong_issuer')
+  const format = attributeOf(element, 'Format') ?? ENTITY_FORMAT
+  if (textOf(element) !== issuer || format !== ENTITY_FORMAT) throw new SamlError('wrong_issuer')
 }
 
 const checkRequest = (in_response_to: string | undefined, request: Expected['request']): void => {

@@ -1,6 +1,6 @@
 import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
-import { attributeOf, childrenOf, nameOf } from './xml.ts'
+import { attributeOf, childrenOf, elementName } from './xml.ts'
 
 /** In characters; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
@@ -102,14 +102,14 @@ export const checkShape = (root: Element): void => {
   const check = (element: Element): void => {
     checkId(element, ids)
     if ((attributeOf(element, 'PrefixList') ?? '').length > MAX_PREFIX_LIST) throw bad('a long PrefixList')
-    const name = nameOf(element)
+    const name = elementName(element)
     const model = models.get(name)
     if (!model) throw bad(`<${element.localName}> is not allowed here`)
     const children = childrenOf(element)
     const content = contents[name]
     if (content === OPEN) {
       for (const child of children) {
-        const isNameId = name === 'saml:AttributeValue' && nameOf(child) === 'saml:NameID'
+        const isNameId = name === 'saml:AttributeValue' && elementName(child) === 'saml:NameID'
         isNameId ? check(child) : checkForeign(child, ids)
       }
       return
@@ -118,7 +118,7 @@ export const checkShape = (root: Element): void => {
     if (
       content === TEXT
         ? children.length > 0
-        : !model.test(children.map(child => `${nameOf(child)} `).join(''))
+        : !model.test(children.map(child => `${elementName(child)} `).join(''))
     )
       throw bad(`the content of <${element.localName}>`)
     children.forEach(check)
@@ -144,7 +144,7 @@ const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {
     if (localName?.toLowerCase() !== 'id') continue
-    const expected = /^samlp?:/.test(nameOf(element)) ? 'ID' : 'Id'
+    const expected = /^samlp?:/.test(elementName(element)) ? 'ID' : 'Id'
     if (name !== expected || !isId.test(value) || ids.has(value))
       throw bad('an invalid or duplicate identifier')
     ids.add(value)

@@ -4,7 +4,7 @@ import { findDigestMethod, findSignatureMethod } from './algorithms.ts'
 import { SamlError } from './error.ts'
 import { ENVELOPED, EXCLUSIVE } from './names.ts'
 import { checkShape } from './shape.ts'
-import { attributeOf, find, findAll, nameOf, parseXml, textOf } from './xml.ts'
+import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml.ts'
 
 /** Trusted keys and algorithms of a provider. */
 export interface Trust {
@@ -50,7 +50,7 @@ export const verifySignature = (element: Element, { keys, allow_sha1 }: Trust): 
   const octets = canonicalize(element, enveloped, transform)
   if (digest(octets) !== digestValue) throw bad('the digest does not match')
   const root = openDocument(octets)
-  if (nameOf(root) !== nameOf(element) || attributeOf(root, 'ID') !== attributeOf(element, 'ID'))
+  if (elementName(root) !== elementName(element) || attributeOf(root, 'ID') !== attributeOf(element, 'ID'))
     throw bad('another element was signed')
   return root
 }

@@ -1,9 +1,9 @@
 import { DOMParser } from '@xmldom/xmldom'
 import { SamlError } from './error.ts'
-import { namespaces, type Prefix } from './names.ts'
+import { type NamespacePrefix, namespaces } from './names.ts'
 import { type Bounds, describe, MESSAGE, scan } from './scan.ts'
 
-const refuse = (_level: string, detail: unknown): never => {
+const throwParseError = (_level: string, detail: unknown): never => {
   throw new SamlError('bad_xml', String(detail))
 }
 
@@ -16,7 +16,10 @@ const refuse = (_level: string, detail: unknown): never => {
  */
 export const parseXml = (document: string, bounds: Bounds = MESSAGE): Element => {
   const { xml, elements } = scan(document, bounds)
-  const root = new DOMParser({ errorHandler: refuse }).parseFromString(xml, 'text/xml').documentElement
+  const root = new DOMParser({ errorHandler: throwParseError }).parseFromString(
+    xml,
+    'text/xml',
+  ).documentElement
   if (!Bun.deepEquals(listElements(root), elements)) throw new SamlError('bad_xml', 'ambiguous markup')
   return root
 }
@@ -33,17 +36,17 @@ export const childrenOf = (parent: Element): Element[] =>
  * Returns a name such as `samlp:Response`, regardless of the prefix in the document, or an empty string for a
  * foreign namespace.
  */
-export const nameOf = (element: Element): string => {
+export const elementName = (element: Element): string => {
   const prefix = prefixes.get(element.namespaceURI ?? '')
   return prefix ? `${prefix}:${element.localName}` : ''
 }
 
 const prefixes = new Map(Object.entries(namespaces).map(([prefix, uri]) => [uri as string, prefix]))
 
-export type Name = `${Prefix}:${string}`
+export type Name = `${NamespacePrefix}:${string}`
 
 export const findAll = (parent: Element | undefined, name: Name): Element[] =>
-  parent ? childrenOf(parent).filter(child => nameOf(child) === name) : []
+  parent ? childrenOf(parent).filter(child => elementName(child) === name) : []
 
 /** Returns the first child with that name. */
 export const find = (parent: Element | undefined, name: Name): Element | undefined => findAll(parent, name)[0]

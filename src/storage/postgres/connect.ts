@@ -3,15 +3,15 @@ import { databaseOf } from '#src/lib/setting-values.ts'
 import { isLost, StorageError } from '#src/storage/errors.ts'
 
 /** Oldest supported version: https://www.postgresql.org/docs/13/ */
-const OLDEST = 13
+const MIN_VERSION = 13
 /** Timeouts: to open a connection in seconds, and for a statement in ms. */
-const CONNECT = 5
-const STATEMENT = 15_000
+const CONNECT_TIMEOUT = 5
+const STATEMENT_TIMEOUT = 15_000
 /**
  * Time in ms after which a connection without an answer is dead: the server would have ended the statement
  * before.
  */
-export const STALL_TIMEOUT = STATEMENT + 5_000
+export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 
 /**
  * Returns the result of a query. After `ms` without one, `giveUp` closes the connection and the query
@@ -89,11 +89,11 @@ export const connectTo = (
     database,
     ...(tls && { tls }),
     max,
-    connectionTimeout: CONNECT,
+    connectionTimeout: CONNECT_TIMEOUT,
     connection: {
       application_name: 'gatehouse',
       client_min_messages: 'warning',
-      statement_timeout: STATEMENT,
+      statement_timeout: STATEMENT_TIMEOUT,
       idle_in_transaction_session_timeout: 60_000,
       // Keepalives release the locks of a client whose machine is gone within a minute.
       tcp_keepalives_idle: 20,
@@ -137,9 +137,9 @@ export const refusal = (error: unknown, where: string): StorageError => {
 export const requireServer = async (sql: SQL, where: string): Promise<void> => {
   const [row] = await sql.unsafe('SHOW server_version_num')
   const version = Math.floor(Number(row.server_version_num) / 10_000)
-  if (version < OLDEST)
+  if (version < MIN_VERSION)
     throw new StorageError(
-      `${where}: PostgreSQL ${OLDEST} or newer is required; the server has version ${version}.`,
+      `${where}: PostgreSQL ${MIN_VERSION} or newer is required; the server has version ${version}.`,
     )
   const [encoding] = await sql.unsafe('SHOW server_encoding')
   if (encoding.server_encoding !== 'UTF8')

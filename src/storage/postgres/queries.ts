@@ -5,18 +5,18 @@ import {
   binder,
   type Decode,
   decoderOf,
-  type Field,
   type Row,
   rowMapper,
+  type SelectedField,
   type Values,
 } from '#src/storage/statements.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { postgresTables } from './tables.ts'
 
 /** Result of a statement: rows as arrays, and the type of each column. */
-export type Answer = unknown[][] & { columns: { type: number }[] | null }
+export type QueryResult = unknown[][] & { columns: { type: number }[] | null }
 /** Runs one statement. Bun prepares it once per connection, by its text. */
-export type Run = (text: string, values: unknown[]) => Promise<Answer>
+export type Run = (text: string, values: unknown[]) => Promise<QueryResult>
 
 /** Types int8 and numeric, which Bun returns as text. All their values here are below 2^53. */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700])
@@ -32,9 +32,9 @@ const checked = (values: unknown[]): unknown[] => {
 /** Returns drizzle's builder over a connection or pool, with the type of the SQLite builder. */
 export const postgresQueries = (run: Run): Queries => {
   const dialect = new PgDialect()
-  const prepareQuery = (query: Query, fields: Field[] | undefined) => {
+  const prepareQuery = (query: Query, fields: SelectedField[] | undefined) => {
     const bind = binder(query.params)
-    let read: ((answer: Answer) => Row[]) | undefined
+    let read: ((answer: QueryResult) => Row[]) | undefined
     const self = {
       /** Set by drizzle on queries with joins after they are prepared. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
@@ -60,12 +60,16 @@ export const postgresQueries = (run: Run): Queries => {
   return Object.assign(builder as unknown as Queries, { tables: postgresTables, engine: 'postgres' as const })
 }
 
-const reader = (fields: Field[], { columns }: Answer, notNullable: Record<string, boolean> | undefined) => {
+const reader = (
+  fields: SelectedField[],
+  { columns }: QueryResult,
+  notNullable: Record<string, boolean> | undefined,
+) => {
   const decoders = fields.map((field, i): Decode | undefined => {
     const decode = decoderOf(field)
     if (!NUMBERS.has(columns?.[i]?.type ?? 0)) return decode
     return decode ? value => decode(Number(value)) : Number
   })
   const mapRow = rowMapper(fields, decoders, notNullable)
-  return (answer: Answer): Row[] => answer.map(mapRow)
+  return (answer: QueryResult): Row[] => answer.map(mapRow)
 }

@@ -16,7 +16,7 @@ import {
   withTimeout,
 } from './connect.ts'
 import { migratePostgres } from './migrate.ts'
-import { type Answer, postgresQueries } from './queries.ts'
+import { postgresQueries, type QueryResult } from './queries.ts'
 import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
@@ -79,9 +79,13 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     if (pool === dead) pool = connectTo(parsed, connections, PLANNING)
     dead.close({ timeout: 0 }).catch(() => {})
   }
-  const query = async (text: string, values: unknown[]): Promise<Answer> => {
+  const query = async (text: string, values: unknown[]): Promise<QueryResult> => {
     const current = pool
-    return (await withTimeout(current.unsafe(text, values).values(), () => renew(current), stall)) as Answer
+    return (await withTimeout(
+      current.unsafe(text, values).values(),
+      () => renew(current),
+      stall,
+    )) as QueryResult
   }
   const reads = postgresQueries(async (text, values) => {
     try {

@@ -10,7 +10,7 @@ import {
 } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import { reserve, withTimeout } from './connect.ts'
-import { type Answer, postgresQueries } from './queries.ts'
+import { postgresQueries, type QueryResult } from './queries.ts'
 
 /** Time for retries of a write, and the longest pause between them, in ms. */
 const RETRY_FOR = 5_000
@@ -136,12 +136,12 @@ const openWriter = (
   const state: State = { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 }
 
   const closeConnection = () => connection?.close()
-  const run = async (text: string, values?: unknown[]): Promise<Answer> => {
+  const run = async (text: string, values?: unknown[]): Promise<QueryResult> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
       // Sent now rather than on await, so that the next statement cannot overtake it.
       const answer = connection.unsafe(text, values).values().execute()
-      return (await withTimeout(answer, closeConnection, stall)) as Answer
+      return (await withTimeout(answer, closeConnection, stall)) as QueryResult
     } catch (error) {
       state.failure ??= error
       throw error

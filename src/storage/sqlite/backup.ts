@@ -202,7 +202,7 @@ export const withBackup = async <T>(
  *
  * @throws StorageError
  */
-export const restore = async (
+export const restoreBackup = async (
   source: string,
   target: string,
   accept: (path: string) => Promise<void>,

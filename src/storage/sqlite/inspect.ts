@@ -5,7 +5,7 @@ import { schemaFindings } from './schema-check.ts'
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** Maximum number of findings to report. */
-const MOST = 20
+const MAX_FINDINGS = 20
 
 const rowsOf = (table: string, condition = 'true'): string =>
   `SELECT organization_id, count(*) FROM ${table} WHERE ${condition} AND organization_id IN (SELECT id FROM organizations)
@@ -64,11 +64,11 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
   })
   if (findings.length > 0) return { findings, rows }
   runCheck('structure', () => {
-    for (const [text] of db.query(`PRAGMA integrity_check(${MOST})`).values())
+    for (const [text] of db.query(`PRAGMA integrity_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
   runCheck('references', () => {
-    for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MOST))
+    for (const [table, row, parent] of db.query('PRAGMA foreign_key_check').values().slice(0, MAX_FINDINGS))
       findings.push(`references: row ${row} of ${table} refers to a missing row of ${parent}`)
   })
   runCheck('tables', () => {
@@ -84,5 +84,5 @@ export const inspect = (db: Database): { findings: string[]; rows: Record<string
     })
     same()
   })
-  return { findings: findings.slice(0, MOST), rows }
+  return { findings: findings.slice(0, MAX_FINDINGS), rows }
 }

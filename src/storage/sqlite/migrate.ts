@@ -40,14 +40,14 @@ export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = t
   if (!upgrade) throw new StorageError(`${db.filename} has an older version. Start the server to upgrade it.`)
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
-    apply(db, pendingIn(db, migrations))
+    applyMigrations(db, pendingIn(db, migrations))
   }).immediate()
 }
 
 const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
 
 /** Runs migrations and records them. */
-export const apply = (db: Database, migrations: [name: string, text: string][]): void => {
+export const applyMigrations = (db: Database, migrations: [name: string, text: string][]): void => {
   if (!hasMigrations(db)) db.run(MIGRATIONS)
   for (const [name, text] of migrations) {
     db.run(text)

@@ -1,12 +1,19 @@
 import type { Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import type { Query, SQL } from 'drizzle-orm'
 import { BaseSQLiteDatabase, SQLiteAsyncDialect, type SQLiteSession } from 'drizzle-orm/sqlite-core'
-import { binder, decoderOf, type Field, type Row, rowMapper, type Values } from '#src/storage/statements.ts'
+import {
+  binder,
+  decoderOf,
+  type Row,
+  rowMapper,
+  type SelectedField,
+  type Values,
+} from '#src/storage/statements.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { sqliteTables } from './tables.ts'
 
 /** Maximum number of compiled statements per connection, reused by queries that are built at each call. */
-const STATEMENTS = 500
+const MAX_STATEMENTS = 500
 
 /**
  * Returns drizzle's builder over one connection. Drizzle's session for bun:sqlite spends 2 to 4 µs per
@@ -19,7 +26,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
     const known = statements.get(text)
     const statement = known ?? db.prepare(text)
     if (known) statements.delete(text)
-    else if (statements.size >= STATEMENTS) statements.delete(statements.keys().next().value ?? '')
+    else if (statements.size >= MAX_STATEMENTS) statements.delete(statements.keys().next().value ?? '')
     statements.set(text, statement)
     return statement
   }
@@ -28,7 +35,7 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
   // SQLite plans a join again whenever a parameter compared with a column is bound, at 5 to 20 µs. The unary
   // plus has no effect on the value and hides the parameter from the planner.
   dialect.escapeParam = () => '+?'
-  const prepareQuery = (query: Query, fields: Field[] | undefined, method: 'run' | 'all') => {
+  const prepareQuery = (query: Query, fields: SelectedField[] | undefined, method: 'run' | 'all') => {
     const statement = statementOf(query.sql)
     const bind = binder(query.params) as (values?: Values) => SQLQueryBindings[]
     let read: ((params: SQLQueryBindings[]) => Row[]) | undefined
@@ -70,7 +77,11 @@ export const sqliteQueries = (db: Database, guard: () => void): Queries & { fina
   return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, finalize })
 }
 
-const reader = (statement: Statement, fields: Field[], notNullable: Record<string, boolean> | undefined) => {
+const reader = (
+  statement: Statement,
+  fields: SelectedField[],
+  notNullable: Record<string, boolean> | undefined,
+) => {
   const decoders = fields.map(decoderOf)
   const keys = fields.map(({ path }) => path.join('.'))
   const names = statement.columnNames

@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite'
 import { StorageError } from '#src/storage/errors.ts'
-import { appliedIn, apply, sqliteMigrations } from './migrate.ts'
+import { appliedIn, applyMigrations, sqliteMigrations } from './migrate.ts'
 
 /** Maximum number of findings to report. */
-const MOST = 20
+const MAX_FINDINGS = 20
 
 /** Tables that ANALYZE adds: https://www.sqlite.org/fileformat2.html#stat1tab */
 const STATISTICS = ['sqlite_stat1(tbl,idx,stat)', 'sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)']
@@ -24,7 +24,7 @@ const schemaOf = (db: Database): Schema =>
 
 const freshSchema = (applied: string[]): Schema => {
   using db = new Database(':memory:')
-  apply(
+  applyMigrations(
     db,
     Object.entries(sqliteMigrations).filter(([name]) => applied.includes(name)),
   )
@@ -52,7 +52,7 @@ export const schemaFindings = (db: Database): string[] => {
       const state = !found.has(name) ? 'missing' : fresh.has(name) ? 'changed' : 'unknown'
       return `schema: ${shown(name)} is ${state}`
     })
-    .slice(0, MOST)
+    .slice(0, MAX_FINDINGS)
 }
 
 /**

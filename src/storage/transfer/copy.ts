@@ -15,7 +15,7 @@ export interface CopiedTable {
 }
 
 /** Rows held in memory at once. */
-export const BATCH = 500
+export const COPY_BATCH = 500
 
 /** Quotes column names for both engines. */
 export const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')

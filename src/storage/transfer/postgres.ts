@@ -3,7 +3,7 @@ import type { ReservedSQL } from 'bun'
 import { StorageError } from '#src/storage/errors.ts'
 import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgres/connect.ts'
 import { migratePostgres } from '#src/storage/postgres/migrate.ts'
-import { BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
+import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
 /** One connection within a transaction. To be written to, its database must have all tables and no rows. */
 export const postgresSide = (connection: ReservedSQL): Side => ({
@@ -14,9 +14,9 @@ export const postgresSide = (connection: ReservedSQL): Side => ({
        SELECT to_json(found)::text AS row FROM (SELECT ${names} FROM "${name}" ORDER BY ${quoted(key)}) AS found`,
     )
     for (;;) {
-      const rows: { row: string }[] = await connection.unsafe(`FETCH ${BATCH} FROM copied`)
+      const rows: { row: string }[] = await connection.unsafe(`FETCH ${COPY_BATCH} FROM copied`)
       yield rows.map(({ row }): CopiedRow => JSON.parse(row))
-      if (rows.length < BATCH) break
+      if (rows.length < COPY_BATCH) break
     }
     await connection.unsafe('CLOSE copied')
   },

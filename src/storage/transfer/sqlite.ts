@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { BATCH, type CopiedRow, type CopiedTable, quoted, type Side } from './copy.ts'
+import { COPY_BATCH, type CopiedRow, type CopiedTable, quoted, type Side } from './copy.ts'
 
 type Stored = number | string | Uint8Array | null
 
@@ -23,7 +23,7 @@ export const sqliteSide = (db: Database): Side => ({
       rows.push(
         Object.fromEntries(names.map((name, i) => [name, decoders[i]?.(stored[name] ?? null) ?? null])),
       )
-      if (rows.length === BATCH) {
+      if (rows.length === COPY_BATCH) {
         yield rows
         rows = []
       }

@@ -14,7 +14,7 @@ const MICROSOFT = 'https://login.microsoftonline.com/common/v2.0'
 /** The provider of a preset, played by the fake one under its issuer. */
 const play = async (issuer: string, provider: Json, twist: (draft: Draft) => void) => {
   const bodies: URLSearchParams[] = []
-  const fake = await fakeOpenId({ issuer, twist })
+  const fake = await fakeOpenId({ issuer, alter: twist })
   const fetch: Outbound = async (url, init) => {
     const request = new Request(url, init as RequestInit)
     if (request.url.endsWith('/token')) bodies.push(new URLSearchParams(await request.clone().text()))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { sign as signBytes, verify } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { type AuthnRequest, redirectUrl } from '#src/protocol/saml/authn-request.ts'
-import { attributeOf, find, nameOf, parseXml, textOf } from '#src/protocol/saml/xml.ts'
+import { attributeOf, elementName, find, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import { newPair } from '#test/support/saml/identity-provider.ts'
 
 const { privateKey, publicKey } = newPair()
@@ -24,7 +24,7 @@ const read = (url: string) => {
 describe('an authentication request by the redirect binding', () => {
   test('says who asks, whom, and where the answer goes', async () => {
     const { root } = read(await redirectUrl(request, 'relay', sign))
-    expect(nameOf(root)).toBe('samlp:AuthnRequest')
+    expect(elementName(root)).toBe('samlp:AuthnRequest')
     const attributes = Object.fromEntries(
       Array.from(root.attributes)
         .filter(({ name }) => !name.startsWith('xmlns'))

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import { TRANSIENT } from '#src/protocol/saml/names.ts'
-import { profileOf } from '#src/protocol/saml/profile.ts'
+import { TRANSIENT_FORMAT } from '#src/protocol/saml/names.ts'
+import { assertedProfileOf } from '#src/protocol/saml/profile.ts'
 
 const persistent = { value: 'p-1', format: 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent' }
-const transient = { value: 't-1', format: TRANSIENT }
+const transient = { value: 't-1', format: TRANSIENT_FORMAT }
 const WS = 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims'
 const profile = (
   attributes: Record<string, string[]>,
   mapping = {},
   name_id: typeof persistent | undefined = persistent,
-) => profileOf({ name_id, attributes: new Map(Object.entries(attributes)) }, mapping)
+) => assertedProfileOf({ name_id, attributes: new Map(Object.entries(attributes)) }, mapping)
 
 const ada = { username: 'ada', email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' }
 
@@ -76,7 +76,7 @@ describe('the subject', () => {
   })
   const refused = {
     'transient, nothing else': () => profile({ mail: ['a@example.com'] }, {}, transient),
-    'no NameID': () => profileOf({ name_id: undefined, attributes: new Map() }, {}),
+    'no NameID': () => assertedProfileOf({ name_id: undefined, attributes: new Map() }, {}),
     'an empty NameID': () => profile({}, {}, { ...persistent, value: '' }),
     'H-35 a blank NameID beside an attribute': () => profile(targeted, {}, { ...persistent, value: ' \n' }),
     'H-35 a blank NameID where an attribute is mapped': () =>

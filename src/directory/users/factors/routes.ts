@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import { time } from '#src/directory/fields.ts'
 import { byCaller, getUser, getUserToChange } from '#src/directory/users/service.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
-import { listOf, listQuery, page } from '#src/http/list.ts'
+import { answerPage, listOf, listQuery } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -51,7 +51,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
       const rows = await context.store.read(async q =>
         listFactors(q, (await getUser(q, caller, params.user_id)).id),
       )
-      return page(context, {
+      return answerPage(context, {
         name: `factors:${params.user_id}`,
         query,
         scope: within(caller) ?? '',
