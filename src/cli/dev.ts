@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { ConfigError, loadConfig } from '#src/config.ts'
-import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
+import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import { openLog } from './log.ts'
@@ -121,7 +121,7 @@ const aligned = (rows: Row[]): string[] => {
 /** Overview for a terminal; exported for the tests. */
 export const overview = (started: Started, ms: number): string => {
   const { entries } = started.seed
-  const isDefault = started.seed.entries.users.some(({ value }) => value.id === defaultSeed.users?.[0]?.id)
+  const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
   const users = entries.users.map(({ value: { username, password, organization, roles } }): Row => {
     const shown = password ?? (isDefault ? DEV_PASSWORD : '–')
     return [username, shown, [...(organization === 'default' ? [] : [organization]), ...roles].join(', ')]
@@ -148,7 +148,8 @@ export const overview = (started: Started, ms: number): string => {
       'Server',
       aligned([
         ['Issuer', started.url],
-        ['Controls', `${started.local_url}/dev/`, `token ${started.control_token}`],
+        ['Home', `${started.local_url}/dev/`, 'users, mailbox, requests, clock and faults'],
+        ['Control token', started.control_token],
         ['Guide', `${started.local_url}/guide`],
         ...(started.ca_file ? [['Certificate', started.ca_file] satisfies Row] : []),
       ]),

@@ -40,6 +40,8 @@ export interface DevState {
   mail: CapturedMail
   /** The data right after the seed. */
   snapshot: () => Promise<Snapshot>
+  /** Client secrets of the seed, by client id; they are public. */
+  secrets: ReadonlyMap<string, string>
   /** Client of minted tokens, unless the call names another. */
   client_id: string
 }
@@ -124,6 +126,23 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
+/** Returns to the seed: data, clock, faults, records and mail. The signing keys stay. */
+export const resetAll = async ({
+  context,
+  snapshot,
+  clock,
+  faults,
+  recorder,
+  mail,
+}: DevState): Promise<void> => {
+  const data = await snapshot()
+  await context.store.write(tx => restoreAll(tx, data))
+  clock.reset()
+  faults.clear()
+  recorder.clear()
+  mail.clear()
+}
+
 /** Controls by method and path. */
 export const controls: Record<string, Control> = {
   'POST /dev/mint': async (state, call) => {
@@ -178,19 +197,15 @@ export const controls: Record<string, Control> = {
 
   'POST /dev/reset': async (state, call) => {
     const { organization } = parse(Reset, await readJson(call.request))
-    const { store } = state.context
-    const snapshot = await state.snapshot()
     if (organization !== undefined) {
+      const { store } = state.context
+      const snapshot = await state.snapshot()
       const known = snapshot.get('organizations')?.find(({ slug }) => slug === organization)
       const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
       await store.write(tx => restoreOrganization(tx, snapshot, id))
       return empty(204)
     }
-    await store.write(tx => restoreAll(tx, snapshot))
-    state.clock.reset()
-    state.faults.clear()
-    state.recorder.clear()
-    state.mail.clear()
+    await resetAll(state)
     return empty(204)
   },
 

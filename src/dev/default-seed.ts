@@ -20,6 +20,7 @@ const browser = {
     // A loopback redirect URI without a port matches any port (RFC 8252 section 7.3).
     'http://127.0.0.1/callback',
     'http://127.0.0.1/',
+    'http://127.0.0.1/dev/callback',
     ...origins.flatMap(origin => [`${origin}/callback`, `${origin}/`]),
   ],
   post_logout_redirect_uris: ['http://127.0.0.1/', ...origins.map(origin => `${origin}/`)],
@@ -72,3 +73,7 @@ export const defaultSeed: SeedInput = {
     },
   ],
 }
+
+/** True for the user alice of the default seed, whose password is public. */
+export const isDefaultUser = ({ id }: { id?: string | undefined }): boolean =>
+  id === defaultSeed.users?.[0]?.id

@@ -12,8 +12,10 @@ import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
 import { FAKE_SAML, fakeSamlOf } from './fake-saml.ts'
 import { openFaults } from './faults.ts'
-import { gateOf } from './gate.ts'
+import { gateOf, isLoopbackAddress } from './gate.ts'
 import { guidePage, isGuide } from './guide.ts'
+import { homeAccess } from './home/access.ts'
+import { isHome, openHome } from './home/index.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
@@ -27,6 +29,8 @@ export interface DevelopmentOptions {
   /** Client of minted tokens. */
   client_id: string
   mail: CapturedMail
+  /** Client secrets of the seed, by client id. */
+  secrets?: ReadonlyMap<string, string>
   /** True when the controls answer other machines. */
   remote: boolean
   /** Hosts that the server answers to, besides its own and loopback. */
@@ -40,7 +44,7 @@ export interface DevelopmentOptions {
 export const development = (
   context: Context,
   next: Fetch,
-  { clock, mail, token, client_id, remote, dev_hosts = [] }: DevelopmentOptions,
+  { clock, mail, secrets = new Map(), token, client_id, remote, dev_hosts = [] }: DevelopmentOptions,
 ): Fetch => {
   // Taking the snapshot takes 8 ms. It is taken shortly after the start, or before the first request that
   // could change data.
@@ -59,6 +63,7 @@ export const development = (
     recorder: openRecorder(context),
     snapshot,
     client_id,
+    secrets,
   }
   const warnOfHost = hostWarning(context)
   const picked = pageBoundary(context, pick(context))
@@ -66,9 +71,14 @@ export const development = (
   const samlUpstream = fakeSamlOf(context)
   const guard = controlGuard(token, remote)
   const gate = gateOf(context.config, dev_hosts)
+  const home = openHome(state, homeAccess(token, remote))
 
-  const handleDev = async (call: Call, url: URL): Promise<Response> => {
+  const handleDev = async (call: Call, url: URL, server: Server<unknown>): Promise<Response> => {
     gate.requireOwnOrigin(call.request, url)
+    if (isHome(url.pathname))
+      return home(call, url, (path, init) =>
+        recorded(state, new Request(context.config.url + path, init), server, next),
+      )
     if (url.pathname === PICK) return picked({ request: call.request, params: {} })
     if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
     if (url.pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(call.request)
@@ -81,7 +91,7 @@ export const development = (
       const url = gate.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (isGuide(url.pathname)) return gate.harden(await guidePage(context, url.pathname))
-      if (url.pathname.startsWith('/dev/')) return gate.harden(await handleDev(call, url))
+      if (url.pathname.startsWith('/dev/')) return gate.harden(await handleDev(call, url, server))
       warnOfHost(request)
       return await recorded(state, request, server, next)
     } catch (error) {
@@ -100,12 +110,10 @@ const SNAPSHOT_MS = 200
 
 type Guard = (call: Call) => void
 
-const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
-
 const controlGuard = (token: string, remote: boolean): Guard => {
   const expected = Buffer.from(hashSecret(token))
   return call => {
-    if (!remote && !isLoopback(call.ip_address)) throw notFound('This path')
+    if (!remote && !isLoopbackAddress(call.ip_address)) throw notFound('This path')
     const [, given = ''] = /^Bearer (\S+)$/i.exec(call.request.headers.get('authorization') ?? '') ?? []
     if (!timingSafeEqual(Buffer.from(hashSecret(given)), expected))
       throw new AppError(

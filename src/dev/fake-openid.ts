@@ -31,17 +31,17 @@ const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toStr
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
-const STYLE = `body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
-input:not([type=checkbox]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}
-button{font:inherit;padding:.4rem 1rem}`
+const STYLE = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui;max-width:24rem;margin:3rem auto;padding:0 1rem}
+input:not([type=checkbox]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.5rem}
+button{font:inherit;padding:.6rem 1.25rem}`
 const SUBMIT = 'document.forms[0].submit()'
 
 const source = (text: string): string => `'sha256-${hash('sha256', text, 'base64')}'`
 
 export const html = (body: string): Response =>
   new Response(
-    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Fake provider</title><style>${STYLE}</style>${body}`,
+    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Fake provider</title><style>${STYLE}</style><main>${body}</main></html>`,
     {
       headers: {
         'content-type': 'text/html; charset=utf-8',

@@ -5,6 +5,11 @@ import { AppError, forbidden } from '#src/lib/app-error.ts'
 /** Hosts that resolve to this machine (RFC 6761 section 6.3), as `URL` spells them. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
+/** True for a URL's host that resolves to this machine. */
+export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
+
+export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
+
 /** The address of a URL's host, without the brackets of IPv6. */
 const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
@@ -26,7 +31,7 @@ export const gateOf = (config: Config, dev_hosts: readonly string[]) => {
   // A server on all addresses does not know its own addresses. An IP address cannot be rebound by DNS.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
-    LOOPBACK.test(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)
+    isLoopbackHost(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)
 
   return {
     /**

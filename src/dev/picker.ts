@@ -3,10 +3,11 @@ import { browserSessionOf, findFlow } from '#src/authorize/flow.ts'
 import type { Context, LoginStep } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
-import { findUser, findUserForLogin } from '#src/directory/users/store.ts'
+import { findUser, findUserForLogin, roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash } from '#src/http/cookies.ts'
+import { assetUrl } from '#src/pages/assets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { verifyCsrf } from '#src/pages/csrf.ts'
 import type { Brand } from '#src/pages/data.ts'
@@ -18,6 +19,8 @@ import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'
 const SHOWN = 50
+/** Query parameter of the search below a long list. */
+const SEARCH = 'search'
 
 /** Returns the URL that logs a user in without a password. */
 const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
@@ -38,27 +41,38 @@ export const loginPicker =
         ? await context.store.read(q => findUserForLogin(q, organization_id, hint))
         : undefined
     if (hinted?.enabled) return seeOther(pickUrl(step, hinted.id))
-    const users = await context.store.read(q => firstUsers(q, [organization_id], SHOWN))
+    const search = new URL(step.request.url).searchParams.get(SEARCH)?.slice(0, 100)
+    const users = await context.store.read(async q =>
+      roleNamesOf(q, await firstUsers(q, [organization_id], SHOWN, search)),
+    )
     const organization = await findOrganization(context.store, organization_id)
-    return page(step, organization ? brandOf(context, organization) : defaultBrand(context), users)
+    return page(step, organization ? brandOf(context, organization) : defaultBrand(context), users, search)
   }
-
-type Users = Awaited<ReturnType<typeof firstUsers>>
 
 const text = Bun.escapeHTML
 
 const row = (
   step: LoginStep,
-  { id, username, email, first_name, last_name, enabled }: Users[number],
+  { id, username, email, first_name, last_name, enabled, roles }: UserWithRoles,
 ): string => {
   const name = `${first_name} ${last_name}`.trim() || username
   return `<li><a class="choice" data-testid="user-${text(username)}" href="${text(pickUrl(step, id))}"${enabled ? '' : ' aria-disabled="true"'}>
         <span class="avatar tone-${tone(email + username)}" aria-hidden="true">${text(initials(name))}</span>
-        <span class="person"><span class="person-name">${text(name)}</span><span class="person-detail">${text(email)}</span></span>
+        <span class="person"><span class="person-name">${text(name)}</span><span class="person-detail">${text(email)}</span><span class="person-detail">${text(roles.join(', '))}</span></span>
       </a></li>`
 }
 
-const page = (step: LoginStep, brand: Brand, users: Users): Response => {
+/** Finds a user beyond the first ones. */
+const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
+  users.length < SHOWN && search === ''
+    ? ''
+    : `<form action="/oauth/login" class="field">
+        <input type="hidden" name="request" value="${text(handle)}">
+        <label for="${SEARCH}">Search by username or email</label>
+        <input class="input" id="${SEARCH}" name="${SEARCH}" type="search" value="${text(search)}">
+      </form>`
+
+const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], search?: string): Response => {
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -66,6 +80,7 @@ const page = (step: LoginStep, brand: Brand, users: Users): Response => {
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <meta name="color-scheme" content="light dark">
   <title>Development: choose a user</title>
+  <link rel="icon" type="image/svg+xml" href="${assetUrl('gate.svg')}">
   ${sheetsOf(brand)
     .map(url => `<link rel="stylesheet" href="${url}">`)
     .join('\n  ')}
@@ -76,10 +91,11 @@ const page = (step: LoginStep, brand: Brand, users: Users): Response => {
       <div class="brand"><span class="monogram" aria-hidden="true">${text(initials(brand.name))}</span><span class="brand-name">${text(brand.name)}</span></div>
       <h1>Choose a user</h1>
       <p class="lead">To continue to ${text(step.client_name ?? 'your account')}. In development mode no password is asked for.</p>
+      ${searchForm(step, users, search)}
       <ul class="choices">
       ${users.map(user => row(step, user)).join('\n      ')}
       </ul>
-      <a class="button quiet" data-testid="password-form" href="/oauth/login?request=${text(step.handle)}&amp;form">Log in with a password</a>
+      <a class="button quiet" data-testid="password-form" href="/oauth/login?request=${text(step.handle)}&amp;form">Sign in with a password</a>
     </main>
   </div>
 </body>
@@ -91,7 +107,7 @@ const page = (step: LoginStep, brand: Brand, users: Users): Response => {
       'cache-control': 'no-store',
       'referrer-policy': 'no-referrer',
       'content-security-policy':
-        "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     },
   })
 }

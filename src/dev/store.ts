@@ -1,7 +1,7 @@
-import { and, asc, eq, getTableColumns, gt, inArray, type SQL } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, like, or, type SQL } from 'drizzle-orm'
 import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import { iso } from '#src/lib/text.ts'
+import { fold, iso } from '#src/lib/text.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -97,13 +97,37 @@ export const filteredEventsAfter = async (
   }))
 }
 
-/** Lists the first users by creation, of some organizations or of all. */
-export const firstUsers = (q: Queries, organization_ids: OrganizationId[] | undefined, limit: number) => {
+/**
+ * Lists the first users by creation, of some organizations or of all, and those whose username or email address
+ * contains `search`.
+ */
+export const firstUsers = (
+  q: Queries,
+  organization_ids: OrganizationId[] | undefined,
+  limit: number,
+  search = '',
+) => {
   const { users: t } = q.tables
+  const pattern = `%${fold(search)}%`
   return q
     .select()
     .from(t)
-    .where(organization_ids && inArray(t.organization_id, organization_ids))
+    .where(
+      and(
+        organization_ids && inArray(t.organization_id, organization_ids),
+        search === '' ? undefined : or(like(t.username_fold, pattern), like(t.email_fold, pattern)),
+      ),
+    )
     .orderBy(asc(t.seq))
     .limit(limit)
+}
+
+/** Lists the first clients by creation, and the slugs of the organizations by id. */
+export const firstClients = async (q: Queries, limit: number) => {
+  const { clients, organizations } = q.tables
+  const [found, slugs] = await Promise.all([
+    q.select().from(clients).orderBy(asc(clients.created_at), asc(clients.client_id)).limit(limit),
+    q.select({ id: organizations.id, slug: organizations.slug }).from(organizations).limit(1_000),
+  ])
+  return { clients: found, slugs: new Map(slugs.map(({ id, slug }) => [id, slug])) }
 }

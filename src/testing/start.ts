@@ -122,6 +122,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const fetch = development(app.context, app.fetch, {
     clock,
     mail,
+    secrets: secretsOf(seed),
     token: control_token,
     client_id,
     remote: options.remote_controls ?? false,
@@ -174,6 +175,13 @@ const mainClient = ({ entries: { clients } }: ReadSeed) => {
   const all = clients.map(({ value }) => value)
   return all.find(({ type }) => type === 'confidential') ?? all[0]
 }
+
+const secretsOf = ({ entries: { clients } }: ReadSeed): Map<string, string> =>
+  new Map(
+    clients.flatMap(({ value: { client_id, client_secret } }) =>
+      client_secret ? [[client_id, client_secret]] : [],
+    ),
+  )
 
 const configOf = (options: StartOptions): Config => {
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))

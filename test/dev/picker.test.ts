@@ -36,6 +36,15 @@ const authorize = (more: Record<string, string> = {}): string =>
     ...more,
   })}`
 
+const WEB = {
+  client_id: 'dev-web',
+  name: 'Browser application',
+  type: 'public' as const,
+  redirect_uris: ['http://127.0.0.1/callback'],
+  grant_types: ['authorization_code' as const],
+  scopes: ['openid'],
+}
+
 const linkOf = (html: string, testid: string): string =>
   unescapeHtml(new RegExp(`data-testid="${testid}"[^>]* href="([^"]*)"`).exec(html)?.[1] ?? '')
 
@@ -95,5 +104,22 @@ describe('dev 14: the user picker', () => {
     const { html } = await get(authorize())
     expect(html).toContain('&lt;b&gt;Mallory&lt;/b&gt;')
     expect((await get(linkOf(html, 'user-mallory'))).status).toBe(400)
+  })
+
+  test('RUN-18 a long list can be searched by username and email', async () => {
+    const users = Array.from({ length: 60 }, (_, i) => ({ username: `user${i}`, email: `u${i}@example.com` }))
+    await using server = await startGatehouse({ seed: { users, clients: [WEB] } })
+    const get = browserOf(server)
+    const picked = (html: string) => [...html.matchAll(/data-testid="user-(user\d+)"/g)].map(([, id]) => id)
+    const { html } = await get(authorize())
+    expect(picked(html)).toHaveLength(50)
+    const [, request = ''] = /name="request" value="([^"]*)"/.exec(html) ?? []
+    const search = async (text: string) =>
+      get(`/oauth/login?${new URLSearchParams({ request, search: text })}`)
+    expect(picked((await search('USER57')).html)).toEqual(['user57'])
+    expect(picked((await search('u58@')).html)).toEqual(['user58'])
+    const none = await search('"><b>')
+    expect([none.status, picked(none.html)]).toEqual([200, []])
+    expect(none.html).not.toContain('<b>')
   })
 })

@@ -1,0 +1,56 @@
+import { isLoopbackAddress, isLoopbackHost } from '#src/dev/gate.ts'
+import { seeOther } from '#src/http/answer.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { findCookie, withCookies } from '#src/http/cookies.ts'
+import { forbidden, notFound } from '#src/lib/app-error.ts'
+import { hashSecret, sameHash } from '#src/lib/secrets.ts'
+import { markup } from './markup.ts'
+import { type DevPage, HOME } from './page.ts'
+
+const COOKIE = 'dev_controls'
+
+const signIn = (error: string | undefined): DevPage => ({
+  title: 'Development',
+  status: error === undefined ? 200 : 403,
+  body: markup`${error === undefined ? '' : markup`<p role="alert" class="field-error">${error}</p>`}
+<form method="post" action="${HOME}sign-in" class="token">
+  <label for="token">Control token, as the server printed it at its start</label>
+  <input id="token" name="token" autocomplete="off" required autofocus>
+  <button class="button primary small">Continue</button>
+</form>`,
+})
+
+export type Access = ReturnType<typeof homeAccess>
+
+/**
+ * Decides who may open the pages below /dev/. On this machine they are open, as the user picker is: who can open
+ * one can sign in as the administrator. Elsewhere they ask for the control token once, and keep its hash in a cookie.
+ */
+export const homeAccess = (token: string, remote: boolean) => {
+  const expected = hashSecret(token)
+  const held = hashSecret(`${expected} home`)
+
+  return {
+    /** @throws AppError 404 for another machine, unless the controls answer other machines */
+    isOpen: (call: Call, url: URL): boolean => {
+      const isLocal = isLoopbackAddress(call.ip_address)
+      if (!remote && !isLocal) throw notFound('This path')
+      if (!remote && isLoopbackHost(url.hostname)) return true
+      const given = findCookie(call.request, COOKIE)
+      return given !== undefined && sameHash(hashSecret(given), hashSecret(held))
+    },
+    /** @throws AppError 403 for a form that does not name its origin; the gate has judged a named one */
+    requireOrigin: ({ request }: Call): void => {
+      if (request.headers.get('origin') === null)
+        throw forbidden('Forms are sent by the pages of this server.')
+    },
+    page: signIn(undefined),
+    signIn: async (call: Call, url: URL): Promise<Response | DevPage> => {
+      const given = new URLSearchParams(await readForm(call.request)).get('token') ?? ''
+      if (!sameHash(hashSecret(given.trim()), expected)) return signIn('This is not the control token.')
+      const flags = `Path=/dev/; HttpOnly; SameSite=Strict${url.protocol === 'https:' ? '; Secure' : ''}`
+      return withCookies(seeOther(HOME), [`${COOKIE}=${held}; ${flags}`])
+    },
+  }
+}

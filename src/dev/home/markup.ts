@@ -1,0 +1,22 @@
+/** HTML that is sent as it is. */
+export class Html {
+  readonly #text: string
+  constructor(text: string) {
+    this.#text = text
+  }
+  toString(): string {
+    return this.#text
+  }
+}
+
+type Part = Html | string | number | undefined | readonly Part[]
+
+const rendered = (part: Part): string => {
+  if (part instanceof Html) return String(part)
+  if (typeof part === 'object') return part.map(rendered).join('')
+  return part === undefined ? '' : Bun.escapeHTML(String(part))
+}
+
+/** Template tag: escapes each value that is not itself made by this tag. */
+export const markup = (parts: TemplateStringsArray, ...values: Part[]): Html =>
+  new Html(parts.reduce((text, part, i) => text + rendered(values[i - 1]) + part))

@@ -1,0 +1,72 @@
+import type { DevState } from '#src/dev/controls.ts'
+import { DEV_PASSWORD, isDefaultUser } from '#src/dev/default-seed.ts'
+import { firstClients, firstUsers } from '#src/dev/store.ts'
+import { roleNamesOf } from '#src/directory/users/store.ts'
+import { CALLBACK, callbackUri, TRY } from './callback.ts'
+import { type Html, markup } from './markup.ts'
+import { code, type DevPage, HOME, table } from './page.ts'
+
+const SHOWN = 100
+
+const endpoints: [name: string, path: string][] = [
+  ['Issuer', ''],
+  ['Discovery', '/.well-known/openid-configuration'],
+  ['Authorization', '/oauth/authorize'],
+  ['Token', '/oauth/token'],
+  ['Userinfo', '/oauth/userinfo'],
+  ['Key set', '/.well-known/jwks.json'],
+]
+
+const tryLink = (
+  origin: string,
+  { client_id, redirect_uris }: { client_id: string; redirect_uris: string[] },
+): Html =>
+  callbackUri(origin, redirect_uris)
+    ? markup`<a class="button secondary small" data-testid="try-${client_id}" href="${TRY}?${String(new URLSearchParams({ client_id }))}">Sign in<span class="unseen"> to ${client_id}</span></a>`
+    : markup``
+
+/** The first page: endpoints, users and clients, with a login that ends on the callback page. */
+export const overviewPage = async ({ context, secrets }: DevState): Promise<DevPage> => {
+  const origin = context.config.url
+  const { users, clients, slugs } = await context.store.read(async q => ({
+    users: await roleNamesOf(q, await firstUsers(q, undefined, SHOWN)),
+    ...(await firstClients(q, SHOWN)),
+  }))
+  return {
+    title: 'Overview',
+    current: HOME,
+    body: markup`
+<h2>Server</h2>
+${table(
+  ['Endpoint', 'URL'],
+  endpoints.map(([name, path]) => [markup`${name}`, code(origin + path)]),
+  '',
+)}
+<h2>Users</h2>
+${users.some(isDefaultUser) ? markup`<p>The password of <code>alice</code> and <code>admin</code> is <code>${DEV_PASSWORD}</code>. The login page lets you choose a user without it.</p>` : ''}
+${table(
+  ['Name', 'Username', 'Email', 'Organization', 'Roles'],
+  users.map(user => [
+    markup`${user.first_name} ${user.last_name}`,
+    code(user.username),
+    markup`${user.email}`,
+    code(slugs.get(user.organization_id) ?? ''),
+    markup`${user.roles.join(', ')}${user.enabled ? '' : ' (disabled)'}`,
+  ]),
+  'There is no user.',
+)}
+<h2>Clients</h2>
+<p>A client that has <code>${origin + CALLBACK}</code> among its redirect URIs can be tried here: the page redeems the code and shows the tokens.</p>
+${table(
+  ['Client id', 'Name', 'Type', 'Secret', 'Try'],
+  clients.map(client => [
+    code(client.client_id),
+    markup`${client.name}`,
+    markup`${client.type}`,
+    secrets.has(client.client_id) ? code(secrets.get(client.client_id) ?? '') : markup`–`,
+    tryLink(origin, client),
+  ]),
+  'There is no client.',
+)}`,
+  }
+}
