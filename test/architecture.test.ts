@@ -253,6 +253,13 @@ test('a file over 300 lines says in its head why', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
+test('a file of tests has 400 lines at most', async () => {
+  const texts = [...new Glob('**/*.test.ts').scanSync('test')].map(
+    async file => [file, (await Bun.file(`test/${file}`).text()).split('\n').length - 1] as const,
+  )
+  expect((await Promise.all(texts)).filter(([, lines]) => lines > 400)).toEqual([])
+})
+
 test('H-04 the libraries of XML are reached by the worker that can be killed, and by nothing else', () => {
   const valueImports = (text: string) => importsOf(text.replace(/^(?:import|export) type .*$/gm, ''))
   const reaching = new Set(

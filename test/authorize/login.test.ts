@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
-import { HOUR, MINUTE } from '#src/lib/duration.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
+import { HOUR } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import {
@@ -24,7 +23,7 @@ await addUser(app, 'foreign', { organization_id: acme.id })
 await addClient(app, 'web')
 
 const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
-const pendings = () => app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
+
 const start = async () => {
   const browser = openBrowser(app)
   return { browser, page: await browser.get(authorizeUrl('web')) }
@@ -91,81 +90,6 @@ test('an empty form asks for what is missing, and counts as no attempt', async (
   expect(await app.events()).toEqual([])
 })
 
-describe('O-28 a form that this browser was not given', () => {
-  const refused = async (page: Page) => {
-    expect([page.status, page.heading]).toEqual([403, 'We couldn’t accept that form'])
-    expect(page.location).toBeUndefined()
-  }
-
-  test('without, with a stale, and with another session’s csrf_token', async () => {
-    const { browser, page } = await start()
-    const { csrf_token: stale = '' } = formOf(await browser.get(authorizeUrl('web'))).fields
-    const { csrf_token: foreign = '' } = formOf((await start()).page).fields
-    await app.events()
-    const before = [await logins(), await pendings()]
-    for (const csrf_token of ['', 'junk', 'a.b', stale, foreign])
-      await refused(await browser.submit(page, { ...credentials, csrf_token }))
-    expect([await logins(), await pendings()]).toEqual(before)
-    expect(await app.events()).toEqual([])
-  })
-
-  test('of another purpose (M-04)', async () => {
-    const { browser, page } = await start()
-    for (const action of ['/oauth/consent', '/oauth/select-account', '/oauth/change-password'])
-      await refused(
-        await browser.post(action, { ...formOf(page).fields, decision: 'approve', login: 'other' }),
-      )
-  })
-
-  test('from another origin', async () => {
-    const { browser, page } = await start()
-    for (const origin of ['null', 'https://evil.example', 'http://localhost:8081', 'https://localhost:8080'])
-      await refused(
-        await browser.post('/oauth/login', { ...formOf(page).fields, ...credentials }, { origin }),
-      )
-  })
-
-  test('without the cookie', async () => {
-    const { browser, page } = await start()
-    browser.cookies.clear()
-    await refused(await browser.submit(page, credentials))
-  })
-})
-
-describe('O-29 a pending request belongs to the browser that began it', () => {
-  test('its address and its form are of no use elsewhere', async () => {
-    const { page } = await start()
-    const { request = '', csrf_token = '' } = formOf(page).fields
-    const { browser: victim } = await start()
-    const before = await logins()
-    for (const path of ['login', 'consent', 'select-account', 'change-password']) {
-      const shown = await victim.get(`/oauth/${path}?request=${request}`)
-      expect([shown.status, shown.heading]).toEqual([400, 'This page has expired'])
-      expect(shown.html).not.toContain('The web')
-    }
-    expect((await victim.post('/oauth/login', { request, csrf_token, ...credentials })).status).toBe(403)
-    expect(await logins()).toEqual(before)
-  })
-
-  test('a reload in its own browser goes on where it was', async () => {
-    const { browser, page } = await start()
-    const shown = await browser.get(`/oauth/login?request=${formOf(page).fields.request}`)
-    expect(answerOf(await signIn(browser, shown, 'ada')).state).toBe('xyz')
-  })
-
-  test('it ends after half an hour', async () => {
-    const { browser, page } = await start()
-    app.clock.advance(30 * MINUTE)
-    const late = await browser.submit(page, credentials)
-    expect([late.status, late.heading]).toEqual([400, 'This page has expired'])
-  })
-
-  test('an address without request is no page', async () => {
-    for (const path of ['login', 'consent', 'select-account', 'change-password'])
-      expect((await openBrowser(app).get(`/oauth/${path}`)).status).toBe(400)
-  })
-})
-
 test('AUT-17 ten requests may be in flight in one browser, and all can finish', async () => {
   const browser = openBrowser(app)
   const pages: Page[] = []
@@ -216,82 +140,6 @@ test('R-24 a restart between any two steps changes nothing', async () => {
   const chosen = await restart(browser.submit(change, { password, password_repeat: password }))
   const consent = await restart(browser.follow(chosen))
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
-})
-
-describe('O-30 the login cookie', () => {
-  const name = 'gatehouse_login_8080'
-
-  test('that was planted before means nothing after', async () => {
-    const planted = 'A'.repeat(43)
-    const { browser, page } = await start()
-    browser.cookies.set(name, planted)
-    await browser.submit(page, credentials)
-    expect(browser.cookies.get(name)).not.toBe(planted)
-    const attacker = openBrowser(app)
-    attacker.cookies.set(name, planted)
-    expect((await attacker.get(authorizeUrl('web'))).heading).toBe('Sign in')
-  })
-
-  test('AUT-16 is new at every login, and takes the other logins along', async () => {
-    const browser = openBrowser(app)
-    await logInTo(browser, 'web', 'ada')
-    const old = browser.cookies.get(name) ?? ''
-    await addUser(app, 'bea')
-    await logInTo(browser, 'web', 'bea', { prompt: 'login' })
-    const value = browser.cookies.get(name) ?? ''
-    expect(value).not.toBe(old)
-    const stale = openBrowser(app)
-    stale.cookies.set(name, old)
-    expect((await stale.get(authorizeUrl('web'))).heading).toBe('Sign in')
-    const mine = (await logins()).filter(({ browser_hash }) => browser_hash === hashSecret(value))
-    expect(mine).toHaveLength(2)
-  })
-
-  test('a second login of the same person renews the first', async () => {
-    const browser = openBrowser(app)
-    const first = await codeRow(app, (await logInTo(browser, 'web', 'ada')).code)
-    app.clock.advance(MINUTE)
-    const second = await codeRow(app, (await logInTo(browser, 'web', 'ada', { prompt: 'login' })).code)
-    expect(second.login_id).toBe(first.login_id)
-    expect(second.auth_time).toBe(first.auth_time + MINUTE)
-  })
-})
-
-describe('O-31 Set-Cookie', () => {
-  test('on https', async () => {
-    const secure = await startApp({ url: 'https://id.example.com' })
-    await addUser(secure, 'ada')
-    await addClient(secure, 'web')
-    const browser = openBrowser(secure)
-    const page = await browser.get(authorizeUrl('web'))
-    const attributes = 'Path=/; HttpOnly; SameSite=Lax; Secure'
-    expect(browser.received).toEqual([
-      expect.stringMatching(new RegExp(`^__Host-gatehouse_browser=[\\w-]{43}; ${attributes}$`)),
-    ])
-    await browser.submit(page, credentials)
-    expect(browser.received).toEqual([
-      expect.stringMatching(new RegExp(`^__Host-gatehouse_login=[\\w-]{43}; ${attributes}; Max-Age=86400$`)),
-      expect.stringMatching(
-        new RegExp(`^__Host-gatehouse_device=[\\w-]{43}; ${attributes}; Max-Age=34560000$`),
-      ),
-    ])
-  })
-
-  test('single sign-on sets none', async () => {
-    const browser = openBrowser(app)
-    await logInTo(browser, 'web', 'ada')
-    expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
-    expect(browser.received).toEqual([])
-  })
-
-  test('O-62 what is stored of cookies and handles are digests', async () => {
-    const { browser, page } = await start()
-    await browser.submit(page, credentials)
-    await browser.get(authorizeUrl('web', { prompt: 'login' }))
-    const rows = JSON.stringify([await logins(), await pendings()])
-    for (const value of [...browser.cookies.values(), formOf(page).fields.request])
-      expect(rows).not.toContain(value ?? 'missing')
-  })
 })
 
 test('O-33 after the password the browser goes on with a GET', async () => {

@@ -1,26 +1,14 @@
-/** The settings and commands, at the executable. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { selfSigned } from '#src/dev/self-signed.ts'
-import { VERSION } from '#src/lib/version.ts'
 import { tokenOf } from '#test/support/admin-calls.ts'
 import type { Json } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { gatehouse, type Running, SECRET, serveExecutable, stop } from '#test/support/executable.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
-import { openSocket } from '#test/support/socket.ts'
 import { until } from '#test/support/until.ts'
 
 // Each starts a process, and others may be busy beside it.
@@ -325,139 +313,5 @@ describe('X-Forwarded-For', () => {
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8' })).toBe('127.0.0.1')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1' })).toBe('198.51.100.7')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '127.0.0.0/8, 198.51.100.0/24' })).toBe('203.0.113.9')
-  })
-})
-
-describe('commands beside a running server', () => {
-  test('RUN-13 user link: the first admin’s set-up link, and a link for a user; the server honours both at once', async () => {
-    await using server = await serveExecutable()
-    const env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }
-    const app = remote(server)
-    const browser = openBrowser(app)
-
-    const set_up = await gatehouse(['user', 'link'], env)
-    expect(set_up.stdout).toStartWith(`${server.url}/account/set-up?token=`)
-    const page = await browser.get(set_up.stdout.trim().slice(server.url.length))
-    const person = { username: 'root', email: 'root@example.com', first_name: 'R', last_name: 'T' }
-    await browser.submit(page, { ...person, password: PASSWORD, password_repeat: PASSWORD })
-    expect((await app.admin('GET', '/users')).body.data).toMatchObject([
-      { username: 'root', roles: ['admin'] },
-    ])
-
-    await addUser(app, 'alice')
-    const link = await gatehouse(['user', 'link', 'ALICE@example.com'], env)
-    expect(link).toMatchObject({ code: 0, stderr: '' })
-    const shown = await browser.get(link.stdout.trim().slice(server.url.length))
-    expect(shown.status).toBe(200)
-    expect(shown.html).toContain('alice')
-
-    for (const args of [['nobody'], ['alice', '--organization', 'nowhere']]) {
-      const unknown = await gatehouse(['user', 'link', ...args], env)
-      expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^gatehouse: no /) })
-    }
-    expect(server.output()).not.toContain(link.stdout.trim())
-  })
-
-  test('healthcheck answers by its exit code', async () => {
-    await using server = await serveExecutable()
-    expect((await gatehouse(['healthcheck'], { GATEHOUSE_PORT: String(server.port) })).code).toBe(0)
-    await stop(server)
-    expect((await gatehouse(['healthcheck'], { GATEHOUSE_PORT: String(server.port) })).code).toBe(1)
-  })
-})
-
-describe('commands without a server', () => {
-  test('those that need an instance make none', async () => {
-    const data_dir = join(folder(), 'none')
-    for (const args of [
-      ['user', 'link'],
-      ['user', 'unlock', 'alice'],
-      ['check'],
-      ['keys', 'list'],
-      ['export'],
-    ]) {
-      const { code, stdout, stderr } = await gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
-      expect([args, code, stdout, stderr]).toEqual([
-        args,
-        78,
-        '',
-        expect.stringContaining(`gatehouse: ${data_dir}: there is no instance here.`),
-      ])
-    }
-    expect(existsSync(data_dir)).toBe(false)
-  })
-
-  test('RUN-14 version, help and mistakes', async () => {
-    expect(await gatehouse(['version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
-    const help = await gatehouse(['help'])
-    expect(help.code).toBe(0)
-    for (const word of ['serve', 'user', 'healthcheck', 'openapi', 'config', 'version', 'GATEHOUSE_DATA_DIR'])
-      expect(help.stdout).toContain(word)
-    expect((await gatehouse(['serv'])).code).toBe(2)
-    expect((await gatehouse(['serve', '--fast'])).code).toBe(2)
-  })
-
-  test('openapi prints the very document that the server serves', async () => {
-    await using server = await serveExecutable()
-    const served = await (await remote(server).call('/api/v1/openapi.json')).json()
-    const { stdout } = await gatehouse(['openapi'], { GATEHOUSE_URL: server.url })
-    expect(JSON.parse(stdout)).toEqual(served)
-  })
-})
-
-describe('R-14 SIGTERM', () => {
-  /** Stops a server amid its work; gives the ms that passed until it was gone. */
-  const stopAmidWork = async (): Promise<number> => {
-    const server = await serveExecutable({ GATEHOUSE_LOG_LEVEL: 'warn' })
-    const { call } = remote(server)
-    const token = await tokenOf(call, SECRET)
-    const user = (n: string) => ({
-      username: `user-${n}`,
-      email: `user-${n}@example.com`,
-      first_name: '',
-      last_name: '',
-      password: PASSWORD,
-    })
-    // Each hashes a password: some wait in the queue when the signal comes.
-    const inFlight = Array.from({ length: 4 }, (_, i) =>
-      call('/api/v1/admin/users', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify(user(String(i))),
-      }),
-    )
-    // And one that nobody ever finishes.
-    const idle = await openSocket(server.port)
-    idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
-    await Promise.race(inFlight)
-    const asked = performance.now()
-    server.signal('SIGTERM')
-    const answers = await Promise.all(inFlight)
-    const made = await Promise.all(answers.map(answer => answer.json() as Promise<Json>))
-    expect(made.map(({ username }) => username).sort()).toEqual(inFlight.map((_, i) => `user-${i}`))
-    expect(await server.exited).toBe(0)
-    const took = performance.now() - asked
-    idle.destroy()
-    await expect(call('/healthz')).rejects.toThrow()
-
-    await using again = await serveExecutable({}, server.data_dir)
-    expect((await remote(again).admin('GET', '/users')).body.pagination.total).toBe(4)
-    return took
-  }
-
-  test('R-14 under load: what is in flight is answered, and the process is gone with 0 within 2 s', async () => {
-    // A second and a half of it is what the last ones are given, and other work takes time, too: once in three will do.
-    let took = await stopAmidWork()
-    for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
-    expect(took).toBeLessThan(2_000)
-  })
-
-  test('R-14 SIGKILL leaves a data directory that the next start opens', async () => {
-    const first = await serveExecutable()
-    await remote(first).admin('POST', '/organizations', { name: 'Acme', slug: 'acme' })
-    first.signal('SIGKILL')
-    await first.exited
-    await using second = await serveExecutable({}, first.data_dir)
-    expect((await remote(second).admin('GET', '/organizations/acme')).status).toBe(200)
   })
 })

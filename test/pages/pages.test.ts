@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chooseLocale, direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts'
-import { asset, assetUrl } from '#src/pages/assets.ts'
+import { asset } from '#src/pages/assets.ts'
 import type { MessageCode, Pages } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { hasMessage, translator } from '#src/pages/translate.ts'
@@ -299,53 +299,6 @@ describe('texts', () => {
   })
 })
 
-describe('assets', () => {
-  test('are served under their hash, for ever, with their type', async () => {
-    const expected = {
-      'style.css': 'text/css; charset=utf-8',
-      'page.js': 'text/javascript; charset=utf-8',
-      'gate.svg': 'image/svg+xml',
-    }
-    for (const [path, type] of Object.entries(expected)) {
-      const url = assetUrl(path) ?? ''
-      expect(url).toMatch(/^\/assets\/\w+\.[0-9a-f]{12}\.\w+$/)
-      const response = asset(url)
-      expect(Object.fromEntries(response?.headers.entries() ?? [])).toEqual({
-        'content-type': type,
-        'cache-control': 'public, max-age=31536000, immutable',
-        'cross-origin-resource-policy': 'same-origin',
-      })
-      expect(await response?.text()).toBe(await Bun.file(`${import.meta.dir}/../../templates/${path}`).text())
-    }
-  })
-
-  test('nothing else is', () => {
-    for (const path of [
-      '/assets/style.css',
-      '/assets/style.000000000000.css',
-      '/assets/../login.eta',
-      '/assets/',
-      'constructor',
-    ])
-      expect(asset(path)).toBeUndefined()
-  })
-
-  test('PAG-05 an unknown theme is the default one', async () => {
-    const { page, data } = find('logged-out.plain')
-    const stylesheet = async (theme: string) =>
-      (await render(page, { ...data, brand: { name: 'N', theme } } as Pages[typeof page]).text()).match(
-        /themes\/(\w+)/,
-      )?.[1]
-    expect(await Promise.all(['ember', 'default', 'nope', '../style', '"><b>'].map(stylesheet))).toEqual([
-      'ember',
-      'default',
-      'default',
-      'default',
-      'default',
-    ])
-  })
-})
-
 describe('languages', () => {
   const spoken = ['en', 'de', 'pt', 'ja', 'zh-Hant']
   const table: [string[], string | null, string][] = [
@@ -438,82 +391,5 @@ describe('what pages work out', () => {
       '3 months ago',
     ])
     expect(tools.wait(16)).toBe('16\u00a0seconds')
-  })
-})
-
-describe('contrast (WCAG 2.2, 1.4.3 and 1.4.11)', () => {
-  const luminance = (hex: string): number => {
-    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map(at => {
-      const channel = Number.parseInt(hex.slice(at, at + 2), 16) / 255
-      return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4
-    })
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-  }
-  const contrast = (a: string, b: string): number => {
-    const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y)
-    return (light + 0.05) / (dark + 0.05)
-  }
-  const tokensOf = (css: string) => {
-    const read = (text: string) =>
-      Object.fromEntries(
-        [...text.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name = '', value = '']) => [name, value]),
-      )
-    const [light = '', dark = ''] = css.split('@media (prefers-color-scheme: dark)')
-    return { light: read(light), dark: read(dark.split('\n}\n')[0] ?? '') }
-  }
-
-  const grounds = ['surface', 'sunken', 'canvas', 'glow']
-  const text = [
-    ...grounds.flatMap(ground => [
-      ['text', ground],
-      ['muted', ground],
-    ]),
-    ...['surface', 'canvas'].flatMap(ground => [
-      ['link', ground],
-      ['danger', ground],
-    ]),
-    ['on-accent', 'accent'],
-    ['on-accent', 'accent-hover'],
-    ['on-accent-soft', 'accent-soft'],
-    ...['danger', 'good', 'warn'].map(name => [name, `${name}-soft`]),
-  ]
-  const shapes = [
-    ['control', 'surface'],
-    ['focus', 'surface'],
-    ['focus', 'sunken'],
-    ['focus', 'canvas'],
-    ['accent', 'surface'],
-  ]
-  const themes = embed('templates/themes', ['.css'])
-
-  test('there are at least three themes beside each other, each with the same tokens', () => {
-    const names = Object.values(themes).flatMap(css =>
-      Object.values(tokensOf(css)).map(tokens => Object.keys(tokens).join()),
-    )
-    expect(Object.keys(themes).length).toBeGreaterThan(2)
-    expect(new Set(names).size).toBe(1)
-  })
-
-  for (const [path, css] of Object.entries(themes))
-    for (const [scheme, tokens] of Object.entries(tokensOf(css)))
-      test(`${path} ${scheme}`, () => {
-        const weak = (pairs: string[][], least: number) =>
-          pairs
-            .map(([front = '', back = '']) => ({
-              front,
-              back,
-              ratio: contrast(tokens[front] ?? '', tokens[back] ?? ''),
-            }))
-            .filter(({ ratio }) => !(ratio >= least))
-        expect([...weak(text, 4.5), ...weak(shapes, 3)]).toEqual([])
-      })
-
-  test('the colours of people', () => {
-    const { light, dark } = tokensOf(embed('templates', ['style.css'])['style.css'] ?? '')
-    for (const tokens of [light, dark])
-      for (const number of [1, 2, 3, 4, 5, 6])
-        expect(contrast(tokens[`tone-${number}`] ?? '', tokens[`on-tone-${number}`] ?? '')).toBeGreaterThan(
-          4.5,
-        )
   })
 })

@@ -1,6 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { appendFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
@@ -11,47 +9,13 @@ import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { cached } from '#src/storage/cache.ts'
-import { openStore } from '#src/storage/open.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
-import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
-import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
+import { freshStore, isPostgres } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
+import { ask, copies, killOthers, nextOf, put, stored, unavailable } from './copies.ts'
 import { organizationRow, userRow } from './rows.ts'
-
-const put = async (tx: Transaction, name: string, value: unknown = name) => {
-  await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })
-}
-const stored = async (store: Pick<Store, 'read'>, name: string): Promise<unknown> => {
-  const [row] = await store.read(q =>
-    q.select().from(q.tables.settings).where(eq(q.tables.settings.name, name)),
-  )
-  return row?.value
-}
-
-const unavailable = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
-
-/** Asks the server past every store. */
-const ask = async (url: string, ...statements: string[]) => {
-  const sql = new SQL({ url, max: 1 })
-  let answer: Record<string, unknown>[] = []
-  for (const statement of statements) answer = await sql.unsafe(statement)
-  await sql.close()
-  return answer
-}
-
-const killOthers =
-  'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
-
-/** Resolves with what the store tells next. */
-const nextOf = (store: Store): Promise<string[] | undefined> =>
-  new Promise(resolve => store.onChange(topics => resolve(topics && [...topics])))
-
-const copies = async () => {
-  const one = await freshStore()
-  const other = await openBeside(one.path)
-  return { one, other }
-}
 
 const writes = () => {
   test('that others keep from committing go on alone', async () => {
@@ -314,207 +278,9 @@ const turns = () => {
   })
 }
 
-const refusals = () => {
-  const refusal = async (url: string, options: { migrate?: boolean } = {}): Promise<string> => {
-    const opened = await openPostgres({ url, ...options }).catch(error => error)
-    expect(opened).toMatchObject({ name: 'StorageError' })
-    expect(opened.message).not.toMatch(/secret|\n/)
-    return opened.message
-  }
-
-  test.each([
-    'postgres://',
-    'postgres://localhost',
-    'postgres://localhost/a/b',
-    'mysql://u:secret@localhost/x',
-    'u:secret',
-    'postgres://localhost/%zz',
-  ])('%s is no URL of a database', async database_url => {
-    const opened = openStore({ database_url, data_dir: '/nowhere' })
-    await expect(opened).rejects.toMatchObject({
-      message: expect.stringContaining(
-        'GATEHOUSE_DATABASE_URL: must be postgres://user:password@host:port/database',
-      ),
-      exit_code: 2,
-    })
-  })
-
-  test('a server that is not there', async () => {
-    expect(await refusal('postgres://u:secret@127.0.0.1:1/x')).toBe(
-      'PostgreSQL at 127.0.0.1:1, database x: no server answers at this address.',
-    )
-  })
-
-  test('a database that is not there', async () => {
-    const { url, drop } = await temporaryPostgres(true)
-    expect(await refusal(`${url}_none`)).toContain('the database does not exist')
-    await drop()
-  })
-
-  test('one that is being restored, or copied, for longer than is waited', async () => {
-    const { url, drop } = await temporaryPostgres()
-    const sql = new SQL({ url, max: 1 })
-    await sql.begin(async restore => {
-      await restore.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE')
-      await expect(openPostgres({ url, stall: 200 })).rejects.toMatchObject({
-        message: expect.stringMatching(
-          /^PostgreSQL at .*: the database is locked; a restore or migrate-to may be running/,
-        ),
-        exit_code: 75,
-      })
-    })
-    await (await openPostgres({ url, stall: 200 })).close()
-    await sql.close()
-    await drop()
-  })
-
-  test('an empty one, for commands that make none', async () => {
-    const { url, drop } = await temporaryPostgres(true)
-    expect(await refusal(url, { migrate: false })).toContain('the database has no instance of this version')
-    expect(await ask(url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toHaveLength(0)
-    await drop()
-  })
-
-  test.each([
-    ['of another program', 'CREATE TABLE things (id int)', 'tables of another program'],
-    ['with migrations of another program', 'CREATE TABLE migrations (id int)', 'tables of another program'],
-  ])('a database %s, which is left as it is', async (_, statement, said) => {
-    const { url, drop } = await temporaryPostgres(true)
-    await ask(url, statement)
-    expect(await refusal(url)).toContain(said)
-    expect(await ask(url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toHaveLength(1)
-    await drop()
-  })
-
-  test.each([
-    [
-      'a newer version',
-      "INSERT INTO migrations VALUES ('9999_later.sql', 'x')",
-      'a newer version (9999_later.sql)',
-    ],
-    ['another build', "UPDATE migrations SET hash = 'x'", 'created with a different 0000_schema.sql'],
-  ])('a database of %s', async (_, statement, said) => {
-    const { url, drop } = await temporaryPostgres()
-    await ask(url, statement)
-    expect(await refusal(url)).toContain(said)
-    await drop()
-  })
-
-  test('an encoding that has no room for every text', async () => {
-    const { url, drop } = await temporaryPostgres(true)
-    const name = `${new URL(url).pathname.slice(1)}_latin`
-    await ask(url, `CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0`)
-    expect(await refusal(`${url}_latin`)).toContain('not LATIN1')
-    await ask(url, `DROP DATABASE ${name}`)
-    await drop()
-  })
-}
-
-/** On a server of its own, which goes down. */
-const outages = () => {
-  let server: PostgresServer
-  let url: string
-  beforeAll(async () => {
-    server = startPostgres()
-    url = `${server.url}/house`
-    await ask(`${server.url}/postgres`, 'CREATE DATABASE house', "CREATE ROLE guarded LOGIN PASSWORD 'right'")
-  }, 60_000)
-  afterAll(() => server.remove())
-
-  test('a server that goes is 503 for all, says so at /readyz, and all goes on by itself when it is back', async () => {
-    const store = await openPostgres({ url, connections: 2 })
-    await store.write(tx => put(tx, 'before'))
-    server.stop()
-    await expect(stored(store, 'before')).rejects.toMatchObject(unavailable)
-    await expect(store.write(tx => put(tx, 'during'))).rejects.toMatchObject(unavailable)
-    expect(await store.ready()).toBe(false)
-    await expect(store.exclusively('sweep', async () => 1)).rejects.toMatchObject(unavailable)
-    server.start()
-    expect(await stored(store, 'before')).toBe('before')
-    await store.write(tx => put(tx, 'after'))
-    expect(await stored(store, 'after')).toBe('after')
-    expect(await store.ready()).toBe(true)
-    expect(await store.exclusively('sweep', async () => 1)).toBe(1)
-    expect(await stored(store, 'during')).toBeUndefined()
-    await store.close()
-  }, 60_000)
-
-  test('a database that lets nobody in is 503 with Retry-After, until it does again', async () => {
-    const store = await openPostgres({ url, connections: 2 })
-    await store.write(tx => put(tx, 'let in'))
-    const admin = `${server.url}/postgres`
-    const drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'house'"
-    const hba = join(server.data, 'pg_hba.conf')
-    const rules = await Bun.file(hba).text()
-    for (const [shut, reopen] of [
-      ['ALTER DATABASE house ALLOW_CONNECTIONS false', 'ALTER DATABASE house ALLOW_CONNECTIONS true'],
-      ['ALTER DATABASE house RENAME TO elsewhere', 'ALTER DATABASE elsewhere RENAME TO house'],
-      ['SELECT pg_reload_conf()', 'SELECT pg_reload_conf()'],
-    ] as const) {
-      const isLogin = shut === reopen
-      if (isLogin) await Bun.write(hba, `host house all 127.0.0.1/32 reject\n${rules}`)
-      if (isLogin) await ask(admin, shut, drop)
-      else await ask(admin, 'ALTER DATABASE house CONNECTION LIMIT -1', drop, shut)
-      await expect(stored(store, 'let in')).rejects.toMatchObject(unavailable)
-      await expect(store.write(tx => put(tx, shut))).rejects.toMatchObject(unavailable)
-      if (isLogin) await Bun.write(hba, rules)
-      await ask(admin, reopen)
-    }
-    expect(await stored(store, 'let in')).toBe('let in')
-    await store.close()
-  }, 60_000)
-
-  test('a server that is gone without a word is given up: reads ask anew, writes are run again', async () => {
-    const store = await openPostgres({ url, connections: 1, stall: 500 })
-    await store.write(tx => put(tx, 'quiet'))
-    await stored(store, 'quiet')
-    const backends = await ask(
-      url,
-      "SELECT pid FROM pg_stat_activity WHERE datname = 'house' AND application_name = 'gatehouse'",
-    )
-    expect(backends.length).toBeGreaterThanOrEqual(2)
-    for (const { pid } of backends) process.kill(Number(pid), 'SIGSTOP')
-    try {
-      expect(await stored(store, 'quiet')).toBe('quiet')
-      await store.write(tx => put(tx, 'louder'))
-      expect(await stored(store, 'louder')).toBe('louder')
-    } finally {
-      for (const { pid } of backends) process.kill(Number(pid), 'SIGCONT')
-    }
-    await store.close()
-  }, 60_000)
-
-  test('a wrong password, and a user who may not make tables, are told apart', async () => {
-    const hba = join(server.data, 'pg_hba.conf')
-    const rules = await Bun.file(hba).text()
-    await Bun.write(hba, 'host all guarded 127.0.0.1/32 scram-sha-256\n')
-    appendFileSync(hba, rules)
-    await ask(
-      `${server.url}/postgres`,
-      'SELECT pg_reload_conf()',
-      'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
-    )
-    const as = (password: string) =>
-      openPostgres({ url: `${server.url}/postgres`.replace('gatehouse@', `guarded:${password}@`) })
-    await expect(as('wrong')).rejects.toThrow('the password is not accepted')
-    await expect(as('right')).rejects.toThrow('permission denied')
-    // One that may read alone opens it, and hears the reason at its first write, not that its transaction is lost.
-    await (await openPostgres({ url: `${server.url}/postgres` })).close()
-    await ask(`${server.url}/postgres`, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO guarded')
-    const reader = await as('right')
-    await expect(reader.write(tx => put(tx, 'mine'))).rejects.toMatchObject({
-      ...unavailable,
-      cause: { errno: '42501' },
-    })
-    await reader.close()
-  })
-}
-
 // Everything here needs PostgreSQL itself, which test/run.ts starts.
 if (isPostgres) {
   describe('writes', writes)
   describe('changes', changes)
   describe('turns', turns)
-  describe('a start that is refused says why in one line', refusals)
-  describe('outages', outages)
 }

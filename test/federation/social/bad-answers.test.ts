@@ -2,63 +2,15 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import type { Draft } from '#src/dev/fake-openid.ts'
 import { OutboundError } from '#src/http/outbound.ts'
-import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addOrganization } from '#test/support/people.ts'
-import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from '../upstream.ts'
+import { addProvider, goThrough, ISSUER } from '../upstream.ts'
+import { startRefusals } from './refusals.ts'
 
-const { app, upstream, honest } = await startFederated()
-await addProvider(app, 'up')
-let made = 0
+const { app, upstream, honest, fresh, withoutId, expectRefusal } = await startRefusals()
 
 beforeEach(async () => {
   honest()
   await app.events()
 })
-
-/** Each from an address of its own: refusals are counted by address. */
-const fresh = (): Browser => openBrowser(app, { ip: `198.51.${made >> 8}.${made++ & 255}` })
-
-const sum = () =>
-  app.context.store.read(async q => {
-    const { external_accounts, logins, users, sessions } = q.tables
-    return [
-      (await q.select().from(users)).length,
-      (await q.select().from(logins)).length,
-      (await q.select().from(external_accounts)).length,
-      (await q.select().from(sessions)).length,
-    ]
-  })
-
-const withoutId = (page: Page): string =>
-  page.html.replaceAll(page.headers.get('x-request-id') ?? '', '').replace(/request=[\w-]+/, 'request=')
-
-/** Refused with the one page, a reason in the audit log, and nothing stored. */
-const expectRefusal = async (reason: string, walk: () => Promise<Page>, alias = 'up'): Promise<Page> => {
-  const before = await sum()
-  await app.events()
-  const page = await walk()
-  expect([page.status, page.heading]).toEqual([400, 'Signing in didn’t work'])
-  expect(page.html).toContain(page.headers.get('x-request-id') ?? '-')
-  expect(page.headers.getSetCookie()).toEqual([])
-  const provider = await app.admin('GET', `/identity-providers/${alias}`)
-  expect((await app.events()).filter(({ type }) => !/^token/.test(type))).toEqual([
-    {
-      type: 'user.login_failed',
-      actor_id: null,
-      target_id: '',
-      target_type: 'user',
-      organization_id: 'org_default',
-      metadata: {
-        username_attempted: '',
-        failure_reason: reason,
-        attempt_count: expect.any(Number),
-        identity_provider: provider.body.id,
-      },
-    },
-  ])
-  expect(await sum()).toEqual(before)
-  return page
-}
 
 describe('an ID token that is wrong in one way', () => {
   const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -241,121 +193,6 @@ test('R-21 a provider that does not answer keeps nobody waiting but those who as
   expect(other.heading).toBe('Your account')
   silence.resolve(Response.json({ error: 'temporarily_unavailable' }, { status: 503 }))
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([400, 400, 400])
-})
-
-describe('O-24 a callback that is not the end of this browser’s own journey', () => {
-  const begin = async (browser: Browser, alias = 'up'): Promise<string> => {
-    const away = await browser.get(`/oauth/social/${alias}`)
-    return pathOf(await atUpstream(upstream, away.location ?? '', { sub: 'o24', email: 'o24@example.com' }))
-  }
-  const refusedWith = (reason: string, browser: Browser, path: string, alias?: string) =>
-    expectRefusal(reason, async () => browser.follow(await browser.get(path)), alias)
-
-  test('no state, an unknown one, one given twice', async () => {
-    const browser = fresh()
-    const path = await begin(browser)
-    const { searchParams } = new URL(path, ISSUER)
-    for (const query of [
-      '',
-      'code=x',
-      'code=x&state=',
-      'code=x&state=unknown',
-      `${searchParams}&state=${searchParams.get('state')}`,
-    ])
-      await refusedWith('unknown_state', browser, `/oauth/social/up/callback?${query}`)
-  })
-
-  test('in another browser: refused, and the owner’s is not used up by it', async () => {
-    const owner = fresh()
-    const path = await begin(owner)
-    await refusedWith('unknown_state', fresh(), path)
-    const other = fresh()
-    await begin(other)
-    await refusedWith('unknown_state', other, path)
-    expect((await owner.follow(await owner.get(path))).heading).toBe('Your account')
-  })
-
-  test('a second time', async () => {
-    const browser = fresh()
-    const path = await begin(browser)
-    expect((await browser.follow(await browser.get(path))).heading).toBe('Your account')
-    await app.events()
-    await refusedWith('unknown_state', browser, path)
-  })
-
-  test('at another provider, and with the issuer of another', async () => {
-    await addProvider(app, 'twin')
-    await app.events()
-    const browser = fresh()
-    const path = await begin(browser)
-    await refusedWith('unknown_state', browser, path.replace('/up/', '/twin/'), 'twin')
-    const mixed = path.replace(encodeURIComponent(ISSUER), encodeURIComponent('https://evil.example'))
-    await refusedWith('bad_answer', browser, mixed)
-    const silent = (await begin(browser)).replace(/&iss=[^&]*/, '')
-    await refusedWith('bad_answer', browser, silent)
-  })
-
-  test('M-04 a state is no other handle of ours, and no other handle is a state', async () => {
-    const browser = fresh()
-    const state = new URL(await begin(browser), ISSUER).searchParams.get('state') ?? ''
-    expect((await browser.get(`/oauth/login?request=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/link-account?request=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/social/up/callback/replay?handle=${state}`)).status).toBe(400)
-    expect((await browser.get(`/oauth/authorize/replay?handle=${state}`)).status).toBe(400)
-  })
-
-  test('after half an hour', async () => {
-    const browser = fresh()
-    const path = await begin(browser)
-    app.clock.advance(30 * 60_000)
-    await refusedWith('unknown_state', browser, path)
-  })
-})
-
-test('whoever says no there comes back to the other ways in', async () => {
-  const page = await expectRefusal('access_denied', () =>
-    goThrough(fresh(), upstream, '/oauth/social/up', { decision: 'deny' } as object),
-  )
-  expect(page.html).toMatch(/href="\/oauth\/login\?request=[\w-]+"/)
-})
-
-test('M-09 a provider that is switched off lets nobody out or in, on the way neither', async () => {
-  await addProvider(app, 'off')
-  const browser = fresh()
-  const away = await browser.get('/oauth/social/off')
-  const path = pathOf(await atUpstream(upstream, away.location ?? ''))
-  await app.admin('PUT', '/identity-providers/off', { enabled: false })
-  await app.events()
-  await expectRefusal('provider_disabled', () => browser.get(path), 'off')
-  expect((await fresh().get('/oauth/social/off')).status).toBe(404)
-})
-
-test('unknown providers, SAML ones and those of another organization are not found', async () => {
-  const { id } = await addOrganization(app, 'elsewhere')
-  await addProvider(app, 'theirs', { organization_id: id })
-  const browser = fresh()
-  const login = await browser.follow(await browser.get('/account'))
-  const request = login.forms.find(({ action }) => action === '/oauth/login')?.fields.request
-  expect(login.html).toContain('/oauth/social/up?request=')
-  expect(login.html).not.toContain('/oauth/social/theirs')
-  for (const path of [
-    '/oauth/social/nobody',
-    `/oauth/social/theirs?request=${request}`,
-    '/oauth/social/nobody/callback?state=x',
-  ])
-    expect((await browser.get(path)).status).toBe(404)
-})
-
-test('FED-15 refused arrivals are throttled by address, apart from passwords', async () => {
-  const browser = openBrowser(app, { ip: '203.0.113.77' })
-  for (let n = 0; n < 30; n++) expect((await browser.get('/oauth/social/up/callback')).status).toBe(400)
-  const late = await browser.get('/oauth/social/up/callback')
-  expect([late.status, late.headers.get('retry-after')]).toEqual([429, '60'])
-  expect((await browser.post('/oauth/social/up/callback', 'state=x')).status).toBe(429)
-  expect((await browser.get('/account')).heading).toBe('Sign in')
-  expect((await fresh().get('/oauth/social/up/callback')).status).toBe(400)
-  app.clock.advance(60_000)
-  expect((await browser.get('/oauth/social/up/callback')).status).toBe(400)
 })
 
 test('R-22 callbacks of random bytes: refused each, none with 5xx', async () => {

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'bun:test'
+import { MINUTE } from '#src/lib/duration.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { addUser, authorizeUrl, codeRow, logInTo, signIn } from '#test/support/people.ts'
+import { startWithFactors } from './factor-world.ts'
+
+const { app, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
+
+describe('several factors', () => {
+  test('are added after proof of one that is there, named, used and removed', async () => {
+    const { user, browser, key } = await withTotp()
+    await browser.get('/account')
+    const choice = await browser.follow(await browser.get('/account/security/add'))
+    expect(choice.heading).toBe('Protect your account')
+    await app.events()
+    const { passkey, page } = await enrolPasskey(browser, choice)
+    expect(page.url).toBe('/account/security?notice=factor_added')
+    const mine = (await rows('factors')).filter(({ user_id }) => user_id === user.id)
+    const second = mine.find(({ type }) => type === 'passkey')
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      ['user.updated', { fields: ['factors'], added: { factor_id: second?.id, factor_type: 'passkey' } }],
+    ])
+    expect(second?.credential_id).toBe(passkey.id)
+
+    const renamed = await browser.follow(
+      await browser.post('/account/security/rename', {
+        ...formOf(page, '/account/security/rename').fields,
+        factor_id: second?.id ?? '',
+        name: 'Blue <key>',
+      }),
+    )
+    expect(renamed.html).toContain('Blue &lt;key&gt;')
+    const step = await secondStep(user)
+    expect(step.page.html).toContain('data-passkey')
+    const form = await step.browser.get(linkWith(step.page, 'method=totp'))
+    expect((await send(step.browser, form, { code: codeOf(app, key) })).status).toBe(302)
+
+    await app.events()
+    for (const { id } of mine)
+      await browser.post('/account/security/remove', {
+        ...formOf(renamed, '/account/security/remove').fields,
+        factor_id: id,
+      })
+    const [first] = mine
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      ['user.updated', { fields: ['factors'], removed: { factor_id: first?.id, factor_type: 'totp' } }],
+      ['user.mfa_disabled', { factor_id: second?.id, factor_type: 'passkey' }],
+    ])
+    expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toEqual([])
+    expect((await logInTo(openBrowser(app), 'web', user.username)).code).toBeString()
+  })
+
+  test('of somebody else are left alone', async () => {
+    const { user, browser, page } = await withTotp()
+    const other = await withTotp()
+    const security = await browser.follow(await browser.submit(page, {}, '/oauth/enrol'))
+    const theirs = (await rows('factors')).find(({ user_id }) => user_id === other.user.id)
+    await app.events()
+    const fields = {
+      ...formOf(security, '/account/security/remove').fields,
+      factor_id: theirs?.id ?? '',
+      name: 'Mine',
+    }
+    await browser.post('/account/security/remove', fields)
+    await browser.post('/account/security/rename', fields)
+    expect(await app.events()).toEqual([])
+    expect((await rows('factors')).find(({ id }) => id === theirs?.id)).toEqual(theirs)
+    expect(user.id).not.toBe(other.user.id)
+  })
+
+  test('a login with the password alone, from before, proves one before anything is added', async () => {
+    const user = await addUser(app, 'early')
+    const old = openBrowser(app)
+    await signIn(old, await old.get('/account'), 'early')
+    const browser = openBrowser(app)
+    const { key } = await enrolTotp(app, browser, await openEnrolment(browser, 'early'))
+    nextCode()
+    for (const path of ['/account', '/account/security/add', authorizeUrl('web')])
+      expect((await old.get(path)).heading).toBe('Two-step verification')
+    expect(answerOf(await old.get(authorizeUrl('web', { prompt: 'none' }))).error).toBe(
+      'interaction_required',
+    )
+    const before = old.cookies.get('gatehouse_login_8080')
+    const was = (await loginsOf(user)).find(({ acr }) => acr === '1')
+    if (!was) throw new Error('no login')
+    app.clock.advance(MINUTE)
+    const step = await old.get(authorizeUrl('web'))
+    const row = await codeRow(app, answerOf(await send(old, step, { code: codeOf(app, key) })).code)
+    expect([row.acr, row.amr, row.auth_time, row.login_id]).toEqual([
+      '2',
+      ['pwd', 'otp', 'mfa'],
+      was.auth_time,
+      was.id,
+    ])
+    expect(old.cookies.get('gatehouse_login_8080')).not.toBe(before)
+  })
+})

@@ -1,0 +1,195 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Json } from '#test/support/app.ts'
+import { startDev } from '#test/support/development.ts'
+import { gatehouse } from '#test/support/executable.ts'
+import { claimsOf, headerOf } from '#test/support/tokens.ts'
+import { createVerifier } from './sdk.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const file = async (name: string, content: unknown): Promise<string> => {
+  const path = join(folder, name)
+  await Bun.write(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+describe('dev 2: gatehouse token', () => {
+  test('of a running server: user, scope, role, claims, lifetime, and the three outputs', async () => {
+    await using server = await startDev(['--data-dir', join(folder, 'running')])
+    const run = async (...args: string[]) =>
+      (await gatehouse(['token', '--data-dir', server.ready.data_dir, ...args])).stdout.trim()
+    const claims = claimsOf(
+      await run(
+        '--user',
+        'alice',
+        '--scope',
+        'a b',
+        '--role',
+        'admin',
+        '--claim',
+        'tier=gold',
+        'n=3',
+        '--expires-in',
+        '1h',
+      ),
+    )
+    expect(claims).toMatchObject({
+      scope: 'a b',
+      roles: ['admin'],
+      tier: 'gold',
+      n: 3,
+      iss: server.ready.url,
+    })
+    expect(claims.exp - claims.iat).toBe(3600)
+    expect(await run('-o', 'header')).toMatch(/^Authorization: Bearer ey/)
+    expect(JSON.parse(await run('-o', 'json'))).toMatchObject({ token_type: 'Bearer', expires_in: 3600 })
+    const verifier = createVerifier({ issuer: server.ready.url, audience: 'dev-service' })
+    await expect(verifier.verify(await run('--bad', 'expired'))).rejects.toMatchObject({
+      code: 'token_expired',
+    })
+  })
+
+  test('of a data directory of development whose server is gone', async () => {
+    const data_dir = join(folder, 'kept')
+    const server = await startDev(['--data-dir', data_dir])
+    server.kill('SIGTERM')
+    await server.exited
+    const { stdout } = await gatehouse([
+      'token',
+      '--data-dir',
+      data_dir,
+      '--user',
+      'somebody',
+      '--claim',
+      'a=b',
+    ])
+    expect(claimsOf(stdout)).toMatchObject({ a: 'b', iss: server.ready.url, aud: 'dev-service' })
+    await using again = await startDev(['--data-dir', data_dir])
+    const keys: Json = await (await fetch(`${again.ready.url}/.well-known/jwks.json`)).json()
+    const { kid } = headerOf(stdout)
+    expect(keys.keys.map((key: Json) => key.kid)).toContain(kid)
+  })
+
+  test('of production: a real user with their real rights, recorded, and nothing else', async () => {
+    const data_dir = join(folder, 'production')
+    const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: 'https://id.example.com' }
+    const seed = await file('production.yaml', {
+      users: [
+        { username: 'alice', email: 'alice@example.com' },
+        { username: 'bob', email: 'bob@example.com', enabled: false },
+      ],
+      clients: [
+        {
+          client_id: 'shop',
+          type: 'confidential',
+          client_secret: 'shop-secret',
+          grant_types: ['authorization_code'],
+          redirect_uris: ['https://shop.example/callback'],
+          scopes: ['openid', 'orders'],
+        },
+      ],
+    })
+    expect((await gatehouse(['apply', seed], env)).code).toBe(0)
+    const token = (...args: string[]) => gatehouse(['token', '--client', 'shop', ...args], env)
+    const { stdout } = await token('--user', 'alice', '--scope', 'orders')
+    expect(claimsOf(stdout)).toMatchObject({
+      iss: 'https://id.example.com',
+      preferred_username: 'alice',
+      roles: ['user'],
+      scope: 'orders',
+    })
+    const refused = async (...args: string[]) => {
+      const { code, stderr } = await token(...args)
+      expect(code).toBe(2)
+      return stderr
+    }
+    expect(await refused('--user', 'nobody')).toContain('no such user')
+    expect(await refused('--user', 'bob')).toContain('disabled')
+    expect(await refused()).toContain('--user')
+    for (const option of [
+      ['--role', 'admin'],
+      ['--claim', 'a=b'],
+      ['--bad', 'expired'],
+    ])
+      expect(await refused('--user', 'alice', ...option)).toContain('only in development')
+    expect(await refused('--user', 'alice', '--scope', 'orders admin')).toContain('has no admin')
+    expect(await refused('--user', 'alice', '--expires-in', '2h')).toContain("client's 60 minutes")
+    const { Database } = await import('bun:sqlite')
+    using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
+    const events = db
+      .query("SELECT type, metadata FROM events WHERE type LIKE 'token.%' OR type LIKE 'session.%'")
+      .all() as Json[]
+    expect(events.map(({ type }) => type)).toEqual(['session.created', 'token.issued'])
+    expect(JSON.parse(events[1].metadata)).toEqual({
+      client_id: 'shop',
+      grant_type: 'command_line',
+      scope: 'orders',
+    })
+    const { code, stderr } = await gatehouse(['dev', '--data-dir', data_dir, '--port', '0'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('not a development server')])
+  })
+})
+
+describe('dev 3: gatehouse exec', () => {
+  test('runs the command with the variables of the resource-server package, and returns its exit code', async () => {
+    const script = 'env | grep ^SERVICE_ | sort; exit 7'
+    const { code, stdout } = await gatehouse(['exec', '--', 'sh', '-c', script])
+    expect(code).toBe(7)
+    expect(stdout.replace(/=.*(TOKEN|URL).*/g, '')).toMatch(
+      /^SERVICE_CLIENT_ID=dev-service\nSERVICE_CLIENT_SECRET=dev-secret\nSERVICE_DEV_TOKEN=.+\nSERVICE_REALM=org_default\nSERVICE_URL=http:\/\/localhost:\d+\n$/,
+    )
+  })
+
+  test('the server is there while the command runs and gone afterwards', async () => {
+    const { stdout } = await gatehouse([
+      'exec',
+      '--',
+      'sh',
+      '-c',
+      'echo $SERVICE_URL; curl -s $SERVICE_URL/readyz',
+    ])
+    const [url = '', readyz = ''] = stdout.trim().split('\n')
+    expect(JSON.parse(readyz)).toEqual({ status: 'ready' })
+    await expect(fetch(url)).rejects.toThrow()
+  })
+
+  test('another client, a seed of its own; a command killed or unknown', async () => {
+    const seed = await file('exec.yaml', {
+      organizations: [{ id: 'org_0192d3a4-5b6c-7d8e-9f00-112233445566', slug: 'acme' }],
+      clients: ['one', 'two'].map(client_id => ({
+        client_id,
+        organization: 'acme',
+        type: 'confidential',
+        client_secret: `${client_id}-secret`,
+        grant_types: ['client_credentials'],
+        scopes: [],
+      })),
+    })
+    const run = (...args: string[]) => gatehouse(['exec', '--seed', seed, ...args])
+    const { stdout } = await run(
+      '--client',
+      'two',
+      '--',
+      'sh',
+      '-c',
+      'echo $SERVICE_CLIENT_ID $SERVICE_CLIENT_SECRET $SERVICE_REALM',
+    )
+    expect(stdout.trim()).toBe('two two-secret org_0192d3a4-5b6c-7d8e-9f00-112233445566')
+    expect((await run('--client', 'three', '--', 'true')).stderr).toContain(
+      'there is no client three. Clients: one, two',
+    )
+    expect((await run('--', 'sh', '-c', 'kill -9 $$')).code).toBe(137)
+    expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
+  })
+
+  test('a seed that is refused runs nothing', async () => {
+    const seed = await file('wrong.yaml', 'users: [{ username: x }]')
+    const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`${seed}:1: users[0].username: 3 to 128 letters`)
+  })
+})

@@ -1,0 +1,128 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Outbound } from '#src/context.ts'
+import { OutboundError } from '#src/http/outbound.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { create, refused } from '#test/support/callers.ts'
+import { newCertificate } from '#test/support/certificate.ts'
+import { addOrganization } from '#test/support/people.ts'
+
+const PATH = '/identity-providers'
+const SECRET = 'the-secret-of-our-client-there'
+
+let app: TestApp
+let documents: Record<string, () => Response | Promise<Response>>
+let current: string
+
+const calledFor: string[] = []
+const fetch: Outbound = async (url, { organization }) => {
+  calledFor.push(organization.slug)
+  const document = documents[String(url)]
+  if (!document) throw new OutboundError('The address is a private one.')
+  return document()
+}
+
+beforeAll(async () => {
+  current = await newCertificate('CN=New signing', 2025, 2045)
+})
+
+beforeEach(async () => {
+  documents = {}
+  app = await startApp({ outbound_allow: ['idp.internal:80'] }, { fetch })
+  await app.admin('GET', '/roles')
+  await app.events()
+})
+
+const oidc = {
+  type: 'oidc',
+  alias: 'corp',
+  name: 'Corp',
+  issuer: 'https://id.corp.example',
+  client_id: 'gatehouse',
+  client_secret: SECRET,
+}
+const saml = () => ({
+  type: 'saml',
+  alias: 'northwind',
+  name: 'Northwind',
+  entity_id: 'https://idp.northwind.example/metadata',
+  sso_url: 'https://idp.northwind.example/sso',
+  certificates: [current],
+})
+
+describe('IDP-01 422 names the field', () => {
+  const cases: [string, Json, string[]][] = [
+    ['an unknown type', { ...oidc, type: 'ldap' }, ['type']],
+    ['no issuer', { ...oidc, issuer: undefined }, ['issuer']],
+    ['an issuer that is no address', { ...oidc, issuer: 'corp' }, ['issuer']],
+    ['an issuer with a password in it', { ...oidc, issuer: 'https://a:b@corp.example' }, ['issuer']],
+    ['a script for an issuer', { ...oidc, issuer: 'javascript:alert(1)' }, ['issuer']],
+    ['plain http', { ...oidc, issuer: 'http://id.corp.example' }, ['issuer']],
+    ['an alias with an underscore', { ...oidc, alias: 'idp_x' }, ['alias']],
+    ['an alias that is an id', { ...oidc, alias: '019bc186-de00-734a-b826-7e57c99aaa0c' }, ['alias']],
+    ['a field of another type', { ...oidc, entity_id: 'x' }, ['entity_id']],
+    ['a preset of another type', { ...oidc, preset: 'github' }, ['preset']],
+    ['a role that is not there', { ...oidc, default_roles: ['nobody'] }, ['default_roles']],
+    [
+      'a mapping of an unknown field',
+      { ...oidc, attribute_mapping: { phone: 'tel' } },
+      ['attribute_mapping.phone'],
+    ],
+    [
+      'no endpoints',
+      { ...oidc, type: 'oauth2', issuer: undefined },
+      ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint'],
+    ],
+    [
+      'no secret',
+      { type: 'oauth2', alias: 'gh', name: 'GH', preset: 'github', client_id: 'x' },
+      ['client_secret'],
+    ],
+    ['another organization', { ...oidc, organization_id: 'org_nowhere' }, ['organization_id']],
+  ]
+  test.each(cases)('%s', async (_, body, fields) => {
+    expect(refused(await app.admin('POST', PATH, body))).toEqual(fields)
+    expect(await app.events()).toEqual([])
+  })
+
+  test('certificates', async () => {
+    for (const certificates of [[], ['no certificate'], [{ certificate: 'x' }]])
+      expect(refused(await app.admin('POST', PATH, { ...saml(), certificates }))[0]).toStartWith(
+        'certificates',
+      )
+  })
+
+  test('plain http is for hosts that the setting names', async () => {
+    await create(app, PATH, { ...oidc, issuer: 'http://idp.internal' })
+    expect(refused(await app.admin('PUT', `${PATH}/corp`, { issuer: 'http://other.internal' }))).toEqual([
+      'client_secret',
+      'issuer',
+    ])
+  })
+
+  test('H-15 plain http and private addresses are for the organization that the setting names', async () => {
+    const { id } = await addOrganization(app, 'acme')
+    const theirs = { ...oidc, organization_id: id, issuer: 'http://idp.internal' }
+    expect(refused(await app.admin('POST', PATH, theirs))).toEqual(['issuer'])
+    const { entity_id: _, sso_url: __, certificates: ___, ...rest } = saml()
+    const metadata_url = 'https://idp.internal:8443/metadata'
+    calledFor.length = 0
+    expect(refused(await app.admin('POST', PATH, { ...rest, organization_id: id, metadata_url }))).toEqual([
+      'metadata_url',
+    ])
+    await create(app, PATH, { ...saml(), organization_id: id })
+    expect(refused(await app.admin('PUT', `${PATH}/northwind`, { metadata_url }))).toEqual(['metadata_url'])
+    expect(calledFor).toEqual(['acme', 'acme'])
+  })
+
+  test('what never changes, and fields of another type, in a PUT', async () => {
+    await create(app, PATH, oidc)
+    const put = async (body: Json) => refused(await app.admin('PUT', `${PATH}/corp`, body))
+    expect(await put({ type: 'saml' })).toEqual(['type'])
+    expect(await put({ organization_id: 'org_x', id: 'idp_x' })).toEqual(['id', 'organization_id'])
+    expect(await put({ sso_url: 'https://x.example', metadata_xml: '<a/>' })).toEqual([
+      'metadata_xml',
+      'sso_url',
+    ])
+    expect(await put({ preset: 'github' })).toEqual(['preset'])
+  })
+})

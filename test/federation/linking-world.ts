@@ -1,0 +1,55 @@
+import type { Json } from '#test/support/app.ts'
+import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
+import { addProvider, type Somebody, startFederated } from './upstream.ts'
+
+/** A server with providers that are trusted with addresses, not trusted, and closed to new users. */
+export const startLinking = async () => {
+  const { app, upstream, honest } = await startFederated()
+  const { client_secret } = await addClient(app, 'app')
+  const asking = await addProvider(app, 'asking')
+  const trusted = await addProvider(app, 'trusted', { trust_email: true, client_id: 'trusted' })
+  await addProvider(app, 'closed', { allow_registration: false, client_id: 'closed' })
+  await create(app, '/roles', { name: 'reader', permissions: ['users:read'] })
+  let made = 0
+  /** Each from an address of its own, and a person of their own. */
+  const fresh = (): Browser => openBrowser(app, { ip: `198.51.100.${made++ & 255}` })
+  const somebody = (): Required<Pick<Somebody, 'sub' | 'email'>> => {
+    const sub = `person-${made++}`
+    return { sub, email: `${sub}@example.com` }
+  }
+  const entry = (alias: string): string =>
+    authorizeUrl('app').replace('/oauth/authorize', `/oauth/social/${alias}`)
+  const usersBy = async (email: string): Promise<Json[]> =>
+    (await app.admin('GET', `/users?search=${encodeURIComponent(email)}`)).body.data
+  const accounts = () => app.context.store.read(async q => q.select().from(q.tables.external_accounts))
+  const accountsOf = async (user_id: string) => (await accounts()).filter(row => row.user_id === user_id)
+  /** Returns the user id of the client's authorization code. */
+  const whoIs = async (page: Page): Promise<string> => {
+    const { code } = answerOf(page)
+    return (await codeRow(app, code)).user_id
+  }
+  const refusal = async (): Promise<Json[]> =>
+    (await app.events()).map(({ type, target_id, metadata }) => [
+      type,
+      target_id,
+      metadata.failure_reason ?? metadata,
+    ])
+  return {
+    app,
+    upstream,
+    honest,
+    client_secret,
+    asking,
+    trusted,
+    fresh,
+    somebody,
+    entry,
+    usersBy,
+    accounts,
+    accountsOf,
+    whoIs,
+    refusal,
+  }
+}

@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'bun:test'
+import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addUser, authorizeUrl, signIn } from '#test/support/people.ts'
+import { restarting } from '#test/support/restarting.ts'
+import { startLinking } from './linking-world.ts'
+import { atUpstream, goThrough, pathOf } from './upstream.ts'
+
+const { app, upstream, asking, fresh, somebody, entry, accounts, accountsOf, whoIs, refusal } =
+  await startLinking()
+
+describe('the person’s own page', () => {
+  const own = async (username: string): Promise<{ browser: Browser; page: Page }> => {
+    const browser = fresh()
+    return { browser, page: await signIn(browser, await browser.get('/account'), username) }
+  }
+
+  test('links an account after a proof there, and unlinks it again', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const { browser, page } = await own(sub)
+    await app.events()
+    const leave = await browser.follow(
+      await browser.post('/account/identities/link', {
+        csrf_token: page.forms[0]?.fields.csrf_token ?? '',
+        provider: 'asking',
+      }),
+    )
+    const back = pathOf(
+      await atUpstream(upstream, leave.location ?? '', {
+        sub: `at-${sub}`,
+        email: 'elsewhere@other.example',
+      }),
+    )
+    const linked = await browser.follow(await browser.get(back))
+    expect(linked.html).toContain('Account connected')
+    expect(linked.html).toContain('elsewhere@other.example')
+    expect(await refusal()).toEqual([
+      ['user.updated', user.id, { fields: ['external_accounts'], linked: asking.id }],
+    ])
+    expect(
+      await whoIs(await goThrough(fresh(), upstream, entry('asking'), { sub: `at-${sub}`, email: '' })),
+    ).toBe(user.id)
+    await app.events()
+    const gone = await browser.follow(await browser.submit(linked, {}, '/account/identities/unlink'))
+    expect(gone.html).toContain('Account disconnected')
+    expect(await refusal()).toEqual([
+      ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
+    ])
+    expect(await accountsOf(user.id)).toEqual([])
+  })
+
+  test('R-24 a restart between any two steps of a link changes nothing, and it is made once', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const browser = openBrowser(restarting(app), { ip: '198.51.100.250' })
+    const page = await signIn(browser, await browser.get('/account'), sub)
+    await app.events()
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const leave = await browser.follow(
+      await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
+    )
+    const back = pathOf(await atUpstream(upstream, leave.location ?? '', { sub: `at-${sub}` }))
+    expect((await browser.follow(await browser.get(back))).html).toContain('Account connected')
+    expect((await browser.get(back)).status).toBe(400)
+    expect(await accountsOf(user.id)).toHaveLength(1)
+    expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])
+  })
+
+  test('keeps the only way in', async () => {
+    const browser = fresh()
+    const page = await goThrough(browser, upstream, '/oauth/social/asking', somebody())
+    expect(page.html).toContain('Your only way to sign in')
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const [account] = (await accounts()).slice(-1)
+    const forced = await browser.post('/account/identities/unlink', {
+      csrf_token,
+      provider: 'asking',
+      subject: account?.subject ?? '',
+    })
+    expect(forced.status).toBe(400)
+    expect(await accounts()).toContainEqual(account as never)
+  })
+
+  test('links nothing that is linked to somebody else, or to a person who has left the browser', async () => {
+    const who = somebody()
+    await goThrough(fresh(), upstream, entry('asking'), who)
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const { browser, page } = await own(sub)
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const leave = async () => {
+      const away = await browser.follow(
+        await browser.post('/account/identities/link', { csrf_token, provider: 'asking' }),
+      )
+      return away.location ?? ''
+    }
+    await app.events()
+    const taken = await browser.get(pathOf(await atUpstream(upstream, await leave(), who)))
+    expect([taken.status, taken.heading]).toEqual([400, 'Signing in didn’t work'])
+    expect((await refusal())[0]?.[2]).toBe('linked_elsewhere')
+    const back = pathOf(await atUpstream(upstream, await leave(), somebody()))
+    await browser.submit(page, {}, '/account/logout')
+    await app.events()
+    expect((await browser.get(back)).status).toBe(400)
+    expect((await refusal())[0]?.[2]).toBe('not_logged_in')
+    expect(await accountsOf(user.id)).toEqual([])
+  })
+
+  test('O-28 nobody is made to link: the form, and the address that it leads to, are this person’s own', async () => {
+    const { sub } = somebody()
+    await addUser(app, sub)
+    const { browser, page } = await own(sub)
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    expect(
+      (await browser.post('/account/identities/link', { csrf_token: 'x.y', provider: 'asking' })).status,
+    ).toBe(403)
+    expect((await browser.post('/account/identities/link', { csrf_token, provider: 'nobody' })).status).toBe(
+      404,
+    )
+    const away = await browser.post('/account/identities/link', { csrf_token, provider: 'asking' })
+    const link = new URL(away.location ?? '', 'http://localhost')
+    const token = link.searchParams.get('link') ?? ''
+    link.searchParams.set('link', token.replace(/usr_[^.]+/, 'usr_other'))
+    expect((await browser.get(link.pathname + link.search)).status).toBe(403)
+    const other = await browser.get(authorizeUrl('app', { prompt: 'login' }))
+    const { request } = other.forms[0]?.fields ?? {}
+    expect((await browser.get(`/oauth/social/asking?request=${request}&link=${token}`)).status).toBe(403)
+    expect((await fresh().get(away.location ?? '')).status).toBe(400)
+  })
+})

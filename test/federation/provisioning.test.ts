@@ -1,0 +1,226 @@
+import { describe, expect, test } from 'bun:test'
+import { baseName } from '#src/federation/provisioning.ts'
+import { removals } from '#src/operations/sweep-store.ts'
+import { create } from '#test/support/callers.ts'
+import { addOrganization, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
+import { startLinking } from './linking-world.ts'
+import { addProvider, goThrough, type Somebody } from './upstream.ts'
+
+const { app, upstream, honest, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } =
+  await startLinking()
+
+describe('somebody new', () => {
+  test('becomes a user with the default roles, linked by the subject', async () => {
+    const { sub, email } = somebody()
+    await app.events()
+    const page = await goThrough(fresh(), upstream, entry('asking'), { sub, email, name: 'Robin van Dam' })
+    const id = await whoIs(page)
+    const {
+      created_at: _,
+      updated_at: __,
+      last_login: ___,
+      ...user
+    } = (await app.admin('GET', `/users/${id}`)).body
+    expect(user).toEqual({
+      id,
+      username: sub,
+      email,
+      first_name: 'Robin',
+      last_name: 'van Dam',
+      enabled: true,
+      email_verified: false,
+      organization_id: 'org_default',
+      roles: ['user'],
+      attributes: {},
+    })
+    expect(await accountsOf(id)).toMatchObject([{ provider_id: asking.id, subject: sub, label: email }])
+    expect(await app.events()).toEqual([
+      {
+        type: 'user.created',
+        actor_id: null,
+        target_id: id,
+        target_type: 'user',
+        organization_id: 'org_default',
+        metadata: {},
+      },
+    ])
+  })
+
+  test('and is the same user at the second arrival, whatever the address by then', async () => {
+    const { sub, email } = somebody()
+    const id = await whoIs(await goThrough(fresh(), upstream, entry('asking'), { sub, email }))
+    await app.events()
+    const again = await goThrough(fresh(), upstream, entry('asking'), { sub, email: 'moved@example.com' })
+    expect(await whoIs(again)).toBe(id)
+    expect(await app.events()).toEqual([])
+    expect((await usersBy('moved@example.com')).length).toBe(0)
+  })
+
+  test('has a verified address only when the provider is trusted in that', async () => {
+    for (const [alias, said, email_verified] of [
+      ['asking', 'true', false],
+      ['trusted', 'true', true],
+      ['trusted', 'false', false],
+    ] as const) {
+      const { sub, email } = somebody()
+      await goThrough(fresh(), upstream, entry(alias), { sub, email, email_verified: said })
+      expect(await usersBy(email)).toMatchObject([{ email_verified }])
+    }
+  })
+
+  test('gets a name of their own when theirs is taken', async () => {
+    const names: string[] = []
+    for (let n = 0; n < 3; n++) {
+      const { sub } = somebody()
+      const email = `same.name@host${n}.example`
+      await goThrough(fresh(), upstream, entry('asking'), { sub, email })
+      names.push((await usersBy(email))[0].username)
+    }
+    expect(names).toEqual(['same.name', 'same.name-2', 'same.name-3'])
+  })
+
+  test('has roles by the mapping that the organization knows, beside the default ones', async () => {
+    await create(app, '/roles', { name: 'crew', permissions: [] })
+    const attribute_mapping = { roles: 'groups', username: 'nick', first_name: 'fn' }
+    await addProvider(app, 'mapped', { client_id: 'mapped', attribute_mapping })
+    upstream.twist = ({ claims }) =>
+      Object.assign(claims, { groups: ['crew', 'captains', 7], nick: 'Ahab!', fn: 'A.' })
+    const { sub, email } = somebody()
+    await goThrough(fresh(), upstream, entry('mapped'), { sub, email })
+    honest()
+    expect(await usersBy(email)).toMatchObject([
+      { roles: ['crew', 'user'], username: 'Ahab', first_name: 'A.' },
+    ])
+  })
+
+  test('is refused where registration is closed, or the organization does not admit the address', async () => {
+    const { sub, email } = somebody()
+    await app.events()
+    const closed = await goThrough(fresh(), upstream, entry('closed'), { sub, email })
+    expect([closed.status, closed.heading]).toEqual([400, 'Signing in didn’t work'])
+    expect(await refusal()).toEqual([['user.login_failed', '', 'registration_closed']])
+    const { id } = await addOrganization(app, 'strict', { settings: { allowed_domains: ['strict.example'] } })
+    await addProvider(app, 'strict', { organization_id: id, client_id: 'strict' })
+    await app.events()
+    for (const address of [email, 'a@sub.strict.example', 'a@strict.example.evil.example'])
+      expect(
+        (await goThrough(fresh(), upstream, '/oauth/social/strict', { sub, email: address })).status,
+      ).toBe(400)
+    expect((await refusal()).map(([, , reason]) => reason)).toEqual(Array(3).fill('domain_not_allowed'))
+    const admitted = await goThrough(fresh(), upstream, '/oauth/social/strict', {
+      sub,
+      email: 'A@STRICT.example',
+    })
+    expect(admitted.heading).toBe('Your account')
+    expect(await usersBy(email)).toEqual([])
+  })
+
+  test('comes by an address that the provider calls verified where only some domains are allowed', async () => {
+    const { id } = await addOrganization(app, 'walled', { settings: { allowed_domains: ['walled.example'] } })
+    await addProvider(app, 'walled', { organization_id: id, client_id: 'walled', trust_email: true })
+    await app.events()
+    const arrive = (said: Somebody) => goThrough(fresh(), upstream, '/oauth/social/walled', said)
+    const { sub } = somebody()
+    for (const said of [{ email: '' }, { email: 'me@walled.example', email_verified: 'false' }])
+      expect((await arrive({ sub, ...said })).heading).toBe('Signing in didn’t work')
+    expect(await refusal()).toEqual(Array(2).fill(['user.login_failed', '', 'address_not_verified']))
+    expect((await arrive({ sub, email: 'me@walled.example' })).heading).toBe('Your account')
+  })
+
+  test('fifty arrivals of one person at the same moment make one user', async () => {
+    const who = somebody()
+    const pages = await Promise.all(
+      Array.from({ length: 50 }, () => goThrough(fresh(), upstream, entry('asking'), who)),
+    )
+    const ids = await Promise.all(pages.map(whoIs))
+    expect(new Set(ids).size).toBe(1)
+    expect(await usersBy(who.email)).toHaveLength(1)
+  })
+})
+
+describe('FED-06 what is missing is asked for on one page', () => {
+  test('a name', async () => {
+    const { sub, email } = somebody()
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('asking'), { sub, email, name: '' })
+    expect([asked.status, asked.heading]).toEqual([200, 'One more thing'])
+    expect(Object.keys(asked.forms[0]?.fields ?? {})).toEqual(['csrf_token', 'first_name', 'last_name'])
+    const again = await browser.submit(asked, { first_name: ' ' })
+    expect([again.status, again.heading]).toEqual([422, 'One more thing'])
+    const page = await browser.follow(
+      await browser.submit(again, { first_name: 'Björk', email: 'forged@example.com' }),
+    )
+    expect((await app.admin('GET', `/users/${await whoIs(page)}`)).body).toMatchObject({
+      first_name: 'Björk',
+      last_name: '',
+      email,
+    })
+  })
+
+  test('an address, which nobody has verified then', async () => {
+    const { sub, email } = somebody()
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('trusted'), { sub, email: '' })
+    expect(Object.keys(asked.forms[0]?.fields ?? {})).toEqual(['csrf_token', 'email'])
+    for (const wrong of ['', 'no address', '"quoted"@example.com'])
+      expect((await browser.submit(asked, { email: wrong })).status).toBe(422)
+    const page = await browser.follow(await browser.submit(asked, { email }))
+    expect((await app.admin('GET', `/users/${await whoIs(page)}`)).body).toMatchObject({
+      email,
+      email_verified: false,
+    })
+  })
+
+  test('an address of somebody else’s account needs its password, however trusted the provider', async () => {
+    const { sub, email } = somebody()
+    const user = await addUser(app, sub)
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('trusted'), { sub, email: '' })
+    const proof = await browser.follow(await browser.submit(asked, { email }))
+    expect(proof.heading).toBe('Is this you?')
+    const page = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
+    expect(await whoIs(page)).toBe(user.id)
+  })
+
+  test('O-28 O-29 the form is this browser’s own, from this very page', async () => {
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('asking'), { ...somebody(), name: '' })
+    const fields = { ...asked.forms[0]?.fields, first_name: 'Eve' }
+    const stranger = fresh()
+    await stranger.get(authorizeUrl('app'))
+    expect((await stranger.get(asked.url)).status).toBe(400)
+    expect((await stranger.post('/oauth/link-account', fields)).status).toBe(403)
+    expect(
+      (await browser.post('/oauth/link-account', fields, { origin: 'https://evil.example' })).status,
+    ).toBe(403)
+    expect((await browser.post('/oauth/link-account', { ...fields, csrf_token: 'x.y' })).status).toBe(403)
+    expect((await browser.follow(await browser.submit(asked, { first_name: 'Robin' }))).location).toStartWith(
+      REDIRECT,
+    )
+    expect((await browser.submit(asked, { first_name: 'Robin' })).status).toBe(400)
+  })
+
+  test('can be answered after a reload, not after half an hour; what was kept is swept away', async () => {
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('asking'), { ...somebody(), name: '' })
+    expect((await browser.get(asked.url)).heading).toBe('One more thing')
+    app.clock.advance(30 * 60_000)
+    expect((await browser.get(asked.url)).status).toBe(400)
+    const now = app.context.clock.now()
+    for (const remove of removals) await app.context.store.write(tx => remove(tx, now))
+    expect(await app.context.store.read(async q => q.select().from(q.tables.upstream_requests))).toEqual([])
+  })
+})
+
+test('user names are made of what the provider calls a person', () => {
+  const named = (username: string | undefined, email?: string) => baseName({ username, email })
+  expect(named('octocat')).toBe('octocat')
+  expect(named('Zoë Müller')).toBe('Zoe-Muller')
+  expect(named('ada@corp.example')).toBe('ada')
+  expect(named(undefined, 'a.b+tag@corp.example')).toBe('a.b-tag')
+  expect(named('小明')).toBe('user')
+  expect(named('bo')).toBe('user-bo')
+  expect(named('../../etc')).toBe('etc')
+  expect(named('x'.repeat(300))).toHaveLength(100)
+  expect(named(undefined)).toBe('user')
+})

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'bun:test'
+import { applySeed } from '#src/seed/apply.ts'
+import { parseSeed, readSeed, SeedError } from '#src/seed/read.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+
+const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
+
+const apply = (app: TestApp, seed: Json, options = {}) => applySeed(app.context, readSeed(seed), options)
+
+const refusal = async (work: () => unknown): Promise<Json> => {
+  try {
+    await work()
+  } catch (error) {
+    expect(error).toBeInstanceOf(SeedError)
+    return (error as SeedError).mistakes
+  }
+  throw new Error('it was not refused')
+}
+
+describe('a file with mistakes is refused whole', () => {
+  test.each<[string, Json, Json]>([
+    [
+      'unknown keys, at every depth',
+      {
+        user: [],
+        users: [{ username: 'carol', email: 'carol@example.com', nickname: 'c' }],
+        organizations: [{ slug: 'acme', settings: { colour: 'red' } }],
+        identity_providers: [{ alias: 'xx', name: 'X', type: 'saml', client_id: 'x' }],
+      },
+      [
+        ['organizations[0].settings.colour', /Fields: theme, session_ttl, mfa_required/],
+        ['users[0].nickname', /Fields: id, organization, username/],
+        ['identity_providers[0].client_id', /Fields: .*sso_url/],
+        ['user', /Fields: .*organizations, roles, users/],
+      ],
+    ],
+    [
+      'wrong types',
+      {
+        users: [{ username: 7, email: true }],
+        clients: 'shop',
+        roles: [{ name: 'x', permissions: ['fly'] }],
+      },
+      [
+        ['roles[0].permissions[0]', /One of: users:read/],
+        ['users[0].username', /3 to 128 characters/],
+        ['users[0].email', /e-mail/],
+        ['clients', /A list/],
+      ],
+    ],
+    [
+      'ids that are none',
+      { users: [{ id: 'usr_1', username: 'carol', email: 'carol@example.com' }] },
+      [['users[0].id', /usr_ and a UUID/]],
+    ],
+    [
+      'the same name or id twice',
+      {
+        users: [
+          { username: 'carol', email: 'carol@example.com' },
+          { username: 'Carol', email: 'c@example.com' },
+        ],
+        roles: [
+          { id: `role_${UUID}`, name: 'one', permissions: [] },
+          { id: `role_${UUID}`, name: 'two', permissions: [] },
+        ],
+      },
+      [
+        ['roles[1]', /roles\[0\] has the same id/],
+        ['users[1]', /users\[0\] has the same name/],
+      ],
+    ],
+    [
+      'references to nothing',
+      {
+        roles: [{ name: 'editor', organization: 'nowhere', permissions: [] }],
+        users: [{ username: 'carol', email: 'carol@example.com', roles: ['ghost', 'user'] }],
+        groups: [{ name: 'staff', members: ['carol', 'nobody'] }],
+      },
+      [
+        ['roles[0].organization', /No organization has the slug nowhere/],
+        ['users[0].roles', /no role ghost/],
+        ['groups[0].members', /no user nobody/],
+      ],
+    ],
+    [
+      'what the rules of the admin API refuse',
+      {
+        users: [
+          { username: 'carol', email: 'carol@example.com', password: 'weak' },
+          { username: 'dave', email: 'CAROL@example.com' },
+        ],
+        clients: [
+          { client_id: 'one', type: 'public', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'two', type: 'confidential', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'three', type: 'public', client_secret: 'x', grant_types: [], scopes: [] },
+        ],
+      },
+      [['clients[2].client_secret', /public client has none/]],
+    ],
+    [
+      'secrets whose variable is not set',
+      {
+        clients: [
+          {
+            client_id: 'one',
+            type: 'confidential',
+            client_secret: { env: 'NOT_SET' },
+            grant_types: [],
+            scopes: [],
+          },
+        ],
+      },
+      [['clients[0].client_secret', /NOT_SET is not set/]],
+    ],
+  ])('%s', async (_, seed, expected) => {
+    const app = await startApp()
+    await app.events()
+    const mistakes = await refusal(() => apply(app, seed))
+    expect(mistakes.map(({ path }: Json) => path)).toEqual(expected.map(([path]: Json) => path))
+    for (const [i, [, text]] of expected.entries()) expect(mistakes[i].message).toMatch(text)
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', '/users')).body.data).toEqual([])
+  })
+
+  test('by the stored rows: weak passwords, taken addresses, clients that cannot be', async () => {
+    const app = await startApp()
+    await app.events()
+    const mistakes = await refusal(() =>
+      apply(app, {
+        users: [
+          { username: 'carol', email: 'carol@example.com', password: 'weak' },
+          { username: 'dave', email: 'dave@example.com' },
+          { username: 'erin', email: 'DAVE@example.com' },
+        ],
+        clients: [
+          { client_id: 'one', type: 'public', grant_types: ['client_credentials'], scopes: [] },
+          { client_id: 'two', type: 'confidential', grant_types: ['client_credentials'], scopes: [] },
+        ],
+      }),
+    )
+    expect(mistakes.map(({ path }: Json) => path)).toEqual([
+      'users[0].password',
+      'users[0].password',
+      'users[0].password',
+      'users[0].password',
+      'users[2]',
+      'clients[0].grant_types',
+      'clients[1].client_secret',
+    ])
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
+  })
+
+  test('with the file in every line', () => {
+    const text = 'users:\n  - username: x\n    email: 5\n'
+    expect(() => parseSeed(text, 'seed.yaml')).toThrow(
+      /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml:2: users\[0\]\.username: .*\n {2}seed\.yaml:3: users\[0\]\.email: /,
+    )
+    expect(() => parseSeed('users: [', 'seed.yaml')).toThrow(/^seed\.yaml has a mistake/)
+  })
+})
