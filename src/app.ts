@@ -5,7 +5,6 @@ import { tokenRoutes } from '#src/oauth/routes.ts'
 import { accentAsset } from '#src/pages/accent.ts'
 import { asset } from '#src/pages/assets.ts'
 import { errorPage, wantsPage } from '#src/pages/boundary.ts'
-import { themeAsset } from '#src/pages/themes.ts'
 import { accountRoutes } from './account/routes.ts'
 import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
@@ -15,6 +14,7 @@ import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
 import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
 import { federationRoutes } from './federation/routes.ts'
+import { openSamlKey } from './federation/saml/key.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
 import { type AdminRoute, serveRoute } from './http/guard.ts'
@@ -53,6 +53,8 @@ export const createApp = async (
     ...core,
     keys: wrapKeys(await openKeys(core)),
     authenticate: request => authenticate(context, request),
+    samlKey: openSamlKey(core),
+    upstreams: new Map(),
     allowsOrigin: (client_id, origin) => originOf(core.store, client_id, origin),
     ...(loginPage && { loginPage: step => loginPage(context, step) }),
   }
@@ -135,7 +137,7 @@ const answer = (
     : url === request.url
       ? request
       : new Request(url, request)
-  const call = openCall(context.config, normalized, server && { requestIP: () => server.requestIP(request) })
+  const call = openCall(context, normalized, server && { requestIP: () => server.requestIP(request) })
   const finish = (found: Response): Response => {
     const response = isHead ? new Response(null, found) : found
     response.headers.set('x-request-id', call.request_id)
@@ -189,7 +191,7 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
       return (
         asset(call.path) ??
         accentAsset(call.path) ??
-        themeAsset(context, call.path) ??
+        context.themes.asset(call.path) ??
         (await organizationAsset(context, call.path)) ??
         unmatched(context, [], call)
       )

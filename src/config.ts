@@ -1,4 +1,3 @@
-/** Over 300 lines on purpose: all settings, their texts and their sources stand in one file. */
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import {
@@ -12,10 +11,14 @@ import {
   list,
   outboundAllow,
   ratio,
+  type Setting,
+  secret,
   sender,
+  setting,
   smtpUrl,
   text,
   wholeNumber,
+  withDefault,
 } from './lib/setting-values.ts'
 import { parseYaml, readBounded, type Yaml, YamlError } from './lib/yaml.ts'
 import { signingAlgs } from './protocol/oidc/signing-algs.ts'
@@ -35,31 +38,6 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-interface Setting<T> {
-  schema: z.ZodType<T, string>
-  fallback: T | undefined
-  secret?: true
-  /** The text in `gatehouse help`. */
-  about: string
-}
-
-const setting = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
-  schema,
-  fallback: undefined,
-  about,
-})
-const secret = (about: string): Setting<string | undefined> => ({
-  schema: text,
-  fallback: undefined,
-  about,
-  secret: true,
-})
-const withDefault = <T>(
-  schema: z.ZodType<T, string>,
-  fallback: T,
-  about: string,
-): Setting<T> & { fallback: T } => ({ schema, fallback, about })
-
 /**
  * All settings. The environment has `GATEHOUSE_` and the name in upper case; the file has the name itself.
  */
@@ -69,11 +47,8 @@ export const settings = {
   host: setting(text, 'address to listen on; default 127.0.0.1, or all addresses (::) if url is set'),
   port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
   data_dir: withDefault(text, './data', 'directory of database and keys; default ./data'),
-  database_url: {
-    ...setting(databaseUrl, 'postgres://…, to use PostgreSQL instead of SQLite in data_dir'),
-    secret: true,
-  },
-  master_key: secret('32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
+  database_url: secret(databaseUrl, 'postgres://…, to use PostgreSQL instead of SQLite in data_dir'),
+  master_key: secret(text, '32 bytes in base64 that encrypt stored keys; default: a file in data_dir'),
   trusted_proxies: withDefault(
     list(isRange, 'a comma list of addresses and ranges such as 10.0.0.0/8, ::1'),
     [],
@@ -88,7 +63,7 @@ export const settings = {
     [],
     'private hosts that the server may call, for the default organization or for tenant SLUG: host:port, SLUG=host:port',
   ),
-  smtp_url: { ...setting(smtpUrl, 'mail server: smtp://… or smtps://…'), secret: true },
+  smtp_url: secret(smtpUrl, 'mail server: smtp://… or smtps://…'),
   mail_from: setting(sender, 'sender of mail, such as Example <id@example.com>'),
   argon2_memory: withDefault(
     wholeNumber(19_456, 1_048_576),
@@ -101,11 +76,12 @@ export const settings = {
     'gatehouse-admin',
     'id of the first admin client; default gatehouse-admin',
   ),
-  admin_client_secret: secret('secret of the first admin client, set at each start'),
+  admin_client_secret: secret(text, 'secret of the first admin client, set at each start'),
   admin_username: setting(text, 'user name of the first admin (first start only)'),
   admin_email: setting(text, 'e-mail address of the first admin'),
-  admin_password: secret('password of the first admin'),
+  admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
+    text,
     'bearer token for /metrics; default: only this machine, and closed once url or host is public',
   ),
   access_token_alg: withDefault(
@@ -119,10 +95,7 @@ export const settings = {
     endpointUrl,
     'OpenTelemetry collector (OTLP over HTTP) for traces; default: none',
   ),
-  otel_exporter_otlp_headers: {
-    ...setting(headers, 'request headers for the collector: name=value, …'),
-    secret: true,
-  },
+  otel_exporter_otlp_headers: secret(headers, 'request headers for the collector: name=value, …'),
   otel_service_name: withDefault(text, 'gatehouse', 'service name in traces; default gatehouse'),
   otel_traces_sampler: withDefault(
     choice(samplers),
@@ -148,10 +121,12 @@ type Value<S> = S extends { fallback: infer F; schema: z.ZodType<infer T, string
     : T
   : never
 
+type Values = { readonly [K in Name]: Value<Settings[K]> }
+
 /** The server's settings, parsed once from environment and file. */
-export type Config = { -readonly [K in Exclude<Name, 'url' | 'host'>]: Value<Settings[K]> } & {
-  url: string
-  host: string
+export interface Config extends Values {
+  readonly url: string
+  readonly host: string
 }
 
 export interface LoadedConfig {
@@ -273,26 +248,29 @@ export const loadConfig = (
 ): LoadedConfig => {
   const warnings: string[] = []
   const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])
-  const sources = {} as Record<Name, string>
-  const values: Record<string, unknown> = {}
-  for (const [name, { schema, fallback, secret }] of Object.entries(settings) as [Name, Setting<unknown>][]) {
-    const entry = given.get(name)
-    sources[name] = entry?.source ?? 'default'
-    values[name] = fallback
-    if (!entry) continue
-    const { data, error } = schema.safeParse(entry.value)
-    if (error) {
-      const label = labelOf(name, entry.source)
-      const shown = secret ? 'the value' : `"${entry.value.slice(0, 80)}"`
-      throw new ConfigError(`${label}: ${shown} is not ${error.issues[0]?.message} (${entry.source}).`)
-    }
-    values[name] = data
+  const values = mapSettings((name, setting) => parseOne(name, setting, given.get(name))) as Values
+  const config: Config = {
+    ...values,
+    host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
+    url: values.url ?? `http://localhost:${values.port}`,
   }
-  const config = values as Config
-  config.host ??= given.has('url') ? '::' : '127.0.0.1'
-  config.url ??= `http://localhost:${config.port}`
   check(config)
-  return { config, sources, warnings }
+  return { config, sources: mapSettings(name => given.get(name)?.source ?? 'default'), warnings }
+}
+
+const mapSettings = <T>(map: (name: Name, setting: Setting<unknown>) => T) =>
+  Object.fromEntries(
+    Object.entries(settings).map(([name, setting]) => [name, map(name as Name, setting)]),
+  ) as Record<Name, T>
+
+const parseOne = (name: Name, { schema, fallback, secret }: Setting<unknown>, given?: RawValue): unknown => {
+  if (!given) return fallback
+  const { data, error } = schema.safeParse(given.value)
+  if (!error) return data
+  const shown = secret ? 'the value' : `"${given.value.slice(0, 80)}"`
+  throw new ConfigError(
+    `${labelOf(name, given.source)}: ${shown} is not ${error.issues[0]?.message} (${given.source}).`,
+  )
 }
 
 /**

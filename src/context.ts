@@ -1,3 +1,6 @@
+import type { KeyObject } from 'node:crypto'
+import type { BlockList } from 'node:net'
+import type { Configuration } from 'openid-client'
 import type { Logger } from 'pino'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Config } from './config.ts'
@@ -119,6 +122,46 @@ export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
 
+/** Names of the cookies, which depend on the server's own URL (http/cookies). */
+export interface CookieNames {
+  /** Identifies the logins of this browser; each login sets a new value. */
+  readonly login: string
+  /** Binds pending authorization requests and single-use links to the browser that opened them. */
+  readonly browser: string
+  /** Marks a browser in which a user has logged in before. */
+  readonly device: string
+  /** Keeps the token of an e-mail link while its user signs in. */
+  readonly link: string
+}
+
+/** The themes of the data directory and the built-in ones (pages/themes). */
+export interface Themes {
+  /**
+   * Returns theme and stylesheets of a theme name. A theme of the data directory is applied over the built-in
+   * theme of the same name, or over the default one, so it contains only its changes. An unknown name means
+   * the default theme.
+   */
+  find(name?: string): { theme: string; sheets: string[] }
+  /**
+   * Returns the response for a stylesheet of the data directory, or for a file beside it
+   * (`/assets/themes/NAME/FILE`); undefined for any other path.
+   */
+  asset(pathname: string): Response | undefined
+}
+
+/**
+ * Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English.
+ */
+export type Locate = (ip_address: string, locale?: string) => string
+
+/** The MaxMind-format file of the settings (sessions/location). */
+export interface Places {
+  /** Reads the file at the first call and keeps it in memory. */
+  open(): Promise<Locate>
+  /** Drops the file from memory; the next `open` reads it again. */
+  drop(): void
+}
+
 /** Dependencies of the services. Commands and seeds use them without a server. */
 export interface Core {
   readonly config: Config
@@ -130,6 +173,11 @@ export interface Core {
   /** undefined when no mail server is configured; features that require mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
+  readonly cookies: CookieNames
+  /** The setting `trusted_proxies`. */
+  readonly proxies: BlockList
+  readonly themes: Themes
+  readonly places: Places
   /** Remaining budget for the work of unauthenticated clients (http/charge). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
   /** Queue of password hashes (directory/users/password). */
@@ -158,6 +206,22 @@ export interface Issuer extends Core {
   readonly keys: SigningKeys
 }
 
+/** Key pair of the SAML service provider: signs requests and decrypts responses. */
+export interface SamlKey {
+  /** Distinguishes the keys of several servers in one process. */
+  readonly id: string
+  readonly private_key: KeyObject
+  /** DER in base64. */
+  readonly certificate: string
+}
+
+/** Metadata of an upstream provider and the client registered there (federation/social). */
+export interface KnownUpstream {
+  readonly version: number
+  readonly expires_at: number
+  readonly configuration: Promise<Configuration>
+}
+
 /** Dependencies of one server. `createApp` adds functions here, so that no import runs against the order of rooms. */
 export interface Context extends Issuer {
   /**
@@ -168,6 +232,10 @@ export interface Context extends Issuer {
   authenticate(request: Request): Promise<Caller>
   /** Resolves to true when this client has registered this web origin. */
   allowsOrigin(client_id: string, origin: string): Promise<boolean>
+  /** Returns the key of the instance; creates it at the first use and keeps it from then on. */
+  samlKey(): Promise<SamlKey>
+  /** By id of the provider. */
+  readonly upstreams: Map<string, KnownUpstream>
   /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
   loginPage?(step: LoginStep): Promise<Response | undefined>
 }

@@ -120,7 +120,6 @@ test('the executable has no part for tests alone: what a file exports is used in
     'dev/fake-openid.ts fakeOpenId',
     'dev/mint.ts badTokenNames',
     'directory/access.ts organizationFor',
-    'directory/identity-providers/xml-reader.ts openXmlReader',
     'federation/provisioning.ts baseName',
     'operations/event-loop.ts largestOfMinute',
     'pages/accent.ts accentStyle',
@@ -208,6 +207,35 @@ test('Elysia is made in one place, which leaves bodies unread', () => {
 test('config.ts and the command line alone read the environment', () => {
   const readers = [...source].filter(([, text]) => /process\.env|Bun\.env/.test(text)).map(([file]) => file)
   expect(readers.filter(file => !/^(config\.ts|cli\/|resource-server\/|testing\/)/.test(file))).toEqual([])
+})
+
+/** Files that keep state outside of the parts that `openCore` and `createApp` make. */
+const stateful = [
+  // By request: Elysia and its adapters hand on the request alone.
+  'http/call.ts',
+  'resource-server/elysia.ts',
+  // By connection and by app, which own what they find there.
+  'storage/store.ts',
+  'resource-server/fastify.ts',
+  // The process has one order of ids, one pool of threads and one set of file locks.
+  'lib/ids.ts',
+  'directory/users/hash-threads.ts',
+  'tokens/signing-thread.ts',
+  'storage/sqlite/lock.ts',
+  // A thread has its modules for itself.
+  'tokens/signing-worker.ts',
+  'storage/sqlite/checkpoint-worker.ts',
+  // Results of pure functions of embedded files and colours.
+  'directory/users/common-passwords.ts',
+  'pages/accent.ts',
+  'pages/assets.ts',
+  'pages/translate.ts',
+]
+
+test('no state hangs on a module or a WeakMap, but in the files that are named', () => {
+  const state =
+    /new Weak(?:Map|Set|Ref)\b|^(?:export )?(?:let |const \w+(?:: [^=]+)? = (?:new (?:Map|Set)\b[^(\n]*\(\)|\[\]|\{\}|open\w+\())/m
+  expect([...source].filter(([, text]) => state.test(text)).map(([file]) => file)).toEqual(stateful.sort())
 })
 
 test('the time is read from the clock of the context', () => {

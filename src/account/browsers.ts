@@ -4,7 +4,6 @@ import type { Call } from '#src/http/call.ts'
 import type { LoginId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import type { AccountPage } from '#src/pages/data.ts'
-import { openLocator } from '#src/sessions/location.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
@@ -22,7 +21,7 @@ export const listSignedIn = async (
   { user, login }: Viewer,
 ): Promise<SignedIn> => {
   const now = context.clock.now()
-  const locate = await openLocator(context)
+  const locate = await context.places.open()
   const [logins, sessions] = await context.store.read(q =>
     Promise.all([listUserLogins(q, user.id, now), listUserSessions(q, user.id, now)]),
   )

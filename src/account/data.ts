@@ -7,7 +7,7 @@ import { deleteUser } from '#src/directory/users/service.ts'
 import { roleNames } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
@@ -147,8 +147,8 @@ export const postDelete =
     if (foldIdentifier(form.get('username') ?? '') !== username_fold)
       return dataPage(context, call, viewer, 'username')
     await deleteUser(context, id, { actor: { id, email }, client_info: call })
-    const { config } = context
-    return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookieNames(config).login)])
+    const { config, cookies } = context
+    return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookies.login)])
   }
 
 export const getDeleted =

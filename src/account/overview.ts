@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { clearCookie, cookieNames, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
@@ -58,8 +58,8 @@ export const postAccountLogout =
     await context.store.write(async tx =>
       logOut(context, tx, await listLogins(context, tx, login_hash), call),
     )
-    const { config } = context
-    return withCookies(seeOther('/account/signed-out'), [clearCookie(config, cookieNames(config).login)])
+    const { config, cookies } = context
+    return withCookies(seeOther('/account/signed-out'), [clearCookie(config, cookies.login)])
   }
 
 export const getSignedOut =

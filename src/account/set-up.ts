@@ -81,7 +81,7 @@ export const postSetUp =
         errors,
         rules: passwordRules(password_policy, broken),
       })
-    const login_hash = loginHash(context.config, call.request)
+    const login_hash = loginHash(context, call.request)
     let cookie = ''
     const by = { actor: anonymousActor, client_info: call }
     try {

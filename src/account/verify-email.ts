@@ -7,7 +7,7 @@ import { updateUser } from '#src/directory/users/service.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
-import { clearCookie, cookieNames, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { type LinkPage, openLink, openLinkForm } from '#src/links/links.ts'
 import type { Link } from '#src/links/store.ts'
@@ -46,7 +46,7 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
 
 /** True when the user is signed in in this browser. */
 const isHere = async (context: Context, call: Call, user: UserRow): Promise<boolean> => {
-  const hash = loginHash(context.config, call.request)
+  const hash = loginHash(context, call.request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
   return logins.some(({ user_id }) => user_id === user.id)
 }
@@ -78,7 +78,7 @@ const askPage = async (
   const email = link.email ?? ''
   if (is_pending && !(await isHere(context, call, user)))
     return withCookies(verifyEmailPage(context, call, holder, { email, sign_in_url: SIGN_IN }), [
-      setCookie(context.config, cookieNames(context.config).link, token),
+      setCookie(context.config, context.cookies.link, token),
     ])
   const form = { action, token, csrf_token, ...(is_pending && { username: user.username }) }
   return verifyEmailPage(context, call, holder, { email, form, ...(error && { error }) })
@@ -131,7 +131,7 @@ export const postVerifyEmail =
     }
     const account_url = `/account?organization=${organization.slug}`
     return withCookies(verifyEmailPage(context, call, holder, { email, ...(is_here && { account_url }) }), [
-      clearCookie(context.config, cookieNames(context.config).link),
+      clearCookie(context.config, context.cookies.link),
     ])
   }
 

@@ -131,7 +131,7 @@ export const openForm = async (
 export const openAnyForm = async (context: Context, { request }: Call) => {
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
-  const login_hash = loginHash(context.config, request)
+  const login_hash = loginHash(context, request)
   const login_id = shownLogin(context, login_hash, form)
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   const login = logins.find(({ id }) => id === login_id)

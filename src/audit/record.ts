@@ -85,11 +85,7 @@ export const macOf = (master: MasterKey, event: EventText): string =>
   new Bun.CryptoHasher('sha256', master.derive('event')).update(JSON.stringify(event)).digest('base64url')
 
 /** Writes an event in the transaction of the change that it records: neither exists without the other. */
-export const record = async (
-  context: Pick<Core, 'clock' | 'master' | 'store'>,
-  tx: Transaction,
-  event: NewEvent,
-): Promise<void> => {
+export const record = async (context: Core, tx: Transaction, event: NewEvent): Promise<void> => {
   const now = context.clock.now()
   tx.after(() => {
     const { metrics } = context.store

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { sync } from '#src/storage/data-dir.ts'
@@ -72,11 +72,7 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
  *
  * @throws Error when a file cannot be written; the events stay in the database
  */
-export const sweepEvents = async ({
-  config,
-  clock,
-  store,
-}: Pick<Context, 'config' | 'clock' | 'store'>): Promise<number> => {
+export const sweepEvents = async ({ config, clock, store }: Core): Promise<number> => {
   if (config.event_retention === undefined) return 0
   const before = clock.now() - config.event_retention
   for (let moved = 0; ; ) {

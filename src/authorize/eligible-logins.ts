@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
@@ -116,7 +116,7 @@ const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor
 
 /** Returns the steps that a user with this login and these factors still owes in this flow. */
 export const owedBy = (
-  { config }: Pick<Context, 'config'>,
+  { config }: Core,
   { request, organization }: Flow,
   { acr }: Pick<StepUser, 'acr'>,
   factors: readonly FactorType[],

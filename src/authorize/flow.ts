@@ -3,7 +3,7 @@ import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { browserHash, cookieNames, loginHash, setCookie } from '#src/http/cookies.ts'
+import { browserHash, loginHash, setCookie } from '#src/http/cookies.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
@@ -29,7 +29,7 @@ export interface BrowserSession {
 
 export const browserSessionOf = (context: Context, call: Call): BrowserSession => ({
   call,
-  login_hash: loginHash(context.config, call.request),
+  login_hash: loginHash(context, call.request),
 })
 
 /** An authorization in progress. */
@@ -114,7 +114,7 @@ export const storeFlow = async (
   handle = newHandle(flow),
 ): Promise<{ stored: StoredFlow; cookies: string[] }> => {
   await chargeBrowser(context, call, { organization_id: flow.organization.id, kind: 'commit' })
-  const known = browserHash(context.config, call.request)
+  const known = browserHash(context, call.request)
   const fresh = newSecret()
   const now = context.clock.now()
   const pending: Pending = {
@@ -132,7 +132,7 @@ export const storeFlow = async (
     expires_at: now + PENDING_FOR,
   }
   await context.store.write(tx => insertPending(tx, pending))
-  const cookies = known ? [] : [setCookie(context.config, cookieNames(context.config).browser, fresh)]
+  const cookies = known ? [] : [setCookie(context.config, context.cookies.browser, fresh)]
   return { stored: { ...flow, pending, handle }, cookies }
 }
 
@@ -146,7 +146,7 @@ export const findFlow = async (
   { call }: BrowserSession,
   handle: string,
 ): Promise<StoredFlow> => {
-  const browser_hash = browserHash(context.config, call.request)
+  const browser_hash = browserHash(context, call.request)
   const pending =
     browser_hash &&
     (await context.store.read(q =>
@@ -187,7 +187,7 @@ interface PostedStep {
 export const openStep = async (context: Context, call: Call, purpose: CsrfPurpose): Promise<PostedStep> => {
   checkOrigin(context.config, call.request)
   const form = parseForm(await readForm(call.request))
-  const browser_hash = browserHash(context.config, call.request)
+  const browser_hash = browserHash(context, call.request)
   const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'))
   const [handle = '', login_id] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
-import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
+import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
@@ -83,7 +83,7 @@ const candidates = (config: Config, make = false): MasterKey[] => {
   return config.master_key || !existsSync(next) ? [first] : [first, readMasterKey(next)]
 }
 
-/** Opens store, keys and clock for a command: the context without the ports that app.ts adds. */
+/** Opens the database and the master key for a command or the server. */
 export const openInstance = async (
   config: Config,
   log: Logger,
@@ -117,7 +117,7 @@ export const openInstance = async (
       clock,
       log,
       fetch: outboundFetch(config),
-      xml: xmlReader,
+      xml: openXmlReader(),
       master: key,
       mail: smtpTransport(config),
     })

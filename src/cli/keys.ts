@@ -33,7 +33,7 @@ const withInstance = async <T>(options: Options, work: (instance: Core) => Promi
   }
 }
 
-const show = async ({ store, clock }: Pick<Core, 'store' | 'clock'>): Promise<void> => {
+const show = async ({ store, clock }: Core): Promise<void> => {
   const now = clock.now()
   const keys = await store.read(listKeys)
   const signing = new Map(keys.filter(key => key.active_at <= now).map(({ alg, id }) => [alg, id]))

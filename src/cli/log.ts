@@ -44,7 +44,7 @@ export const openLog = async (level: string): Promise<Log> => {
       if (lines.length >= CHUNK) send()
     },
   }
-  const log = pino({ level, base: null, timestamp }, stream)
+  const log = pino({ level, base: null, timestamp: openTimestamp() }, stream)
   const flush = () => {
     send()
     try {
@@ -63,13 +63,14 @@ export const openLog = async (level: string): Promise<Log> => {
   return { log, flush, close }
 }
 
-let stamped = 0
-let stamp = ''
-
-/** Formatted at most once per millisecond. */
-const timestamp = (): string => {
-  const now = Date.now()
-  if (now !== stamped) stamp = `,"time":"${new Date(now).toISOString()}"`
-  stamped = now
-  return stamp
+/** Formats the time at most once per millisecond. */
+const openTimestamp = (): (() => string) => {
+  let stamped = 0
+  let stamp = ''
+  return () => {
+    const now = Date.now()
+    if (now !== stamped) stamp = `,"time":"${new Date(now).toISOString()}"`
+    stamped = now
+    return stamp
+  }
 }

@@ -6,7 +6,6 @@ import { VERSION } from '#src/lib/version.ts'
 import { createSetUpLink } from '#src/links/links.ts'
 import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
-import { dropPlaces } from '#src/sessions/location.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
@@ -18,20 +17,21 @@ const LAST_SPANS_MS = 250
 
 /** Runs the server. Resolves once it has stopped. */
 export const serve = async (options: { config?: string }): Promise<void> => {
-  const { config, warnings } = loadConfig(process.env, options.config)
-  const { log, flush, close } = await openLog(config.log_level)
+  const { config: given, warnings } = loadConfig(process.env, options.config)
+  const { log, flush, close } = await openLog(given.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
   // Several servers may share a PostgreSQL database.
-  const unlock = config.database_url ? () => {} : lockInstance(config.data_dir)
+  const unlock = given.database_url ? () => {} : lockInstance(given.data_dir)
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
-  const listener = listen(config, log, async (request, server) => (await app.promise).fetch(request, server))
-  process.on('SIGHUP', () => {
+  const listener = listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
+  process.on('SIGHUP', async () => {
     listener.reload()
-    dropPlaces()
+    ;(await app.promise).context.places.drop()
   })
-  if (config.port === 0 && config.url.endsWith(':0')) config.url = `http://localhost:${listener.port}`
+  const isUnknown = given.port === 0 && given.url.endsWith(':0')
+  const config = isUnknown ? { ...given, url: `http://localhost:${listener.port}` } : given
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)
   if (!config.smtp_url || !config.mail_from)
     log.info(
@@ -41,16 +41,9 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   const opened = await openInstance(config, log)
   const tracing = config.otel_exporter_otlp_endpoint
-    ? (await import('#src/observability/tracing.ts')).openTracing(config, log, opened.store.metrics)
+    ? (await import('#src/observability/tracing.ts')).openTracing(opened)
     : undefined
-  const instance = tracing
-    ? {
-        ...opened,
-        store: tracing.store(opened.store),
-        fetch: tracing.outbound(opened.fetch),
-        trace: tracing.trace,
-      }
-    : opened
+  const instance = tracing?.core ?? opened
   const first = await seedInstance(instance)
   if (config.seed_file) {
     const { applySeedFile } = await import('./seed-file.ts')

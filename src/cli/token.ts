@@ -54,17 +54,21 @@ export const token = async (options: TokenOptions): Promise<void> => {
 
 const issue = async (options: TokenOptions): Promise<Issued> => {
   const { config } = loadConfig(process.env, options.config)
-  if (options.dataDir !== undefined) config.data_dir = options.dataDir
+  const data_dir = options.dataDir ?? config.data_dir
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
     return controlsOf({ url, control_token }).mint(mintInputOf(options) as MintOptions)
-  const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, 'gatehouse.db'))
-  const file = hasOwn ? readDevFile(config.data_dir) : latestRunning()
+  const hasOwn = options.dataDir !== undefined || existsSync(join(data_dir, 'gatehouse.db'))
+  const file = hasOwn ? readDevFile(data_dir) : latestRunning()
   if (file && isRunning(file))
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
+  const context = await openOffline({
+    ...config,
+    data_dir,
+    ...(file && { url: file.url, data_dir: file.data_dir }),
+  })
   try {
     return await (file ? mintOffline(context, file, options) : issueReal(context, options))
   } finally {

@@ -18,9 +18,9 @@ export const withInstance = async (
   action: (context: Core) => Promise<void>,
 ): Promise<void> => {
   const { config, sources } = loadConfig(process.env, options.config)
-  if (sources.url === 'default' && sources.port === 'default')
-    config.url = urlOfFirstStart(config) ?? config.url
-  const instance = await openExisting(config, pino({ level: 'silent' }))
+  const isDefault = sources.url === 'default' && sources.port === 'default'
+  const url = (isDefault && urlOfFirstStart(config)) || config.url
+  const instance = await openExisting({ ...config, url }, pino({ level: 'silent' }))
   try {
     await action(instance)
   } finally {

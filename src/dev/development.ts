@@ -86,7 +86,7 @@ export const development = (
   }
 
   return async (request, server) => {
-    const call = openCall(context.config, request, server)
+    const call = openCall(context, request, server)
     try {
       const url = gate.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { filteredEventsAfter } from './store.ts'
 
 /** Milliseconds between two reads of the audit log. */
@@ -9,7 +9,7 @@ const POLL_INTERVAL = 20
  * as in the admin API. https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 export const eventStream = (
-  { store }: Pick<Context, 'store'>,
+  { store }: Core,
   {
     after,
     filter,

@@ -1,5 +1,5 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { buildXml, type XmlTree } from '#src/protocol/saml/build-xml.ts'
 import { SamlError } from '#src/protocol/saml/error.ts'
@@ -162,11 +162,7 @@ export const FAKE_SAML = '/dev/saml'
  * key is kept in memory and created at the first use. It uses the server's clock, so that a changed clock
  * still accepts its responses.
  */
-export const fakeSamlOf = ({
-  config,
-  clock,
-  xml,
-}: Pick<Context, 'config' | 'clock' | 'xml'>): ((request: Request) => Promise<Response>) => {
+export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`
   const sso_url = `${config.url}${FAKE_SAML}/sso`
   let key_pair: ReturnType<typeof makeKey> | undefined

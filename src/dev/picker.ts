@@ -117,7 +117,7 @@ export const pick =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const query = new URL(call.request.url).searchParams
-    const holder = browserHash(context.config, call.request)
+    const holder = browserHash(context, call.request)
     const handle = verifyCsrf(context, 'login', holder, query.get('csrf_token') ?? undefined)
     if (query.get('request') !== handle) throw new PageError('forbidden', 403)
     const browser = browserSessionOf(context, call)

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { iso } from '#src/lib/text.ts'
 
 /** A recorded request. */
@@ -35,7 +35,7 @@ const decode = (token: string): Record<string, unknown> | undefined => {
 }
 
 /** Records requests and issued tokens in memory. */
-export const openRecorder = ({ clock }: Pick<Context, 'clock'>) => {
+export const openRecorder = ({ clock }: Core) => {
   let requests: ReceivedRequest[] = []
   let tokens: IssuedRecord[] = []
   const now = () => iso(clock.now())

@@ -115,7 +115,7 @@ const flowOfRequest = async (
     )
     return { flow: stored, cookies }
   }
-  const browser_hash = browserHash(context.config, browser.call.request)
+  const browser_hash = browserHash(context, browser.call.request)
   const key = browser_hash && { state, browser_hash, provider }
   const isAnswer = key !== undefined && (await isPendingUpstream(context, key))
   if (!isAnswer) await checkCallbackLimit(context, browser.call, provider)

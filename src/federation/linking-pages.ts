@@ -32,7 +32,7 @@ const ACTION = '/oauth/link-account'
 
 const findPendingLink = async (context: Context, call: Call, handle: string): Promise<PendingLink> => {
   const browser = browserSessionOf(context, call)
-  const browser_hash = browserHash(context.config, call.request)
+  const browser_hash = browserHash(context, call.request)
   const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = stored && (await findProvider(context.store, stored.provider_id))
   if (!stored || !provider?.enabled) throw new PageError('expired', 400)
@@ -137,7 +137,7 @@ export const postLinkingForm =
   async (call: Call): Promise<Response> => {
     checkOrigin(context.config, call.request)
     const form = parseForm(await readForm(call.request))
-    const browser_hash = browserHash(context.config, call.request)
+    const browser_hash = browserHash(context, call.request)
     const handle = verifyCsrf(context, 'link_account', browser_hash, form.get('csrf_token'))
     const pending_link = await findPendingLink(context, call, handle)
     return openLinkingForm(context, pending_link, async result => {

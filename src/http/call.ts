@@ -1,5 +1,5 @@
 import type { Server } from 'bun'
-import type { Config } from '#src/config.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
 import { deviceHash } from './cookies.ts'
@@ -24,7 +24,7 @@ const calls = new WeakMap<Request, Call>()
 const MAX_USER_AGENT = 512
 
 /** Opens the call of a request. `callOf` returns it for the same request object. */
-export const openCall = (config: Config, request: Request, server: RequestIP | undefined): Call => {
+export const openCall = (core: Core, request: Request, server: RequestIP | undefined): Call => {
   let ip_address: string | undefined
   const call: Call = {
     request,
@@ -35,7 +35,7 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
       ip_address ??= clientAddress(
         server?.requestIP(request)?.address ?? '',
         request.headers.get('x-forwarded-for'),
-        config.trusted_proxies,
+        core.proxies,
       )
       return ip_address
     },
@@ -43,7 +43,7 @@ export const openCall = (config: Config, request: Request, server: RequestIP | u
       return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
     },
     get device_hash() {
-      return deviceHash(config, request)
+      return deviceHash(core, request)
     },
     get locale() {
       return chooseLocale(call.ui_locales, request.headers.get('accept-language'))

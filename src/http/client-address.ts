@@ -1,20 +1,15 @@
 import { BlockList, isIP } from 'node:net'
 
-const lists = new WeakMap<string[], BlockList>()
-
-const trusted = (proxies: string[]): BlockList => {
-  let list = lists.get(proxies)
-  if (!list) {
-    list = new BlockList()
-    for (const entry of proxies) {
-      const [address = '', bits] = entry.split('/')
-      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-      if (bits === undefined) list.addAddress(address, family)
-      else list.addSubnet(address, Number(bits), family)
-    }
-    lists.set(proxies, list)
+/** Reads the setting `trusted_proxies`: addresses and ranges such as `10.0.0.0/8`. */
+export const proxyList = (entries: readonly string[]): BlockList => {
+  const proxies = new BlockList()
+  for (const entry of entries) {
+    const [address = '', bits] = entry.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(bits), family)
   }
-  return list
+  return proxies
 }
 
 /**
@@ -37,12 +32,11 @@ export const normalizeAddress = (text: string): string | undefined => {
  * `X-Forwarded-For` that is not a trusted proxy. The header is ignored when the socket is not a trusted
  * proxy.
  */
-export const clientAddress = (socket: string, forwarded: string | null, proxies: string[]): string => {
+export const clientAddress = (socket: string, forwarded: string | null, proxies: BlockList): string => {
   let address = normalizeAddress(socket) ?? socket
-  if (!forwarded || proxies.length === 0) return address
-  const list = trusted(proxies)
+  if (!forwarded) return address
   const hops = forwarded.split(',')
-  for (let i = hops.length - 1; i >= 0 && isTrusted(list, address); i--) {
+  for (let i = hops.length - 1; i >= 0 && isTrusted(proxies, address); i--) {
     const hop = normalizeAddress(hops[i] ?? '')
     if (!hop) break
     address = hop
@@ -50,7 +44,7 @@ export const clientAddress = (socket: string, forwarded: string | null, proxies:
   return address
 }
 
-const isTrusted = (list: BlockList, address: string): boolean => {
+const isTrusted = (proxies: BlockList, address: string): boolean => {
   const family = isIP(address)
-  return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4')
+  return family !== 0 && proxies.check(address, family === 6 ? 'ipv6' : 'ipv4')
 }

@@ -1,18 +1,6 @@
 import type { Config } from '#src/config.ts'
+import type { CookieNames, Core } from '#src/context.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
-
-interface CookieNames {
-  /** Identifies the logins of this browser; each login sets a new value. */
-  readonly login: string
-  /** Binds pending authorization requests and single-use links to the browser that opened them. */
-  readonly browser: string
-  /** Marks a browser in which a user has logged in before. */
-  readonly device: string
-  /** Keeps the token of an e-mail link while its user signs in. */
-  readonly link: string
-}
-
-const names = new WeakMap<Config, CookieNames>()
 
 const isHttps = (config: Config): boolean => config.url.startsWith('https:')
 
@@ -21,14 +9,9 @@ const isHttps = (config: Config): boolean => config.url.startsWith('https:')
  * distinguish ports.
  */
 export const cookieNames = (config: Config): CookieNames => {
-  let known = names.get(config)
-  if (!known) {
-    const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
-    const name = (what: string) => `${before}gatehouse_${what}${after}`
-    known = { login: name('login'), browser: name('browser'), device: name('device'), link: name('link') }
-    names.set(config, known)
-  }
-  return known
+  const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
+  const name = (what: string) => `${before}gatehouse_${what}${after}`
+  return { login: name('login'), browser: name('browser'), device: name('device'), link: name('link') }
 }
 
 /** Returns the first cookie of that name as sent. Values are opaque, so nothing is decoded. */
@@ -54,14 +37,14 @@ const hashOf = (request: Request, name: string): SecretHash | undefined => {
   return value ? hashSecret(value) : undefined
 }
 
-export const loginHash = (config: Config, request: Request): SecretHash | undefined =>
-  hashOf(request, cookieNames(config).login)
+export const loginHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
+  hashOf(request, cookies.login)
 
-export const deviceHash = (config: Config, request: Request): SecretHash | undefined =>
-  hashOf(request, cookieNames(config).device)
+export const deviceHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
+  hashOf(request, cookies.device)
 
-export const browserHash = (config: Config, request: Request): SecretHash | undefined =>
-  hashOf(request, cookieNames(config).browser)
+export const browserHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
+  hashOf(request, cookies.browser)
 
 /** Adds Set-Cookie lines to the answer and returns it. */
 export const withCookies = (response: Response, cookies: readonly string[]): Response => {

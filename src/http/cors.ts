@@ -18,7 +18,7 @@ export const preflight = (methods: string) => (): Response =>
 
 /** Lets only pages of the client with this id read the answer. */
 export const allowOrigin = async (
-  context: Pick<Context, 'allowsOrigin'>,
+  context: Context,
   request: Request,
   answer: Response,
   client_id: string | undefined,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Caller, Context } from '#src/context.ts'
+import type { Caller, Context, Core } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
@@ -129,7 +129,7 @@ export const serveRoute =
  * @throws AppError 401, 403
  */
 export const writeAs = <T>(
-  { store }: Pick<Context, 'store'>,
+  { store }: Core,
   caller: Caller | undefined,
   body: (tx: Transaction) => Promise<T>,
 ): Promise<T> =>
@@ -140,7 +140,7 @@ export const writeAs = <T>(
 
 /** Returns problems of the fields that the schema accepts in a body that it refuses. */
 const review = async (
-  { store }: Pick<Context, 'store'>,
+  { store }: Core,
   { body: schema, review: judge }: AdminRoute,
   input: ReviewInput,
   body: unknown,

@@ -13,7 +13,33 @@ const value = <T>(parse: (value: string) => T | undefined, allowed: string) =>
 const matching = (isAllowed: (value: string) => boolean, allowed: string) =>
   z.string().refine(isAllowed, allowed)
 
+/** One setting of the server: how its text is parsed, and what it is without one. */
+export interface Setting<T> {
+  schema: z.ZodType<T, string>
+  fallback: T | undefined
+  secret?: true
+  /** The text in `gatehouse help`. */
+  about: string
+}
+
 export const text = z.string()
+
+export const setting = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
+  schema,
+  fallback: undefined,
+  about,
+})
+
+export const secret = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
+  ...setting(schema, about),
+  secret: true,
+})
+
+export const withDefault = <T>(
+  schema: z.ZodType<T, string>,
+  fallback: T,
+  about: string,
+): Setting<T> & { fallback: T } => ({ schema, fallback, about })
 
 export const wholeNumber = (min: number, max: number) => {
   const allowed = `a whole number from ${min} to ${max}`

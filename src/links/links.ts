@@ -5,7 +5,7 @@ import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { browserHash, cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
+import { browserHash, findCookie, setCookie } from '#src/http/cookies.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
@@ -16,8 +16,6 @@ import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { consumeLink, findLink, insertLink, type Link } from './store.ts'
-
-type Base = Pick<Core, 'config' | 'store' | 'clock'>
 
 /** Longer than the other links: mail is not always read at once, and this link allows no login. */
 const VERIFY_FOR = DAY
@@ -30,7 +28,7 @@ const paths = {
 } as const
 
 const createLink = async (
-  { config, store, clock }: Base,
+  { config, store, clock }: Core,
   link: Pick<Link, 'kind' | 'user_id' | 'organization_id'> & Partial<Pick<Link, 'email' | 'permissions'>>,
   tx?: Transaction,
 ): Promise<string> => {
@@ -50,8 +48,8 @@ const createLink = async (
 }
 
 /** Creates the link with which the first administrator is created: single-use, valid for 30 minutes. */
-export const createSetUpLink = (base: Base): Promise<string> =>
-  createLink(base, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
+export const createSetUpLink = (context: Core): Promise<string> =>
+  createLink(context, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
@@ -76,18 +74,18 @@ export const createSignInLink = async (
 
 /** Creates the link of a reset mail, with which the user chooses a new password. */
 export const createResetLink = (
-  base: Base,
+  context: Core,
   tx: Transaction,
   { id: user_id, organization_id }: Holder,
-): Promise<string> => createLink(base, { kind: 'reset_password', user_id, organization_id }, tx)
+): Promise<string> => createLink(context, { kind: 'reset_password', user_id, organization_id }, tx)
 
 /** Creates the link that verifies an e-mail address: single-use, valid for a day, for this address only. */
 export const createVerifyLink = (
-  base: Base,
+  context: Core,
   tx: Transaction,
   { id: user_id, organization_id }: Holder,
   email: string,
-): Promise<string> => createLink(base, { kind: 'verify_email', user_id, organization_id, email }, tx)
+): Promise<string> => createLink(context, { kind: 'verify_email', user_id, organization_id, email }, tx)
 
 const gone = (): PageError => new PageError('link', 410)
 // The first administrator exists, whichever way it was created: it signs in instead.
@@ -123,14 +121,13 @@ export const openLink = async (
   { request }: Call,
   kind: Link['kind'],
 ): Promise<LinkPage & { cookies: string[] }> => {
-  const { config } = context
   const token =
-    new URL(request.url).searchParams.get('token') ?? findCookie(request, cookieNames(config).link) ?? ''
+    new URL(request.url).searchParams.get('token') ?? findCookie(request, context.cookies.link) ?? ''
   const link = await context.store.read(q => getLink(q, context, kind, token))
   const fresh = newSecret()
-  const known = browserHash(config, request)
+  const known = browserHash(context, request)
   const csrf_token = issueCsrf(context, kind, known ?? hashSecret(fresh), link.link_hash)
-  const cookies = known ? [] : [setCookie(config, cookieNames(config).browser, fresh)]
+  const cookies = known ? [] : [setCookie(context.config, context.cookies.browser, fresh)]
   return { link, action: paths[kind], token, csrf_token, cookies }
 }
 
@@ -153,7 +150,7 @@ export const openLinkForm = async (
   const form = parseForm(await readForm(request))
   const csrf_token = form.get('csrf_token') ?? ''
   const token = form.get('token') ?? ''
-  const subject = verifyCsrf(context, kind, browserHash(context.config, request), csrf_token)
+  const subject = verifyCsrf(context, kind, browserHash(context, request), csrf_token)
   if (subject !== hashSecret(token)) throw new PageError('forbidden', 403)
   const check = (q: Queries) => getLink(q, context, kind, token)
   const link = await context.store.read(check)

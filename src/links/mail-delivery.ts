@@ -8,7 +8,6 @@ import type { MailRow } from '#src/mail/store.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
-import { openLocator } from '#src/sessions/location.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
 
@@ -88,7 +87,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   if (!user || !organization || !context.mail) return
   const { user_agent = '', ip_address = '' } = data
   const tools = viewTools(locale, translator(locale))
-  const locate = await openLocator(context)
+  const locate = await context.places.open()
   const to = data.to ?? user.email
   const name = tools.displayName(pageUserOf(user))
   const message = renderMail({

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -31,7 +31,7 @@ export interface NewMail {
  * server.
  */
 export const enqueueMail = async (
-  context: Pick<Context, 'mail' | 'clock'>,
+  context: Core,
   tx: Transaction,
   { data = {}, ...mail }: NewMail,
   client_info: Pick<ClientInfo, 'locale'>,
@@ -51,7 +51,7 @@ export const enqueueMail = async (
 
 /** Puts a notice about a change of the user's account into the outbox. */
 export const enqueueNotice = (
-  context: Pick<Context, 'mail' | 'clock'>,
+  context: Core,
   tx: Transaction,
   kind: MailKind,
   { id: user_id, organization_id }: { id: UserId; organization_id: OrganizationId },

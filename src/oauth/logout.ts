@@ -5,7 +5,7 @@ import { findOrganization } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
-import { clearCookie, cookieNames, loginHash, withCookies } from '#src/http/cookies.ts'
+import { clearCookie, loginHash, withCookies } from '#src/http/cookies.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import type { Common } from '#src/pages/data.ts'
@@ -62,7 +62,7 @@ export const postLogout =
     const form = parseForm(await readForm(call.request))
     if (!form.has('csrf_token')) return seeOther(withParameters(PATH, pick(form, ['id_token_hint', ...kept])))
     checkOrigin(context.config, call.request)
-    verifyCsrf(context, 'logout', loginHash(context.config, call.request), form.get('csrf_token'))
+    verifyCsrf(context, 'logout', loginHash(context, call.request), form.get('csrf_token'))
     const logout = await openLogout(context, call, form)
     return end(context, logout, logout.logins)
   }
@@ -75,7 +75,7 @@ const openLogout = async (context: Context, call: Call, parameters: Parameters):
   const token = parameters.get('id_token_hint')
   const hint = token && (await verifyIdTokenHint(context, token, parameters.get('client_id')))
   const client_id = hint ? hint.client_id : parameters.get('client_id')
-  const browser = loginHash(context.config, call.request)
+  const browser = loginHash(context, call.request)
   return {
     call,
     parameters,
@@ -108,9 +108,7 @@ const end = async (context: Context, logout: Logout, ended: Login[]): Promise<Re
   if (ended.length > 0) await context.store.write(tx => logOut(context, tx, ended, logout.call))
   const isLoggedIn = logout.logins.some(login => !ended.some(({ id }) => id === login.id))
   const answer = await goodbye(context, logout)
-  return isLoggedIn
-    ? answer
-    : withCookies(answer, [clearCookie(context.config, cookieNames(context.config).login)])
+  return isLoggedIn ? answer : withCookies(answer, [clearCookie(context.config, context.cookies.login)])
 }
 
 /** Redirects to the application when it registered exactly this URI; otherwise shows the logged-out page. */
@@ -129,7 +127,7 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, logins } = logout
-  const holder = loginHash(context.config, call.request)
+  const holder = loginHash(context, call.request)
   const [login, ...others] = logins
   if (!login || !holder) return goodbye(context, logout)
   return render(

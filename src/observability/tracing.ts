@@ -1,14 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Server } from 'bun'
-import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
-import type { Context, SigningKeys } from '#src/context.ts'
-import type { Metrics } from '#src/lib/metrics.ts'
+import type { Core, SigningKeys } from '#src/context.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Attributes, openExporter, type Span } from './otlp.ts'
 import { newHexId, parseTraceParent, sampler } from './trace-context.ts'
 
-type Handler = (request: Request, server: Server<unknown>) => Response | Promise<Response>
+type Handler = (request: Request, server?: Pick<Server<unknown>, 'requestIP'>) => Response | Promise<Response>
 type Started = Omit<Span, 'ended' | 'failed'>
 
 /**
@@ -97,7 +95,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
 
 /** Traces calls to other servers. No trace context is sent to them. */
 const traceOutbound =
-  ({ within }: Tracer, fetch: Context['fetch']): Context['fetch'] =>
+  ({ within }: Tracer, fetch: Core['fetch']): Core['fetch'] =>
   (url, init) => {
     const method = methodOf(init?.method ?? 'GET')
     const attributes = { 'http.request.method': method, 'server.address': new URL(url).hostname }
@@ -158,15 +156,20 @@ const traceRequests = (
  * Traces requests for the configured collector. All traced functions are wrapped here, so a server without
  * tracing runs none of this code. Spans carry route names and durations, never ids, addresses or queries.
  */
-export const openTracing = (config: Config, log: Logger, metrics: Metrics) => {
-  const exporter = openExporter(config, log, metrics)
+export const openTracing = (core: Core) => {
+  const { config, log, store, fetch } = core
+  const exporter = openExporter(config, log, store.metrics)
   const tracer = openTracer(exporter)
   const { within } = tracer
+  const traced: Core = {
+    ...core,
+    store: traceStore(tracer, store),
+    fetch: traceOutbound(tracer, fetch),
+    trace: (name, work) => within(name, 1, {}, work),
+  }
   return {
-    trace: <T>(name: string, work: () => T): T => within(name, 1, {}, work),
+    core: traced,
     close: exporter.close,
-    store: (store: Store): Store => traceStore(tracer, store),
-    outbound: (fetch: Context['fetch']): Context['fetch'] => traceOutbound(tracer, fetch),
     keys: (keys: SigningKeys): SigningKeys => ({
       ...keys,
       sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import { type EventText, macOf } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { openStoredKey } from '#src/federation/saml/key.ts'
 import { findSamlKey } from '#src/federation/saml/store.ts'
@@ -10,10 +10,8 @@ import type { Queries } from '#src/storage/store.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { sealedFactors, sealedProviders } from './sealed-store.ts'
 
-type Base = Pick<Context, 'store' | 'master'>
-
 /** True when the private key opens and matches the published public key. */
-const isWhole = ({ master }: Base, { id, private_key, public_jwk }: KeyRow): boolean => {
+const isWhole = ({ master }: Core, { id, private_key, public_jwk }: KeyRow): boolean => {
   try {
     const pkcs8 = master.open(private_key, id)
     const key = createPublicKey(createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }))
@@ -24,7 +22,7 @@ const isWhole = ({ master }: Base, { id, private_key, public_jwk }: KeyRow): boo
 }
 
 /** Checks the signing keys: returns a line for each finding, and the number of keys. */
-export const checkKeys = async (base: Base): Promise<{ findings: string[]; count: number }> => {
+export const checkKeys = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   let keys: KeyRow[]
   try {
     keys = await base.store.read(listKeys)
@@ -54,7 +52,7 @@ const opens = (open: () => unknown): boolean => {
 
 /** Calls `look` for every row of `page`, in the order of ids. */
 const forEachRow = async <Row extends { id: string }>(
-  { store }: Base,
+  { store }: Core,
   page: (q: Queries, after: string, limit: number) => Promise<Row[]>,
   visit: (row: Row) => void,
 ): Promise<void> => {
@@ -70,7 +68,7 @@ const forEachRow = async <Row extends { id: string }>(
  * Checks that the secrets of identity providers, of authenticator apps and of the SAML key open: returns a
  * line for each finding, and the number of secrets.
  */
-export const checkSealed = async (base: Base): Promise<{ findings: string[]; count: number }> => {
+export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
   let count = 0
   const look = (name: string, open: () => unknown): void => {
@@ -102,7 +100,7 @@ export const checkSealed = async (base: Base): Promise<{ findings: string[]; cou
 export const checkEvents = async ({
   store,
   master,
-}: Base): Promise<{ findings: string[]; count: number }> => {
+}: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
   for (let after = 0, count = 0; ; ) {
     const rows = await store.read(q => storedAfter(q, after, BATCH))

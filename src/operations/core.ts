@@ -1,10 +1,20 @@
 import type { Core } from '#src/context.ts'
 import { openHashes } from '#src/directory/users/password.ts'
 import { openCharges } from '#src/http/charge.ts'
+import { proxyList } from '#src/http/client-address.ts'
+import { cookieNames } from '#src/http/cookies.ts'
+import { openThemes } from '#src/pages/themes.ts'
+import { openPlaces } from '#src/sessions/location.ts'
 
-/** The core of one server, from what its start opened: with limits and queues of its own. */
-export const openCore = (parts: Omit<Core, 'charges' | 'hashes' | 'attempts' | 'trace'>): Core => ({
+/** The core of one server, from what its start opened: with limits, queues and caches of its own. */
+export const openCore = (
+  parts: Pick<Core, 'config' | 'store' | 'clock' | 'log' | 'fetch' | 'xml' | 'mail' | 'master'>,
+): Core => ({
   ...parts,
+  cookies: cookieNames(parts.config),
+  proxies: proxyList(parts.config.trusted_proxies),
+  themes: openThemes(parts),
+  places: openPlaces(parts.config, parts.log),
   charges: openCharges(),
   attempts: new Map(),
   hashes: openHashes(parts.store.metrics),

@@ -81,8 +81,7 @@ const seed = async (base: Core): Promise<FirstStart> => {
 }
 
 /** True when no user has the role `admin` of the default organization. */
-export const needsAdmin = async ({ store }: Pick<Core, 'store'>): Promise<boolean> =>
-  (await store.read(countAdmins)) === 0
+export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await store.read(countAdmins)) === 0
 
 const seedOrganization = async (tx: Transaction, now: number): Promise<void> => {
   if (await readOrganization(tx, DEFAULT_ORGANIZATION)) return

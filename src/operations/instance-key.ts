@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostActor, record } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { StorageError } from '#src/storage/errors.ts'
@@ -76,11 +76,7 @@ export const openInstanceKey = async (
  *
  * @throws StorageError when `from` is not the current master key
  */
-export const changeMasterKey = async (
-  base: Pick<Context, 'store' | 'clock' | 'master'>,
-  from: MasterKey,
-  to: MasterKey,
-): Promise<void> => {
+export const changeMasterKey = async (base: Core, from: MasterKey, to: MasterKey): Promise<void> => {
   await base.store.write(async tx => {
     const bytes = open(from, (await findSealed(tx)) ?? '')
     if (!bytes) throw wrongKey()

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { asAppError } from '#src/http/answer.ts'
 import { type Call, callOf } from '#src/http/call.ts'
 import { type Matched, mount, type RouteTable } from '#src/http/routes.ts'
@@ -46,12 +46,11 @@ const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   temporarily_unavailable: 'unavailable',
 }
 
-type PageContext = Pick<Context, 'config' | 'clock' | 'log'>
 export type PageHandler = (call: Call, params: Record<string, string>) => Promise<Response>
 
 /** Wraps the handler of a page: everything thrown becomes an error page with the request id. */
 export const pageBoundary =
-  (context: PageContext, handle: PageHandler) =>
+  (context: Core, handle: PageHandler) =>
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
@@ -62,7 +61,7 @@ export const pageBoundary =
   }
 
 /** Mounts the routes of pages, each behind the error boundary. */
-export const pageRoutes = (context: PageContext, table: RouteTable<PageHandler>) =>
+export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
   mount(
     Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, pageBoundary(context, handle)])),
   )
@@ -72,7 +71,7 @@ export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
 /** Renders any error as a page. Errors of 500 and above are logged with their cause. */
-export const errorPage = (context: PageContext, call: Call, error: unknown): Response => {
+export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
   const common = { brand: defaultBrand(context), request_id: call.request_id }
   if (error instanceof PageError) {

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Config } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from './boundary.ts'
 
@@ -21,7 +21,7 @@ export type CsrfPurpose =
   | 'verify_email'
   | 'logout'
 
-const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>
+const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>
   createHmac('sha256', context.master.derive('csrf'))
     .update(`${purpose}\0${holder}\0${subject}`)
     .digest('base64url')
@@ -31,7 +31,7 @@ const mac = (context: Pick<Context, 'master'>, purpose: CsrfPurpose, holder: Sec
  * MAC over purpose, subject and `holder`, the hash of the browser's cookie. Nothing is stored.
  */
 export const issueCsrf = (
-  context: Pick<Context, 'master'>,
+  context: Pick<Core, 'master'>,
   purpose: CsrfPurpose,
   holder: SecretHash,
   subject: string,
@@ -43,7 +43,7 @@ export const issueCsrf = (
  * @throws PageError 403 `forbidden` for any other token
  */
 export const verifyCsrf = (
-  context: Pick<Context, 'master'>,
+  context: Pick<Core, 'master'>,
   purpose: CsrfPurpose,
   holder: SecretHash | undefined,
   presented: string | undefined,

@@ -2,12 +2,10 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import type { Config } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core, Themes } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { type AssetType, assetAnswer, assetUrl, isAssetType, SANDBOX_HEADERS } from './assets.ts'
 import type { Brand } from './data.ts'
-
-type Base = Pick<Context, 'config' | 'clock' | 'log'>
 
 const STYLE_LIMIT = 256 * 1024
 const FILE_LIMIT = 1024 * 1024
@@ -31,15 +29,6 @@ interface Theme {
   former: Sheet | undefined
   /** The last logged problem; each problem is logged once. */
   problem: string | undefined
-}
-
-const folders = new WeakMap<Config, Map<string, Theme>>()
-
-const themesOf = (config: Config): Map<string, Theme> => {
-  const themes = folders.get(config) ?? new Map<string, Theme>()
-  if (themes.size >= MAX_NAMES) themes.clear()
-  folders.set(config, themes)
-  return themes
 }
 
 const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
@@ -85,11 +74,12 @@ const readSheet = (config: Config, name: string): Sheet | undefined => {
 
 const isBuiltIn = (name: string): boolean => assetUrl(`themes/${name}.css`) !== undefined
 
-const loadTheme = ({ config, clock, log }: Base, name: string): Theme => {
-  const themes = themesOf(config)
-  const known = themes.get(name)
-  const now = clock.now()
-  if (known && Math.abs(now - known.checked_at) < CHECK_INTERVAL) return known
+const loadTheme = (
+  { config, log }: Pick<Core, 'config' | 'clock' | 'log'>,
+  name: string,
+  now: number,
+  known?: Theme,
+): Theme => {
   let sheet: Sheet | undefined
   let problem: string | undefined
   try {
@@ -101,40 +91,49 @@ const loadTheme = ({ config, clock, log }: Base, name: string): Theme => {
   if (problem && problem !== known?.problem)
     log.warn({ event: 'theme', theme: name, reason: problem }, 'theme not usable: pages use a built-in one')
   const former = sheet?.url === known?.sheet?.url ? known?.former : known?.sheet
-  const theme = { checked_at: now, sheet, former, problem }
-  themes.set(name, theme)
-  return theme
+  return { checked_at: now, sheet, former, problem }
 }
 
-/**
- * Returns theme and stylesheets of a theme name. A theme of the data directory is applied over the built-in
- * theme of the same name, or over the default one, so it contains only its changes. An unknown name means the
- * default theme.
- */
-export const themeOf = (base: Base, name = 'default'): Required<Pick<Brand, 'theme' | 'sheets'>> => {
-  const { sheet } = loadTheme(base, name)
-  if (sheet) return { theme: name, sheets: [sheet.url] }
-  return name === 'default' || isBuiltIn(name) ? { theme: name, sheets: [] } : themeOf(base)
+export const openThemes = (parts: Pick<Core, 'config' | 'clock' | 'log'>): Themes => {
+  const { config, clock } = parts
+  const themes = new Map<string, Theme>()
+
+  const load = (name: string): Theme => {
+    const known = themes.get(name)
+    const now = clock.now()
+    if (known && Math.abs(now - known.checked_at) < CHECK_INTERVAL) return known
+    const theme = loadTheme(parts, name, now, known)
+    if (themes.size >= MAX_NAMES) themes.clear()
+    themes.set(name, theme)
+    return theme
+  }
+
+  const find: Themes['find'] = (name = 'default') => {
+    const { sheet } = load(name)
+    if (sheet) return { theme: name, sheets: [sheet.url] }
+    return name === 'default' || isBuiltIn(name) ? { theme: name, sheets: [] } : find()
+  }
+
+  const asset: Themes['asset'] = pathname => {
+    const [, name = '', rest = ''] = /^\/assets\/themes\/([a-z0-9-]{1,64})([./].+)$/.exec(pathname) ?? []
+    if (rest.startsWith('.')) {
+      if (!themes.has(name) && !existsIn(config, name)) return undefined
+      const { sheet, former } = load(name)
+      const found = [sheet, former].find(candidate => candidate?.url === pathname)
+      return found && assetAnswer(found.body, 'css')
+    }
+    const [, file, extension = ''] = /^\/([\w-][\w.-]*\.(\w+))$/.exec(rest) ?? []
+    return file && isAssetType(extension) ? fileBeside(config, `${name}/${file}`, extension) : undefined
+  }
+
+  return { find, asset }
 }
 
 /** Returns the brand of pages that belong to no organization. */
-export const defaultBrand = (base: Base): Brand => ({ name: 'Gatehouse', ...themeOf(base) })
-
-/**
- * Returns the response for a stylesheet of the data directory, or for a file beside it
- * (`/assets/themes/NAME/FILE`); undefined for any other path.
- */
-export const themeAsset = (base: Base, pathname: string): Response | undefined => {
-  const [, name = '', rest = ''] = /^\/assets\/themes\/([a-z0-9-]{1,64})([./].+)$/.exec(pathname) ?? []
-  if (rest.startsWith('.')) {
-    if (!themesOf(base.config).has(name) && !existsIn(base.config, name)) return undefined
-    const { sheet, former } = loadTheme(base, name)
-    const found = [sheet, former].find(candidate => candidate?.url === pathname)
-    return found && assetAnswer(found.body, 'css')
-  }
-  const [, file, extension = ''] = /^\/([\w-][\w.-]*\.(\w+))$/.exec(rest) ?? []
-  return file && isAssetType(extension) ? fileBeside(base.config, `${name}/${file}`, extension) : undefined
-}
+export const defaultBrand = ({ themes }: Pick<Core, 'themes'>): Brand => ({
+  name: 'Gatehouse',
+  ...themes.find(),
+})
 
 /** Returns a file beside a stylesheet. Its URL has no hash, so caches keep it for five minutes only. */
 const fileBeside = (config: Config, path: string, type: AssetType): Response | undefined => {

@@ -1,37 +1,31 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { CityResponse, Reader } from 'maxmind'
-import type { Context } from '#src/context.ts'
+import type { Logger } from 'pino'
+import type { Config } from '#src/config.ts'
+import type { Locate, Places } from '#src/context.ts'
 import { isPlain } from '#src/lib/text.ts'
-
-/**
- * Returns the place of an IP address as text, '' when unknown. Names missing in the language are in English.
- */
-export type Locate = (ip_address: string, locale?: string) => string
 
 const nowhere: Locate = () => ''
 
-const locators = new Map<string, Promise<Locate>>()
-
-/**
- * Opens the MaxMind-format file of the settings. The first session reads it; later ones use the copy in
- * memory.
- */
-export const openLocator = async ({ config, log }: Pick<Context, 'config' | 'log'>): Promise<Locate> => {
-  const file = config.geoip_file
-  if (file === undefined) return nowhere
-  let locator = locators.get(file)
-  if (!locator) {
-    locator = readPlaces(file).catch(error => {
+export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places => {
+  const read = async (): Promise<Locate> => {
+    if (file === undefined) return nowhere
+    return readPlaces(file).catch(error => {
       log.warn({ event: 'geoip', file, err: error }, 'cannot read geoip_file: sessions have no location')
       return nowhere
     })
-    locators.set(file, locator)
   }
-  return locator
+  let locate: Promise<Locate> | undefined
+  return {
+    open: () => {
+      locate ??= read()
+      return locate
+    },
+    drop: () => {
+      locate = undefined
+    },
+  }
 }
-
-/** Drops the file from memory; the next session reads it again. */
-export const dropPlaces = (): void => locators.clear()
 
 /** Bytes; twice the size of commercial city files. */
 const MAX_BYTES = 1024 ** 3

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { type LoginId, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -24,7 +24,7 @@ interface NewLogin {
  * instead, so a later logout finds every session that came from it.
  */
 export const startLogin = async (
-  context: Pick<Context, 'clock'>,
+  context: Core,
   tx: Transaction,
   { client_info, auth_time, signed_in_at, ...proven }: NewLogin,
 ): Promise<LoginId> => {
@@ -45,8 +45,5 @@ export const startLogin = async (
   return login.id
 }
 
-export const listLogins = (
-  context: Pick<Context, 'clock'>,
-  q: Queries,
-  browser_hash: SecretHash,
-): Promise<Login[]> => findLogins(q, browser_hash, context.clock.now())
+export const listLogins = (context: Core, q: Queries, browser_hash: SecretHash): Promise<Login[]> =>
+  findLogins(q, browser_hash, context.clock.now())

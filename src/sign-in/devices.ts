@@ -1,8 +1,8 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { type Charge, charge } from '#src/http/charge.ts'
-import { cookieNames, findCookie, setCookie } from '#src/http/cookies.ts'
+import { findCookie, setCookie } from '#src/http/cookies.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
@@ -25,7 +25,7 @@ export const recognizeDevice = async (
   user: Pick<UserRow, 'id' | 'organization_id'>,
   call: Call,
 ): Promise<string[]> => {
-  const name = cookieNames(context.config).device
+  const name = context.cookies.device
   const known = findCookie(call.request, name)
   const value = known ?? newSecret()
   const device = { user_id: user.id, device_hash: hashSecret(value), last_seen_at: context.clock.now() }
@@ -62,11 +62,7 @@ type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */
-export const chargeBrowser = async (
-  context: Pick<Context, 'clock' | 'charges' | 'store'>,
-  client_info: ClientInfo,
-  work: Work,
-): Promise<void> => {
+export const chargeBrowser = async (context: Core, client_info: ClientInfo, work: Work): Promise<void> => {
   try {
     charge(context, { ...work, ip_address: client_info.ip_address })
   } catch (refusal) {
@@ -81,7 +77,7 @@ export const chargeBrowser = async (
  * bucket
  */
 export const chargeDevice = async (
-  context: Pick<Context, 'clock' | 'charges' | 'store'>,
+  context: Core,
   client_info: ClientInfo,
   work: Work,
   refusal: unknown,

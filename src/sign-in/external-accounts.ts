@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import {
   type ExternalAccount,
   findAccount,
@@ -16,7 +16,7 @@ type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
 /** Links the account to the user. False when a concurrent callback has linked it already. */
 export const linkAccount = async (
-  { clock }: Pick<Context, 'clock'>,
+  { clock }: Core,
   tx: Transaction,
   account: ExternalIdentity,
   { id: user_id, organization_id }: Pick<Owner, 'id' | 'organization_id'>,

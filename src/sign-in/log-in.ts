@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
-import { cookieNames, setCookie } from '#src/http/cookies.ts'
+import { setCookie } from '#src/http/cookies.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { LoginId, UserId } from '#src/lib/ids.ts'
@@ -81,7 +81,7 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
   const logins = await listLogins(context, tx, hashSecret(value))
   const latest = Math.max(...logins.map(({ expires_at }) => expires_at))
   const seconds = (latest - context.clock.now()) / SECOND
-  return setCookie(context.config, cookieNames(context.config).login, value, seconds)
+  return setCookie(context.config, context.cookies.login, value, seconds)
 }
 
 /** Records a login to the account pages. Logins to clients are recorded when the code is exchanged. */

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { networkOf } from '#src/http/network.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -55,8 +55,6 @@ export interface Budgets {
   is_known: boolean
 }
 
-type Clocked = Pick<Context, 'clock'>
-
 const deviceKey = (id: string, { device_hash }: ClientInfo): string => `device:${id}:${device_hash}`
 const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${user?.id ?? name}`] as const
 
@@ -66,7 +64,7 @@ const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${us
  * "known": others in a shared network would learn which accounts exist.
  */
 export const budgetsOf = async (
-  { clock }: Clocked,
+  { clock }: Core,
   q: Queries,
   counted: Counted,
   client_info: ClientInfo,
@@ -102,7 +100,7 @@ export const budgetsOf = async (
  * A success in a known browser keeps the shared count: others could detect the owner's login by it.
  */
 export const settleBudgets = async (
-  context: Clocked,
+  context: Core,
   tx: Transaction,
   counted: Counted,
   passed: readonly ThrottleKey[],

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Config } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { NewFactor } from '#src/directory/users/factors/service.ts'
 import type { Factor } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -28,7 +28,7 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
  * the round, and only the holder of the flow's handle receives it.
  */
 export const challengeOf = (
-  { master }: Pick<Context, 'master'>,
+  { master }: Core,
   purpose: 'login' | 'second_factor' | 'enrol',
   subject: string,
 ): string =>
@@ -122,7 +122,7 @@ const library = async () => {
   return import('@simplewebauthn/server')
 }
 
-const expectation = ({ config }: Pick<Context, 'config'>, challenge: string) => ({
+const expectation = ({ config }: Core, challenge: string) => ({
   expectedChallenge: challenge,
   expectedOrigin: config.url,
   expectedRPID: hostOf(config),
@@ -130,7 +130,7 @@ const expectation = ({ config }: Pick<Context, 'config'>, challenge: string) => 
 
 /** Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid. */
 export const verifyRegistration = async (
-  context: Pick<Context, 'config'>,
+  context: Core,
   json: string | undefined,
   challenge: string,
 ): Promise<Omit<NewFactor, 'name'> | undefined> => {
@@ -180,7 +180,7 @@ const DUMMY_KEY = Buffer.from(
  * passkey is the only factor, and then requires user verification.
  */
 export const verifyAssertion = async (
-  context: Pick<Context, 'config'>,
+  context: Core,
   assertion: Assertion,
   passkey: Factor | undefined,
   challenge: string,

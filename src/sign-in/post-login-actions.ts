@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import { readProvider } from '#src/directory/identity-providers/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -25,14 +25,14 @@ export type PostLoginAction =
 const labelOf = (request_hash: SecretHash, user_id: string): string => `action:${request_hash}:${user_id}`
 
 export const sealAction = (
-  { master }: Pick<Context, 'master'>,
+  { master }: Core,
   request_hash: SecretHash,
   { id }: Pick<UserRow, 'id'>,
   action: PostLoginAction,
 ): string => master.seal(Buffer.from(JSON.stringify(action)), labelOf(request_hash, id)).toString('base64url')
 
 export const openAction = (
-  { master }: Pick<Context, 'master'>,
+  { master }: Core,
   request_hash: SecretHash,
   { user_id, action }: { user_id: string; action?: string },
 ): PostLoginAction | undefined =>

@@ -1,5 +1,5 @@
 import { createHmac, randomInt } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { consumeRecoveryCode, replaceRecoveryCodes } from '#src/directory/users/factors/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -25,7 +25,7 @@ const normalize = (typed: string): string | undefined => {
 }
 
 /** Hashes a code with a key: with a plain digest, 60 bits could be recovered from a copy of the database. */
-const hashOf = ({ master }: Pick<Context, 'master'>, user_id: UserId, code: string): string =>
+const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   createHmac('sha256', master.derive('recovery-codes')).update(`${user_id}\0${code}`).digest('base64url')
 
 /**
@@ -33,7 +33,7 @@ const hashOf = ({ master }: Pick<Context, 'master'>, user_id: UserId, code: stri
  * now.
  */
 export const issueRecoveryCodes = async (
-  context: Pick<Context, 'master'>,
+  context: Core,
   tx: Transaction,
   user_id: UserId,
 ): Promise<string[]> => {
@@ -45,7 +45,7 @@ export const issueRecoveryCodes = async (
 
 /** True once for each code. */
 export const redeemRecoveryCode = async (
-  context: Pick<Context, 'master'>,
+  context: Core,
   tx: Transaction,
   user_id: UserId,
   typed: string,

@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { networkOf } from '#src/http/network.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { cached } from '#src/storage/cache.ts'
@@ -52,7 +52,7 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
 
 /** Milliseconds until the next attempt is allowed; 0 means now. */
 export const checkThrottle = async (
-  context: Pick<Context, 'clock'>,
+  context: Pick<Core, 'clock'>,
   q: Queries,
   keys: readonly ThrottleKey[],
 ): Promise<number> => {
@@ -72,7 +72,7 @@ export const blockedUntil = cached(
 
 /** Counts one failure against each key. Returns the new counts in the order of `keys`. */
 export const countFailure = async (
-  context: Pick<Context, 'clock'>,
+  context: Pick<Core, 'clock'>,
   tx: Transaction,
   keys: readonly ThrottleKey[],
 ): Promise<number[]> => {

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { generateSync, generateURI, ScureBase32Plugin, verifySync } from 'otplib'
 import { encode } from 'uqr'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { consumeStep, type Factor } from '#src/directory/users/factors/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -15,13 +15,11 @@ const SECRET_BYTES = 20
 
 const base32 = new ScureBase32Plugin()
 
-type Keys = Pick<Context, 'master'>
-
 /**
  * Derives the TOTP secret of an enrolment page, base32. Nothing is stored until its first code is verified,
  * and a restart in between changes nothing.
  */
-export const offerSecret = ({ master }: Keys, subject: string): string =>
+export const offerSecret = ({ master }: Core, subject: string): string =>
   base32.encode(
     createHmac('sha256', master.derive('totp')).update(subject).digest().subarray(0, SECRET_BYTES),
     { padding: false },
@@ -29,7 +27,7 @@ export const offerSecret = ({ master }: Keys, subject: string): string =>
 
 const labelOf = (user_id: string): string => `totp:${user_id}`
 
-export const sealSecret = ({ master }: Keys, user_id: string, secret: string): Buffer =>
+export const sealSecret = ({ master }: Core, user_id: string, secret: string): Buffer =>
   master.seal(Buffer.from(secret), labelOf(user_id))
 
 /**
@@ -38,7 +36,7 @@ export const sealSecret = ({ master }: Keys, user_id: string, secret: string): B
  * @throws Error when it cannot be decrypted
  */
 export const openTotpSecret = (
-  { master }: Keys,
+  { master }: Core,
   { user_id, secret }: { user_id: string; secret: Uint8Array },
 ): string => master.open(secret, labelOf(user_id)).toString()
 
@@ -52,7 +50,7 @@ export const stepOf = (secret: string, typed: string, now: number): number | und
 
 /** Returns the code that the app shows now, for development mode. */
 export const currentCode = (
-  context: Keys & Pick<Context, 'clock'>,
+  context: Core,
   { user_id, secret }: Pick<Factor, 'user_id' | 'secret'>,
 ): string | undefined =>
   secret
@@ -64,7 +62,7 @@ export const currentCode = (
 
 /** Consumes a code. True when it is valid for this app and was not used before. */
 export const redeemTotp = async (
-  context: Keys & Pick<Context, 'clock'>,
+  context: Core,
   tx: Transaction,
   { id, user_id, secret }: Factor,
   typed: string,

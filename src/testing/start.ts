@@ -11,7 +11,7 @@ import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
 import { loginPicker } from '#src/dev/picker.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
-import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
+import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { socketOptions } from '#src/http/socket.ts'
@@ -86,30 +86,29 @@ const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 export const start = async (options: StartOptions = {}): Promise<Started> => {
   const { tls = false, auto_login = false } = options
   const seed = seedOf(options.seed ?? defaultSeed)
-  const config = configOf(options)
-  const data_dir = config.data_dir
+  const given = configOf(options)
+  const { data_dir } = given
   if (!options.data_dir) removeLeftovers()
   const unlock = lockInstance(data_dir)
   const log = options.log ?? pino({ level: 'silent' })
-  const certificate = tls ? await selfSigned(new URL(config.url).hostname) : undefined
+  const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
-  const listener = listen(config, {
-    hostname: config.host,
-    port: config.port,
+  const listener = listen(given, {
+    hostname: given.host,
+    port: given.port,
     ...socketOptions(log),
     ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
     fetch: async (request, server) => (await answer.promise)(request, server),
   })
-  if (config.url.endsWith(':0')) config.url = config.url.replace(/0$/, String(listener.port))
+  const config = { ...given, url: given.url.replace(/:0$/, `:${listener.port}`) }
 
   const clock = devClock()
   const store = await openStore(config, { durable: options.data_dir !== undefined })
   const { key: master } = await openInstanceKey(store, [ownMasterKey(data_dir)], clock.now())
-  const mail = captureMail()
-  const outbound = outboundFetch(config)
-  const base = openCore({ config, store, clock, log, fetch: outbound, xml: xmlReader, master, mail })
+  const [mail, xml] = [captureMail(), openXmlReader()]
+  const base = openCore({ config, store, clock, log, fetch: outboundFetch(config), xml, master, mail })
   await seedInstance(base)
   await applySeed(base, seed, { any_password: true })
   if (options.key) await pinKey(base, options.key)
@@ -156,6 +155,7 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
     stop: async () => {
       stopHousekeeping()
       await listener.stop(true)
+      xml.stop()
       await store.close()
       unlock()
       if (!options.data_dir) rmSync(data_dir, { recursive: true, force: true })

@@ -1,5 +1,5 @@
 import { and, eq, isNull, ne, sql } from 'drizzle-orm'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
@@ -54,7 +54,7 @@ const insertCode = prepared((q, { authorization_codes }) =>
  * lasts.
  */
 export const issueCode = async (
-  context: Pick<Context, 'clock'>,
+  context: Core,
   tx: Transaction,
   { client_info, nonce = '', ...code }: NewCode,
 ): Promise<Secret> => {

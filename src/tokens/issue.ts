@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Context, TokenType } from '#src/context.ts'
+import type { Issuer, TokenType } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
@@ -22,7 +22,7 @@ export interface IssuedToken {
  * seconds; the token expires at `ends_by` (ms) at the latest.
  */
 export const issueToken = async (
-  { config, clock, keys }: Pick<Context, 'config' | 'clock' | 'keys'>,
+  { config, clock, keys }: Issuer,
   token: {
     alg: SigningAlg
     typ: TokenType

@@ -1,11 +1,9 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { insertKey, listKeys } from './key-store.ts'
 import { keyRow, recordKeyChange, rotateKey } from './rotation.ts'
-
-type Base = Pick<Context, 'store' | 'clock' | 'master'>
 
 /**
  * Returns the algorithm of a key. RSA keys use `RS256` unless `wanted` names `RS384` or `RS512`.
@@ -33,7 +31,7 @@ const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => 
  * @throws Error for a key that cannot be read, is of another kind or is already stored, and while a next key
  * is waiting
  */
-export const importKey = async (base: Base, pem: string, wanted?: string): Promise<string> => {
+export const importKey = async (base: Core, pem: string, wanted?: string): Promise<string> => {
   let privateKey: KeyObject
   try {
     privateKey = createPrivateKey(pem)
@@ -59,7 +57,7 @@ export const importKey = async (base: Base, pem: string, wanted?: string): Promi
  *
  * @throws AppError 404 when there is no such key
  */
-export const exportKey = async (base: Base, key_id: string): Promise<string> => {
+export const exportKey = async (base: Core, key_id: string): Promise<string> => {
   const row = (await base.store.read(listKeys)).find(({ id }) => id === key_id)
   if (!row) throw notFound('The key')
   const key = createPrivateKey({

@@ -7,8 +7,6 @@ import { ensureKey } from './rotation.ts'
 import { signWith, verifyWith } from './signature.ts'
 import { signingThread } from './signing-thread.ts'
 
-type Base = Pick<Core, 'config' | 'store' | 'clock' | 'master' | 'log'>
-
 interface Key extends KeyRow {
   /** The encoded JOSE headers of the tokens that the key signs. */
   headers: Record<TokenType, string>
@@ -56,7 +54,7 @@ const makeRing = (keys: Key[], now: number): Ring => {
  *
  * @throws StorageError when it cannot be decrypted; a damaged key is never skipped silently
  */
-const openKey = ({ master }: Base, row: KeyRow): Key => {
+const openKey = ({ master }: Core, row: KeyRow): Key => {
   try {
     const pkcs8 = master.open(row.private_key, row.id)
     const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
@@ -72,7 +70,7 @@ const openKey = ({ master }: Base, row: KeyRow): Key => {
  * The key set in memory. It is reloaded after commits that change keys and after every commit of another
  * process. A published key that begins to sign needs no commit.
  */
-const openKeyRing = (base: Base) => {
+const openKeyRing = (base: Core) => {
   const { store, clock } = base
   let keys: Key[] | undefined
   let ring: Ring | undefined
@@ -112,7 +110,7 @@ const openKeyRing = (base: Base) => {
  * Opens the signing keys. ES256 is available at once; RS256 is generated after a first start, and calls that
  * need it wait. Keys of other algorithms are generated when a client is registered with one.
  */
-export const openKeys = async (base: Base): Promise<SigningKeys & { ready: Promise<void> }> => {
+export const openKeys = async (base: Core): Promise<SigningKeys & { ready: Promise<void> }> => {
   const ring = openKeyRing(base)
   const { access_token_alg, id_token_alg } = base.config
   await ensureKey(base, 'ES256')

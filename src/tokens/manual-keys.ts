@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
 import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
@@ -12,8 +12,6 @@ import type { KeyPair } from './signature.ts'
  * Key management of development mode, step by step. In production, rotation.ts runs the same steps on
  * schedule.
  */
-type Base = Pick<Context, 'store' | 'clock' | 'master'>
-
 export interface KeyState {
   kid: string
   alg: SigningAlg
@@ -25,7 +23,7 @@ export interface KeyState {
 }
 
 /** Returns the published keys. */
-export const keyStates = async ({ store, clock }: Base): Promise<KeyState[]> => {
+export const keyStates = async ({ store, clock }: Core): Promise<KeyState[]> => {
   const now = clock.now()
   const rows = (await store.read(listKeys)).filter(
     ({ expires_at }) => expires_at === null || expires_at > now,
@@ -40,14 +38,14 @@ export const keyStates = async ({ store, clock }: Base): Promise<KeyState[]> => 
   }))
 }
 
-const getKey = async ({ store }: Base, kid: string): Promise<KeyRow> => {
+const getKey = async ({ store }: Core, kid: string): Promise<KeyRow> => {
   const key = (await store.read(listKeys)).find(({ id }) => id === kid)
   if (!key) throw notFound('The key')
   return key
 }
 
 /** Publishes the next key of an algorithm. It signs 15 minutes later, or when it is activated. */
-export const publishKey = async (base: Base, alg: SigningAlg): Promise<void> => {
+export const publishKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   await rotateKey(base, alg)
 }
 
@@ -56,7 +54,7 @@ export const publishKey = async (base: Base, alg: SigningAlg): Promise<void> => 
  *
  * @throws AppError 404 when there is no such key
  */
-export const activateKey = async (base: Base, kid: string): Promise<void> => {
+export const activateKey = async (base: Core, kid: string): Promise<void> => {
   const { id, alg } = await getKey(base, kid)
   const now = base.clock.now()
   await base.store.write(async tx => {
@@ -70,7 +68,7 @@ export const activateKey = async (base: Base, kid: string): Promise<void> => {
  *
  * @throws AppError 404 when there is no such key, 409 while it signs
  */
-export const retireKey = async (base: Base, kid: string): Promise<void> => {
+export const retireKey = async (base: Core, kid: string): Promise<void> => {
   const { id } = await getKey(base, kid)
   const { state } = (await keyStates(base)).find(key => key.kid === kid) ?? {}
   if (state === 'signing')
@@ -94,7 +92,7 @@ const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg =>
  *
  * @throws AppError 422 for anything but a private RSA or EC key
  */
-export const pinKey = async (base: Base, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
+export const pinKey = async (base: Core, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
   const alg = algOf(jwk)
   const now = base.clock.now()
   const kid = typeof jwk.kid === 'string' ? (jwk.kid as KeyId) : undefined
@@ -117,7 +115,7 @@ const pairOf = (jwk: JsonWebKey): KeyPair => {
 }
 
 /** Returns the key pair of a `kid`, to sign invalid tokens for tests. */
-export const openPair = async (base: Base, kid: string) => {
+export const openPair = async (base: Core, kid: string) => {
   const { id, alg, private_key } = await getKey(base, kid)
   const privateKey = createPrivateKey({
     key: base.master.open(private_key, id),

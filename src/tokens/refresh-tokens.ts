@@ -1,12 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { bareId, type SessionId } from '#src/lib/ids.ts'
 import { hashSecret, type Secret, sameHash } from '#src/lib/secrets.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
-
-type WithMaster = Pick<Context, 'master'>
 
 /**
  * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The
@@ -18,17 +16,17 @@ const SECRET = 32
 const TAG = 16
 const LENGTH = Math.ceil(((ID + SECRET + TAG) * 4) / 3)
 
-const tagOf = ({ master }: WithMaster, named: Uint8Array): Buffer =>
+const tagOf = ({ master }: Core, named: Uint8Array): Buffer =>
   createHmac('sha256', master.derive('refresh-tag')).update(named).digest().subarray(0, TAG)
 
-const compose = (context: WithMaster, session_id: SessionId, secret: Uint8Array): Secret => {
+const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secret => {
   const id = Buffer.from(bareId(session_id).replaceAll('-', ''), 'hex')
   const named = Buffer.concat([id, secret])
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
 /** Returns the session of a token with a valid tag, current or used; undefined for any other text. */
-const sessionOf = (context: WithMaster, token: string): SessionId | undefined => {
+const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')
   if (bytes.toString('base64url') !== token) return undefined
@@ -39,7 +37,7 @@ const sessionOf = (context: WithMaster, token: string): SessionId | undefined =>
 }
 
 /** Generates the first refresh token of a session. */
-export const newRefreshToken = (context: WithMaster, session_id: SessionId): Secret =>
+export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
   compose(context, session_id, randomBytes(SECRET))
 
 const placeholder = sql.placeholder
@@ -74,7 +72,7 @@ const selectGrant = prepared((q, { sessions, users }) =>
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
 
 /** Returns the grant in any state: the caller checks for used tokens, ended sessions and disabled users. */
-export const findRefreshGrant = async (context: WithMaster, q: Queries, token: string) => {
+export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
   const [row] = session_id ? await selectGrant(q, { session_id }) : []
   if (!row?.refresh_hash) return undefined
@@ -86,7 +84,7 @@ export const findRefreshGrant = async (context: WithMaster, q: Queries, token: s
  * Derives the successor of a token. It can be derived again when a response was lost
  * (`refresh_token_reuse_window`), so only its hash is stored.
  */
-const successorOf = (context: WithMaster, token: string, session_id: SessionId): Secret => {
+const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
   const key = context.master.derive('refresh')
   const secret = createHmac('sha256', key).update(`${session_id}\0${token}`).digest()
   return compose(context, session_id, secret)
@@ -94,7 +92,7 @@ const successorOf = (context: WithMaster, token: string, session_id: SessionId):
 
 /** Returns the successor of a used token while the successor itself is unused; never two generations back. */
 export const findUnusedSuccessor = (
-  context: WithMaster,
+  context: Core,
   token: string,
   { session_id, refresh_hash }: RefreshGrant,
 ): Secret | undefined => {
@@ -125,7 +123,7 @@ const rotate = prepared((q, { sessions }) =>
  * when a concurrent request has consumed the token.
  */
 export const rotateRefreshToken = async (
-  context: WithMaster,
+  context: Core,
   tx: Transaction,
   token: string,
   { session_id, due_at }: RefreshGrant,

@@ -1,5 +1,5 @@
 import { hostActor, record } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, type KeyId, newId } from '#src/lib/ids.ts'
@@ -16,8 +16,6 @@ import {
 } from './key-store.ts'
 import { type KeyPair, makeKeyPair } from './signature.ts'
 
-type Base = Pick<Context, 'store' | 'clock' | 'master'>
-
 /**
  * Time between publishing a key and signing with it: longer than caches keep the key set (max-age; 10 minutes
  * in the SDK).
@@ -29,7 +27,7 @@ const ROTATION_INTERVAL = 90 * DAY
 
 /** Returns a key pair as a row that signs at once. The private key is sealed with the master key. */
 export const keyRow = (
-  { master, clock }: Base,
+  { master, clock }: Core,
   alg: SigningAlg,
   { publicKey, privateKey }: KeyPair,
   id: KeyId = newId('key', clock.now()),
@@ -47,7 +45,7 @@ export const keyRow = (
   }
 }
 
-const makeKey = async (base: Base, alg: SigningAlg): Promise<KeyRow> =>
+const makeKey = async (base: Core, alg: SigningAlg): Promise<KeyRow> =>
   keyRow(base, alg, await makeKeyPair(alg))
 
 const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
@@ -57,7 +55,7 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
  * Generates the first key of an algorithm. It signs at once: no client has used the algorithm, so no cached
  * key set should contain it. Called when a client is registered with the algorithm, before its first token.
  */
-export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
+export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
   const key = await makeKey(base, alg)
   await base.store.write(async tx => {
@@ -69,7 +67,7 @@ export const ensureKey = async (base: Base, alg: SigningAlg): Promise<void> => {
  * Publishes the next key of an algorithm: `given` or a new one. Returns false while another key is published
  * and does not sign yet, and when the algorithm has no key.
  */
-export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
+export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
   const active_at = base.clock.now() + LEAD
   return base.store.write(async tx => {
@@ -81,13 +79,13 @@ export const rotateKey = async (base: Base, alg: SigningAlg, given?: KeyRow): Pr
   })
 }
 
-const latestKeys = async (base: Base): Promise<KeyRow[]> => {
+const latestKeys = async (base: Core): Promise<KeyRow[]> => {
   const keys = await base.store.read(listKeys)
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
 /** Records a change of the keys by the command line or the development controls. */
-export const recordKeyChange = (context: Base, tx: Transaction, metadata: Record<string, unknown>) =>
+export const recordKeyChange = (context: Core, tx: Transaction, metadata: Record<string, unknown>) =>
   record(context, tx, {
     ...hostActor,
     type: 'admin.settings_changed',
@@ -98,7 +96,7 @@ export const recordKeyChange = (context: Base, tx: Transaction, metadata: Record
   })
 
 /** Publishes the next key of each algorithm in use. It begins to sign 15 minutes later. */
-export const rotateKeys = async (context: Base): Promise<void> => {
+export const rotateKeys = async (context: Core): Promise<void> => {
   for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
   await context.store.write(tx => recordKeyChange(context, tx, { action: 'rotated' }))
 }
@@ -108,7 +106,7 @@ export const rotateKeys = async (context: Base): Promise<void> => {
  *
  * @throws AppError 404 when there is no such key
  */
-export const revokeKey = async (context: Base, key_id: string): Promise<void> => {
+export const revokeKey = async (context: Core, key_id: string): Promise<void> => {
   const revoked = (await context.store.read(listKeys)).find(({ id }) => id === key_id)
   if (!revoked) throw notFound('The key')
   const replacement = await makeKey(context, revoked.alg)
@@ -128,7 +126,7 @@ export const revokeKey = async (context: Base, key_id: string): Promise<void> =>
  * Rotates keys that have signed for `oldest` ms (default 90 days) and removes keys whose last token has
  * expired.
  */
-export const rotateDueKeys = async (context: Base, oldest = ROTATION_INTERVAL): Promise<void> => {
+export const rotateDueKeys = async (context: Core, oldest = ROTATION_INTERVAL): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))
     if (active_at <= now - oldest) await rotateKey(context, alg)

@@ -1,9 +1,7 @@
-import type { Context } from '#src/context.ts'
+import type { Issuer } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
-
-type Base = Pick<Context, 'config' | 'clock' | 'keys'>
 
 /** Seconds by which `nbf` may be ahead: the clock may have stepped back since the token was issued. */
 const TOLERANCE = 5
@@ -26,7 +24,7 @@ export interface AccessToken {
  * that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
-  { config, clock, keys }: Base,
+  { config, clock, keys }: Issuer,
   token: string,
 ): Promise<AccessToken | undefined> => {
   const opened = await keys.open(token)
@@ -56,7 +54,7 @@ export const verifyAccessToken = async (
  * audience.
  */
 export const verifyIdTokenHint = async (
-  { config, keys }: Base,
+  { config, keys }: Issuer,
   hint: string,
   client_id?: string,
 ): Promise<IdTokenHint | undefined> => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { clientAddress, normalizeAddress } from '#src/http/client-address.ts'
+import { clientAddress, normalizeAddress, proxyList } from '#src/http/client-address.ts'
 
 test.each([
   ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -15,7 +15,7 @@ test.each([
   expect(normalizeAddress(text)).toBe(expected)
 })
 
-const proxies = ['10.0.0.0/8', '::1']
+const proxies = proxyList(['10.0.0.0/8', '::1'])
 
 test.each([
   ['a stranger sends the header', '203.0.113.9', '198.51.100.1', '203.0.113.9'],

@@ -204,13 +204,12 @@ describe('the set-up link', () => {
   test('H-13 is of no use, and not needed, while a user holds the role admin by a group', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
-    const { store } = anew.context
-    expect(await needsAdmin({ store })).toBe(true)
+    expect(await needsAdmin(anew.context)).toBe(true)
     const user = await addUser(anew, 'member')
     const group = await create(anew, '/groups', { name: 'operators', roles: ['admin'] })
-    expect(await needsAdmin({ store })).toBe(true)
+    expect(await needsAdmin(anew.context)).toBe(true)
     await anew.admin('PUT', `/groups/${group.id}/members/${user.id}`)
-    expect(await needsAdmin({ store })).toBe(false)
+    expect(await needsAdmin(anew.context)).toBe(false)
     await anew.events()
     expect(await browser.submit(page, first)).toMatchObject(done)
     expect(await anew.events()).toEqual([])

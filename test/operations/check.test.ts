@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import type { Context } from '#src/context.ts'
-import { samlKey } from '#src/federation/saml/key.ts'
 import { newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
@@ -29,7 +28,7 @@ const withHistory = async () => {
 }
 
 /** Returns the findings of `check` for the file; an error of the engine counts as a finding. */
-const findingsOf = async (path: string, { master }: Pick<Context, 'master'>): Promise<string[]> => {
+const findingsOf = async (path: string, context: Context): Promise<string[]> => {
   try {
     {
       using db = new Database(path, { readonly: true })
@@ -38,8 +37,8 @@ const findingsOf = async (path: string, { master }: Pick<Context, 'master'>): Pr
     }
     const store = await openSqlite({ path, migrate: false })
     try {
-      const base = { store, master }
-      return [...(await checkKeys(base)).findings, ...(await checkEvents(base)).findings]
+      const copy = { ...context, store }
+      return [...(await checkKeys(copy)).findings, ...(await checkEvents(copy)).findings]
     } finally {
       await store.close()
     }
@@ -137,7 +136,7 @@ test('secrets that another key sealed, or that lie at the wrong row, are named; 
       return factor
     }),
   )
-  await samlKey(context)
+  await context.samlKey()
   expect(await checkSealed(context)).toEqual({ findings: [], count: 4 })
   expect((await checkSealed({ ...context, master: masterKey(Buffer.alloc(32, 8)) })).findings).toEqual([
     `secrets: of the provider ${provider.id} cannot be opened`,

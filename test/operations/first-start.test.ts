@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { type Config, loadConfig } from '#src/config.ts'
-import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -13,6 +12,7 @@ import { openCore } from '#src/operations/core.ts'
 import { seedInstance } from '#src/operations/first-start.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
+import { xmlReader } from '#test/support/xml-reader.ts'
 
 const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-first-start-'))
 process.on('exit', () => rmSync(data_dir, { recursive: true, force: true }))

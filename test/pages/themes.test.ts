@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { checkThemes, themeOf } from '#src/pages/themes.ts'
+import { checkThemes } from '#src/pages/themes.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, authorizeUrl } from '#test/support/people.ts'
@@ -95,8 +95,9 @@ describe('a theme of the data directory', () => {
   })
 
   test('that somebody named as no file may be called is the default one, wherever the name came from', () => {
+    const { themes } = app.context
     for (const name of ['../master', '..', 'Acme', 'a/b', 'a.b', '%2e'])
-      expect([name, themeOf(app.context, name).sheets]).toEqual([name, themeOf(app.context).sheets])
+      expect([name, themes.find(name).sheets]).toEqual([name, themes.find().sheets])
   })
 
   test('may be reached by a link inside the folder', async () => {

@@ -2,9 +2,10 @@ import { afterAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { hostActor } from '#src/audit/record.ts'
 import { configuredCost, costOf } from '#src/directory/users/hash-costs.ts'
 import { createUser } from '#src/directory/users/service.ts'
-import { startApp } from '#test/support/app.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
+import { withSettings } from '#test/support/restarting.ts'
 
 const app = await startApp()
 await addClient(app, 'web')
@@ -41,8 +42,12 @@ afterAll(() => verify.mockRestore())
 
 let network = 0
 /** The status, and the costs of the hashes that were computed for it. */
-const attempt = async (username: string, password: string) => {
-  const browser = openBrowser(app, { ip: `10.9.0.${++network}` })
+const attempt = async (
+  username: string,
+  password: string,
+  server: Pick<TestApp, 'call' | 'context'> = app,
+) => {
+  const browser = openBrowser(server, { ip: `10.9.0.${++network}` })
   const page = await browser.get(authorizeUrl('web'))
   verify.mockClear()
   const { status } = await browser.submit(page, { username, password })
@@ -57,14 +62,12 @@ test('H-32 a login computes one hash of each cost that is stored, in every state
 })
 
 test('H-32 so it is once the settings have risen', async () => {
-  const { config } = app.context
-  config.argon2_memory = 256
+  const risen = await withSettings(app, { argon2_memory: 256 })
   for (const name of names)
-    expect([name, await attempt(name, 'wrong')]).toEqual([
+    expect([name, await attempt(name, 'wrong', risen)]).toEqual([
       name,
-      [401, [...COSTS, configuredCost(app.context)].sort()],
+      [401, [...COSTS, configuredCost(risen.context)].sort()],
     ])
-  config.argon2_memory = 64
 })
 
 test('H-32 imported hashes let their users in', async () => {

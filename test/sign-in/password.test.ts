@@ -8,6 +8,7 @@ import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
+import { withSettings } from '#test/support/restarting.ts'
 import { until } from '#test/support/until.ts'
 
 const app = await startApp()
@@ -101,12 +102,10 @@ test('PWD-03 the password is hashed anew at a login once the settings ask for mo
   const before = await hash()
   await attempt(user.username, PASSWORD, newAddress())
   expect(await hash()).toBe(before)
-  const { config } = app.context
-  config.argon2_memory = 128
-  await attempt(user.username, PASSWORD, newAddress())
+  const risen = openBrowser(await withSettings(app, { argon2_memory: 128 }), { ip: newAddress() })
+  await logInTo(risen, 'web', user.username)
   expect(await hash()).toStartWith('$argon2id$v=19$m=128,')
   await logInTo(openBrowser(app), 'web', user.username)
-  config.argon2_memory = 64
 })
 
 test('a password that is reset while it is being verified opens nothing', async () => {

@@ -1,4 +1,5 @@
 import { createApp } from '#src/app.ts'
+import type { Config } from '#src/config.ts'
 import { openCore } from '#src/operations/core.ts'
 import type { Store } from '#src/storage/store.ts'
 import type { TestApp } from './app.ts'
@@ -22,3 +23,19 @@ export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => (
     }
   },
 })
+
+/** The same server after a restart with other settings. */
+export const withSettings = async (
+  app: TestApp,
+  settings: Partial<Config>,
+): Promise<Pick<TestApp, 'call' | 'context'>> => {
+  const { fetch, context } = await createApp({
+    ...app.context,
+    config: { ...app.context.config, ...settings },
+  })
+  const call: TestApp['call'] = async (path, { ip = '127.0.0.1', ...init } = {}) =>
+    fetch(new Request(new URL(path, context.config.url), { redirect: 'manual', ...init }), {
+      requestIP: () => ({ address: ip, port: 40_000, family: 'IPv4' }),
+    })
+  return { call, context }
+}

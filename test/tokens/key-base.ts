@@ -1,10 +1,10 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { xmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { openCore } from '#src/operations/core.ts'
 import { START } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
+import { xmlReader } from '#test/support/xml-reader.ts'
 
 /**
  * The parts of a server that the key store needs, on its own database; `touched` plays the commit of another

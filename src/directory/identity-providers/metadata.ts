@@ -20,7 +20,7 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
  * field when it cannot be read.
  */
 export const settingsFrom = async (
-  context: Pick<Core, 'fetch' | 'log' | 'xml'>,
+  context: Core,
   organization: CalledFor,
   { metadata_xml, metadata_url }: Source,
 ): Promise<{ found: Found; problems: Detail[] }> => {
@@ -43,7 +43,7 @@ export const settingsFrom = async (
   }
 }
 
-const load = async (context: Pick<Core, 'fetch'>, organization: CalledFor, url: string): Promise<string> => {
+const load = async (context: Core, organization: CalledFor, url: string): Promise<string> => {
   const headers = { accept: 'application/samlmetadata+xml, */*' }
   const answer = await context.fetch(url, { organization, headers })
   if (answer.status !== 200) throw new Error(`metadata: HTTP status ${answer.status}`)

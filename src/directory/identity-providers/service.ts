@@ -85,7 +85,7 @@ const labelOf = (id: string): string => `identity_provider:${id}`
 
 /** The secret of our client at the provider; an empty text for a public client. */
 export const openSecret = (
-  { master }: Pick<Core, 'master'>,
+  { master }: Core,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
 ): string => (client_secret ? master.open(client_secret, labelOf(id)).toString() : '')
 

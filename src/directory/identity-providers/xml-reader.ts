@@ -57,10 +57,11 @@ const openQueue = () => {
   let size = 0
   return {
     isEmpty: () => size === 0,
-    isFull: (organization_id: string, network: string | undefined): boolean => {
+    check: (organization_id: string, network: string | undefined): void => {
       const own = waiting.get(organization_id) ?? []
       const beside = network ? own.filter(job => job.network === network).length : 0
-      return size >= MAX_WAITING || own.length >= ORGANIZATION_SHARE || beside >= NETWORK_SHARE
+      if (size >= MAX_WAITING || own.length >= ORGANIZATION_SHARE || beside >= NETWORK_SHARE)
+        throw unavailable()
     },
     add: (organization_id: string, job: Job): void => {
       waiting.set(organization_id, [...(waiting.get(organization_id) ?? []), job])
@@ -179,25 +180,21 @@ export const openXmlReader = (
     }
   }
 
-  const check: XmlReader['check'] = (organization_id, ip_address) => {
-    if (queue.isFull(organization_id, ip_address && networkOf(ip_address))) throw unavailable()
+  const stop = (): void => {
+    process.off('exit', stop)
+    worker?.kill('SIGKILL')
   }
-
-  const stop = (): void => worker?.kill('SIGKILL')
   process.once('exit', stop)
 
   return {
-    check,
+    check: (organization_id, ip_address) => queue.check(organization_id, ip_address && networkOf(ip_address)),
     stop,
     run: (organization_id, kind, input, ip_address) =>
       new Promise((resolve, reject) => {
-        check(organization_id, ip_address)
         const network = ip_address && networkOf(ip_address)
+        queue.check(organization_id, network)
         queue.add(organization_id, { kind, input, network, resolve, reject })
         next()
       }),
   }
 }
-
-/** The one of this process. */
-export const xmlReader = openXmlReader()

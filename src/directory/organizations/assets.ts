@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { type AssetType, assetAnswer, SANDBOX_HEADERS } from '#src/pages/assets.ts'
@@ -71,10 +71,7 @@ export const withContents = async (q: Queries, settings: Settings): Promise<Sett
 }
 
 /** Returns the response for the URL of an organization's asset; undefined when it does not exist. */
-export const organizationAsset = async (
-  { store }: Pick<Context, 'store'>,
-  pathname: string,
-): Promise<Response | undefined> => {
+export const organizationAsset = async ({ store }: Core, pathname: string): Promise<Response | undefined> => {
   const asset = isAddress(pathname) ? await findAsset(store, pathname) : undefined
   return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, SANDBOX_HEADERS)
 }

@@ -1,16 +1,15 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import { accentUrl } from '#src/pages/accent.ts'
 import type { Brand } from '#src/pages/data.ts'
-import { themeOf } from '#src/pages/themes.ts'
 import { type Organization, settingsOf } from './store.ts'
 
 /** Returns the brand of an organization: its theme, over it the accent colour, over both the custom CSS. */
 export const brandOf = (
-  base: Pick<Context, 'config' | 'clock' | 'log'>,
+  { themes }: Core,
   organization: Pick<Organization, 'display_name' | 'settings'>,
 ): Brand => {
   const { theme, accent_color, custom_css, logo, logo_dark } = settingsOf(organization)
-  const { theme: base_theme, sheets } = themeOf(base, theme)
+  const { theme: base_theme, sheets } = themes.find(theme)
   return {
     name: organization.display_name,
     theme: base_theme,

@@ -1,4 +1,5 @@
-import type { Context } from '#src/context.ts'
+import type { Config } from '#src/config.ts'
+import type { Core } from '#src/context.ts'
 import { invalid } from '#src/lib/app-error.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -8,10 +9,11 @@ const NAME = 'password_costs'
 /** Imports may bring no more: a login computes one hash of each. */
 const MAX_COSTS = 6
 
-type Settings = { config: Pick<Context['config'], 'argon2_memory' | 'argon2_time'> }
+/** The settings that decide what a new hash costs. */
+export type HashSettings = { config: Pick<Config, 'argon2_memory' | 'argon2_time'> }
 
 /** The cost that new hashes have. */
-export const configuredCost = ({ config }: Settings): string =>
+export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
 /** The parameters of a PHC string, up to its salt; the variants of bcrypt cost the same. */
@@ -35,11 +37,7 @@ export const findCosts = cached('settings', readCosts)
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */
-export const rememberCost = async (
-  context: Pick<Context, 'clock'> & Settings,
-  tx: Transaction,
-  cost: string,
-): Promise<void> => {
+export const rememberCost = async (context: Core, tx: Transaction, cost: string): Promise<void> => {
   const costs = await readCosts(tx)
   if (costs.includes(cost)) return
   // The settings may always rise.

@@ -5,7 +5,7 @@ import { type FairQueue, fairQueue, type HashLane } from '#src/lib/fair-queue.ts
 import type { Metrics } from '#src/lib/metrics.ts'
 import { isPlain, normalize } from '#src/lib/text.ts'
 import { commonPasswords } from './common-passwords.ts'
-import { configuredCost, costOf, dummyOf } from './hash-costs.ts'
+import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
 /** An organization's rules for new passwords, with the defaults of the specification filled in. */
@@ -19,8 +19,6 @@ export interface PasswordPolicy {
   refuse_common: boolean
   max_age_days?: number | undefined
 }
-
-type Costs = { config: Pick<Core['config'], 'argon2_memory' | 'argon2_time'> }
 
 export const MAX_PASSWORD_BYTES = 1024
 
@@ -91,7 +89,7 @@ export const openHashes = (metrics: Metrics): FairQueue => {
   return queue
 }
 
-type Hashing = Costs & Pick<Core, 'hashes' | 'trace'>
+type Hashing = HashSettings & Pick<Core, 'hashes' | 'trace'>
 
 const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promise<T>): Promise<T> =>
   trace('password.hash', () =>
@@ -166,7 +164,7 @@ export const verifyPassword = async (
 }
 
 /** True when the configured cost exceeds that of the hash: hash again while the password is available. */
-export const needsRehash = ({ config }: Costs, hash: string): boolean => {
+export const needsRehash = ({ config }: HashSettings, hash: string): boolean => {
   const [, memory, time] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=\d+\$/.exec(hash) ?? []
   return Number(memory ?? 0) < config.argon2_memory || Number(time ?? 0) < config.argon2_time
 }

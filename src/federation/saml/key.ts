@@ -1,34 +1,27 @@
-import { createPrivateKey, hash, type KeyObject } from 'node:crypto'
-import type { Context } from '#src/context.ts'
+import { createPrivateKey, hash } from 'node:crypto'
+import type { Core, SamlKey } from '#src/context.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
-
-/** Key pair of the service provider: signs requests and decrypts responses. */
-export interface SamlKey {
-  /** Distinguishes the keys of several servers in one process. */
-  readonly id: string
-  readonly private_key: KeyObject
-  /** DER in base64. */
-  readonly certificate: string
-}
 
 const LABEL = 'saml_key'
 /** Milliseconds. Providers pin the certificate, so a new one would have to be installed at each of them. */
 const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
-const keys = new WeakMap<Context['store'], Promise<SamlKey>>()
-
-/** Returns the key of the instance; creates it at the first use and keeps it from then on. */
-export const samlKey = (context: Context): Promise<SamlKey> => {
-  const known = keys.get(context.store)
-  if (known) return known
-  const key = loadKey(context)
-  keys.set(context.store, key)
-  key.catch(() => keys.delete(context.store))
-  return key
+/** Returns the function that loads the key once; a load that failed is tried again. */
+export const openSamlKey = (core: Core): (() => Promise<SamlKey>) => {
+  let known: Promise<SamlKey> | undefined
+  return () => {
+    if (known) return known
+    const key = loadKey(core)
+    known = key
+    key.catch(() => {
+      known = undefined
+    })
+    return key
+  }
 }
 
-const loadKey = async (context: Context): Promise<SamlKey> => {
+const loadKey = async (context: Core): Promise<SamlKey> => {
   const { store, clock } = context
   if (!(await store.read(findSamlKey))) {
     const made = await makeKey(context)
@@ -40,10 +33,7 @@ const loadKey = async (context: Context): Promise<SamlKey> => {
 }
 
 /** @throws Error when the master key does not open the stored key */
-export const openStoredKey = (
-  { master }: Pick<Context, 'master'>,
-  { private_key, certificate }: StoredKey,
-): SamlKey => {
+export const openStoredKey = ({ master }: Core, { private_key, certificate }: StoredKey): SamlKey => {
   const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
   return {
     id: `saml-${hash('sha256', certificate)}`,
@@ -63,7 +53,7 @@ const algorithm = {
  * Generates an RSA key and a self-signed certificate. Imports the library here because it is needed once per
  * instance.
  */
-const makeKey = async ({ config, clock, master }: Context): Promise<StoredKey> => {
+const makeKey = async ({ config, clock, master }: Core): Promise<StoredKey> => {
   await import('reflect-metadata')
   const { X509CertificateGenerator } = await import('@peculiar/x509')
   const pair = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])

@@ -15,7 +15,6 @@ import { renderMetadata } from '#src/protocol/saml/own-metadata.ts'
 import { assertedProfileOf } from '#src/protocol/saml/profile.ts'
 import type { Assertion } from '#src/protocol/saml/response.ts'
 import { signingThread } from '#src/tokens/signing-thread.ts'
-import { samlKey } from './key.ts'
 import { useAssertion } from './store.ts'
 
 /**
@@ -40,7 +39,7 @@ export const metadataOf = async (context: Context, provider: SamlProvider): Prom
   renderMetadata({
     entity_id: addressOf(context, provider, 'metadata'),
     acs_url: addressOf(context, provider, 'acs'),
-    certificate: (await samlKey(context)).certificate,
+    certificate: (await context.samlKey()).certificate,
     sign_requests: provider.settings.sign_requests,
   })
 
@@ -77,7 +76,7 @@ export const buildAuthnRequest =
 
 /** Signs on the signing thread, because an RSA-3072 signature takes more than a millisecond. */
 const signer = async (context: Context) => {
-  const { id, private_key } = await samlKey(context)
+  const { id, private_key } = await context.samlKey()
   return async (input: string) =>
     Buffer.from(await signingThread.sign(id, private_key, 'RS256', input), 'base64url').toString('base64')
 }
@@ -148,7 +147,7 @@ const asCallbackError = (cause: unknown): never => {
 }
 
 const decryptionKey = async (context: Context): Promise<string> =>
-  (await samlKey(context)).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
+  (await context.samlKey()).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
 /**
  * Returns the pinned public keys. The key is trusted, not the certificate: an expired certificate still works

@@ -88,35 +88,28 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
   }
 }
 
-interface Known {
-  version: number
-  expires_at: number
-  configuration: Promise<client.Configuration>
-}
-
 const KNOWN_FOR = 10 * MINUTE
 /** Milliseconds without a new attempt after a failure: each call to an unreachable provider may take 5 s. */
 const FAILED_FOR = 15 * SECOND
-const instances = new WeakMap<Context['store'], Map<string, Known>>()
 
 /**
  * Returns the provider's metadata and the client registered there. Cached for ten minutes, until the provider
  * is changed, or for 15 s after a failure.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
-  const known = instances.get(context.store) ?? new Map<string, Known>()
-  instances.set(context.store, known)
-  const now = context.clock.now()
-  const found = known.get(provider.id)
+  const { upstreams, clock } = context
+  const now = clock.now()
+  const found = upstreams.get(provider.id)
   if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
   const configuration = discover(context, provider)
   const entry = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
-  known.delete(provider.id)
-  known.set(provider.id, entry)
-  const [oldest] = known.keys()
-  if (known.size > MAX_KEPT && oldest !== undefined) known.delete(oldest)
+  upstreams.delete(provider.id)
+  upstreams.set(provider.id, entry)
+  const [oldest] = upstreams.keys()
+  if (upstreams.size > MAX_KEPT && oldest !== undefined) upstreams.delete(oldest)
   configuration.catch(() => {
-    entry.expires_at = context.clock.now() + FAILED_FOR
+    if (upstreams.get(provider.id) === entry)
+      upstreams.set(provider.id, { ...entry, expires_at: clock.now() + FAILED_FOR })
   })
   return configuration
 }

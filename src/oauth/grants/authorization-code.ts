@@ -1,5 +1,5 @@
 import { record } from '#src/audit/record.ts'
-import type { Context } from '#src/context.ts'
+import type { Context, Locate } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -11,7 +11,6 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
-import { type Locate, openLocator } from '#src/sessions/location.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
 import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -25,7 +24,7 @@ type CodeCall = GrantCall<CodeRequest>
 
 /** Redeems an authorization code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.3 */
 export const authorizationCode: Grant<'authorization_code'> = async (context, call) => {
-  const locate = await openLocator(context)
+  const locate = await context.places.open()
   const redeemed = await context.store.write(tx => redeem(context, tx, call, locate))
   if (redeemed instanceof OAuthError) throw redeemed
   return answer(context, call, redeemed)

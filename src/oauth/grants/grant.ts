@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
@@ -38,7 +38,7 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 export const NOT_SERVED = 'The client no longer serves users of this organization.'
 
 /** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens. */
-export const accessTokenForm = ({ config }: Pick<Context, 'config'>, client: Client) => ({
+export const accessTokenForm = ({ config }: Core, client: Client) => ({
   alg: client.access_token_signed_response_alg ?? config.access_token_alg,
   typ: client.access_token_typ,
   lifetime: client.access_token_ttl,
