@@ -105,8 +105,6 @@ test('state with line breaks and NUL survives the form', async () => {
   expect(answerOf(await browser.post('/oauth/consent', posted)).state).toBe(state)
 })
 
-const { page, browser } = await asked()
-
 describe('O-65 what is posted has to be what was asked', () => {
   const unchanged = async () => {
     const before = [await codes(), await consents()]
@@ -129,6 +127,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     ['decision', 'maybe'],
     ['decision', ''],
   ])('%s=%j is a page', async (name, value) => {
+    const { browser, page } = await asked()
     const check = await unchanged()
     const answer = await browser.submit(page, { decision: 'approve', [name]: value })
     expect([answer.status, answer.location]).toEqual([400, undefined])
@@ -136,6 +135,7 @@ describe('O-65 what is posted has to be what was asked', () => {
   })
 
   test('O-40 a repeated field is a page', async () => {
+    const { browser, page } = await asked()
     const check = await unchanged()
     const form = new URLSearchParams({ ...formOf(page).fields, decision: 'approve' })
     for (const extra of ['&scope=openid', '&decision=deny', '&decision=approve'])
@@ -144,6 +144,7 @@ describe('O-65 what is posted has to be what was asked', () => {
   })
 
   test('AUT-10 a form of another site or another session is a 403 page', async () => {
+    const { browser, page } = await asked()
     const other = await asked()
     const check = await unchanged()
     const fields = { ...formOf(page).fields, decision: 'approve' }
@@ -154,7 +155,9 @@ describe('O-65 what is posted has to be what was asked', () => {
     await check()
   })
 
-  test('and then it still works, once', async () => {
+  test('after which it still works, once', async () => {
+    const { browser, page } = await asked()
+    expect((await browser.submit(page, { decision: 'maybe' })).status).toBe(400)
     const approve = () => browser.submit(page, { decision: 'approve' })
     expect(answerOf(await approve()).code).toBeString()
     const count = (await codes()).length

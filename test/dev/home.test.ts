@@ -146,6 +146,7 @@ describe('the pages of development mode', () => {
     await post('/dev/', { action: 'clear_faults' })
     expect(await listed('/dev/faults')).toEqual({ faults: [] })
 
+    await get('/oauth/authorize')
     expect(await (await get('/dev/log')).text()).toContain('<code>GET /oauth/authorize</code>')
     await post('/dev/', { action: 'clear_requests' })
     expect(await (await get('/dev/log')).text()).toContain('No request yet.')

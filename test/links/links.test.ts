@@ -179,18 +179,21 @@ describe('the set-up link', () => {
   })
 
   test('makes the first administrator, logged in, once', async () => {
-    const spare = await open()
-    const { browser, page } = await open()
-    await app.events()
+    const anew = await startApp()
+    const spare = await open(anew)
+    const { browser, page } = await open(anew)
+    await anew.events()
     const account = await browser.follow(await browser.submit(page, first))
     expect(account.heading).toBe('Your account')
-    const user = (await users()).find(({ username }) => username === 'root')
+    const [user] = await anew.context.store.read(async q => q.select().from(q.tables.users))
     expect(user).toMatchObject({ organization_id: 'org_default', enabled: true, password_temporary: false })
-    expect((await app.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual([
-      ['user.created', null, user?.id ?? ''],
-      ['user.login', user?.id ?? '', user?.id ?? ''],
-    ])
-    const { body } = await app.admin('GET', `/users/${user?.id}`)
+    expect((await anew.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual(
+      [
+        ['user.created', null, user?.id ?? ''],
+        ['user.login', user?.id ?? '', user?.id ?? ''],
+      ],
+    )
+    const { body } = await anew.admin('GET', `/users/${user?.id}`)
     expect(body.roles).toEqual(['admin'])
     const second = { ...first, username: 'second', email: 'second@example.com' }
     const ended = await browser.submit(page, second)
@@ -198,7 +201,7 @@ describe('the set-up link', () => {
     expect(ended.html).toContain('<a class="button primary" href="/account">Sign in</a>')
     // Another link that was printed before ends with it.
     expect(await spare.browser.submit(spare.page, second)).toMatchObject(done)
-    expect((await links()).filter(({ kind }) => kind === 'set_up')).toEqual([])
+    expect(await anew.context.store.read(async q => q.select().from(q.tables.links))).toEqual([])
   })
 
   test('H-13 is of no use, and not needed, while a user holds the role admin by a group', async () => {

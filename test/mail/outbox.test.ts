@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import type { Mail } from '#src/context.ts'
@@ -10,7 +10,7 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import { renderMail } from '#src/mail/render.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { mailKinds } from '#test/support/page-samples.ts'
 import { addUser } from '#test/support/people.ts'
 
@@ -73,11 +73,16 @@ const failing = () => {
     },
   }
 }
-const mail = failing()
-const app = await startApp({}, { mail })
-const ada = await addUser(app, 'ada')
 
 describe('the outbox', () => {
+  let mail: ReturnType<typeof failing>
+  let app: TestApp
+  let ada: Json
+  beforeEach(async () => {
+    mail = failing()
+    app = await startApp({}, { mail })
+    ada = await addUser(app, 'ada')
+  })
   const rows = () => app.context.store.read(async q => q.select().from(q.tables.mails))
   const put = () =>
     app.context.store.write(tx =>
@@ -114,14 +119,14 @@ describe('the outbox', () => {
     app.clock.advance(3 * DAY)
     mail.state.works = true
     await deliverMails(app.context)
-    expect(mail.sent).toHaveLength(1)
+    expect(mail.sent).toEqual([])
     expect(await rows()).toEqual([])
   })
 
   test('two that empty it at the same time send each mail once', async () => {
     for (let i = 0; i < 5; i++) await put()
     await Promise.all([deliverMails(app.context), deliverMails(app.context), deliverMails(app.context)])
-    expect(mail.sent).toHaveLength(6)
+    expect(mail.sent).toHaveLength(5)
   })
 
   test('R-24 a sender that died in the middle leaves the mail to the next one', async () => {
@@ -136,7 +141,7 @@ describe('the outbox', () => {
     expect(await deliverMails(app.context)).toBe(0)
     app.clock.advance(2 * MINUTE)
     expect(await deliverMails(app.context)).toBe(1)
-    expect(mail.sent).toHaveLength(7)
+    expect(mail.sent).toHaveLength(1)
   })
 
   test('goes with its user, and tells nobody who is gone', async () => {

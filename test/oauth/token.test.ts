@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser, CHALLENGE, REDIRECT } from '#test/support/people.ts'
@@ -25,7 +25,8 @@ const service = await addClient(app, 'service', {
   redirect_uris: [],
   scopes: ['reports:read', 'reports:write'],
 })
-await app.events()
+
+beforeEach(async () => void (await app.events()))
 
 const refusal = (error: string, status = 400) => ({
   status,
