@@ -1,54 +1,11 @@
-import { z } from 'zod'
 import type { AdminRoute } from '#src/http/guard.ts'
+import { componentsOf, type Json } from './components.ts'
+import { about, headerTexts, pathParameters, refusals, successes, tags } from './descriptions.ts'
 import { ADMIN_PREFIX } from './routes.ts'
 
-type Json = Record<string, unknown>
+type Components = ReturnType<typeof componentsOf>
 
-const errorSchema: Json = {
-  type: 'object',
-  required: ['error', 'error_description', 'status', 'request_id'],
-  properties: {
-    error: { type: 'string' },
-    error_description: { type: 'string' },
-    status: { type: 'integer' },
-    request_id: { type: 'string', description: 'Also in the header x-request-id and in the log.' },
-    details: {
-      type: 'array',
-      description: 'One entry per refused field (422).',
-      items: {
-        type: 'object',
-        required: ['field', 'code', 'message'],
-        properties: { field: { type: 'string' }, code: { type: 'string' }, message: { type: 'string' } },
-      },
-    },
-  },
-}
-
-const meanings: Record<number, string> = {
-  200: 'Done.',
-  201: 'Created.',
-  204: 'Done; no body.',
-  400: 'The body is not JSON, or the cursor is invalid.',
-  401: 'The bearer token is missing or not valid.',
-  403: 'The caller lacks the permission.',
-  404: 'It does not exist, or belongs to an organization that the caller may not see.',
-  409: 'It conflicts with what is stored.',
-  408: 'The body was not complete within 10 seconds.',
-  413: 'The body is larger than 1 MiB.',
-  415: 'The body is not application/json.',
-  422: 'A field or parameter is not valid.',
-  429: 'Too many requests; see Retry-After.',
-  503: 'Overloaded or unable to write; see Retry-After.',
-}
-
-const jsonSchema = (schema: z.ZodType, io: 'input' | 'output'): Json => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: 'any',
-    target: 'draft-2020-12',
-  })
-  return rest
-}
+const ref = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` })
 
 const statusesOf = (route: AdminRoute): number[] => [
   400,
@@ -60,75 +17,134 @@ const statusesOf = (route: AdminRoute): number[] => [
   503,
 ]
 
-const operation = (route: AdminRoute): Json => {
-  const pathNames = [...route.path.matchAll(/:(\w+)/g)].map(match => match[1] ?? '')
-  const query = route.query ? jsonSchema(route.query, 'input') : {}
-  const required = new Set((query.required as string[] | undefined) ?? [])
+/** Parameters of every list. */
+const listParameters = ['limit', 'cursor', 'order']
+
+const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] =>
+  Object.entries(properties as Record<string, Json>).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: (required as string[]).includes(name),
+    description,
+    schema,
+  }))
+
+const operation = (route: AdminRoute, { bodies, answers, queries }: Components): Json => {
+  const { id, path, permission } = route
   const parameters = [
-    ...pathNames.map(name => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-    ...Object.entries((query.properties as Json | undefined) ?? {}).map(([name, schema]) => ({
-      name,
-      in: 'query',
-      required: required.has(name),
-      schema,
-    })),
+    ...[...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ref('parameters', name)),
+    ...queryParameters(queries[id]).map(each =>
+      listParameters.includes(String(each.name)) ? ref('parameters', String(each.name)) : each,
+    ),
   ]
+  const body = bodies.get(id)
+  const answer = answers.get(id)
   return {
-    operationId: `${route.method.toLowerCase()}${route.path.replace(/[/_:]+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
-    tags: [route.path.split('/')[1]],
+    operationId: id,
+    tags: [path.split('/')[1]],
     summary: route.summary,
-    description: `Needs the permission \`${route.permission}\`.`,
-    'x-permission': route.permission,
+    description: `Needs the permission \`${permission}\`${route.instance_only ? ', and a caller of the default organization' : ''}.`,
+    'x-permission': permission,
+    security: [{ oauth2: [permission] }, { bearer: [] }],
     ...(parameters.length > 0 && { parameters }),
-    ...(route.body && {
-      requestBody: {
-        required: true,
-        content: { 'application/json': { schema: jsonSchema(route.body, 'input') } },
-      },
-    }),
+    ...(body && { requestBody: { required: true, content: body } }),
     responses: {
       [route.status]: {
-        description: meanings[route.status],
-        ...(route.answer && {
-          content: { 'application/json': { schema: jsonSchema(route.answer, 'output') } },
-        }),
+        description: successes[route.status],
+        headers: { 'x-request-id': ref('headers', 'x-request-id') },
+        ...(answer && { content: answer }),
       },
       ...Object.fromEntries(
-        statusesOf(route).map(status => {
-          const description = (status === 409 && route.conflict) || meanings[status]
-          return [status, { description, content: errorContent }]
-        }),
+        statusesOf(route).map(status => [
+          status,
+          {
+            ...ref('responses', refusals[status]?.name ?? ''),
+            ...(status === 409 && route.conflict && { description: route.conflict }),
+          },
+        ]),
       ),
     },
   }
 }
 
-const errorContent = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+/** Components beside the schemas and examples of the routes. */
+const shared = (routes: AdminRoute[], { answers, queries }: Components, url: string): Json => {
+  const list = queryParameters(
+    Object.values(queries).find(({ properties }) => 'cursor' in Object(properties)),
+  )
+  const scopes = Map.groupBy(routes, ({ permission }) => permission)
+  return {
+    parameters: Object.fromEntries([
+      ...Object.entries(pathParameters).map(([name, description]) => [
+        name,
+        { name, in: 'path', required: true, description, schema: { type: 'string' } },
+      ]),
+      ...list.filter(({ name }) => listParameters.includes(String(name))).map(each => [each.name, each]),
+    ]),
+    headers: Object.fromEntries(
+      Object.entries(headerTexts).map(([name, description]) => [
+        name,
+        { description, schema: { type: 'string' } },
+      ]),
+    ),
+    responses: Object.fromEntries(
+      Object.values(refusals).map(({ name, description, header }) => [
+        name,
+        {
+          description,
+          headers: Object.fromEntries(
+            ['x-request-id', header].flatMap(each => (each ? [[each, ref('headers', each)]] : [])),
+          ),
+          content: answers.get('error'),
+        },
+      ]),
+    ),
+    securitySchemes: {
+      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'An access token.' },
+      oauth2: {
+        type: 'oauth2',
+        description: 'The scopes of a token are permissions; its holder must have them too.',
+        flows: Object.fromEntries(
+          ['clientCredentials', 'authorizationCode'].map(flow => [
+            flow,
+            {
+              ...(flow === 'authorizationCode' && { authorizationUrl: `${url}/oauth/authorize` }),
+              tokenUrl: `${url}/oauth/token`,
+              scopes: Object.fromEntries(
+                [...scopes].map(([scope, allowed]) => [scope, allowed.map(({ id }) => id).join(', ')]),
+              ),
+            },
+          ]),
+        ),
+      },
+    },
+  }
+}
 
 /**
  * Builds the OpenAPI 3.1 document from the route objects that serve the admin API:
  * https://spec.openapis.org/oas/v3.1.1
  */
 export const openApiDocument = (routes: AdminRoute[], url: string, version: string): Json => {
+  const components = componentsOf(routes)
   const paths: Record<string, Json> = {}
   for (const route of routes) {
     const path = ADMIN_PREFIX + route.path.replace(/:(\w+)/g, '{$1}')
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components) }
   }
+  const { schemas, examples } = components
   return {
     openapi: '3.1.1',
     info: {
       title: 'Gatehouse admin API',
       version,
-      description: 'Users, organizations, roles, groups, OAuth clients, sessions and the audit log.',
+      description: about,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url }],
     security: [{ bearer: [] }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
-    components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
-      schemas: { Error: errorSchema },
-    },
+    components: { schemas, examples, ...shared(routes, components, url) },
   }
 }

@@ -32,6 +32,7 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
 
 export const eventRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'listEvents',
     method: 'GET',
     path: '/events',
     permission: 'events:read',
@@ -42,6 +43,7 @@ export const eventRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'getEvent',
     method: 'GET',
     path: '/events/:event_id',
     permission: 'events:read',

@@ -1,21 +1,47 @@
 import { z } from 'zod'
 import { normalizeAddress } from '#src/http/client-address.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import { example } from '#src/http/example.ts'
+import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { eventTypes } from './types.ts'
 
-export const AuditEvent = z.object({
-  id: z.string(),
-  type: z.enum(eventTypes),
-  actor_id: z.string().nullable(),
-  actor_email: z.string().nullable(),
-  target_id: z.string(),
-  target_type: z.string(),
-  organization_id: z.string(),
-  ip_address: z.string(),
-  user_agent: z.string(),
-  timestamp: z.iso.datetime(),
-  metadata: z.record(z.string(), z.unknown()),
-})
+const EventType = z
+  .enum(eventTypes, 'One of the event types of the documentation, such as user.login.')
+  .meta({ id: 'EventType', description: 'Type of an audit event.' })
+
+export const AuditEvent = z
+  .object({
+    id: z.string().describe('`evt_` and a UUID version 7 (RFC 9562).'),
+    type: EventType,
+    actor_id: z
+      .string()
+      .nullable()
+      .describe('Id of the user or client that acted; null for the server itself.'),
+    actor_email: z.string().nullable().describe('E-mail address of a user that acted, as of then.'),
+    target_id: z.string().describe('Id of the changed object.'),
+    target_type: z.string().describe('Type of the changed object, such as `user`.'),
+    organization_id: z.string().describe('Organization of the changed object.'),
+    ip_address: z.string().describe('Address that the request came from.'),
+    user_agent: z.string().describe('User agent that the request came from.'),
+    timestamp: z.iso.datetime().describe('Time of the change (ISO 8601, UTC).'),
+    metadata: z.record(z.string(), z.unknown()).describe('More facts, by event type.'),
+  })
+  .meta({
+    id: 'AuditEvent',
+    description: 'An immutable record of one change.',
+    example: {
+      id: 'evt_019c1310-e404-7f02-9b8e-5d07a2c63e91',
+      type: 'user.updated',
+      actor_id: 'gatehouse-admin',
+      actor_email: null,
+      target_id: example.user_id,
+      target_type: 'user',
+      organization_id: example.organization_id,
+      ip_address: example.ip_address,
+      user_agent: 'curl/8.17.0',
+      timestamp: example.time,
+      metadata: { fields: ['first_name'] },
+    },
+  })
 export type AuditEvent = z.output<typeof AuditEvent>
 
 const TIME =
@@ -31,9 +57,9 @@ const moment = (time_of_day: string) =>
     .transform(text => Date.parse(text.includes('T') ? text : `${text}T${time_of_day}Z`))
 
 export const ListEvents = listQuery({
-  type: z.enum(eventTypes, 'One of the event types of the documentation, such as user.login.').optional(),
-  actor_id: idFilter.optional(),
-  target_id: idFilter.optional(),
+  type: EventType.optional().describe('Only events of this type.'),
+  actor_id: idFilter.optional().describe('Only events that this user or client caused.'),
+  target_id: idFilter.optional().describe('Only events about this object.'),
   ip_address: z
     .string()
     .transform((text, issues) => {
@@ -41,11 +67,12 @@ export const ListEvents = listQuery({
       if (address === undefined) issues.addIssue({ code: 'custom', message: 'An IPv4 or IPv6 address.' })
       return address ?? z.NEVER
     })
-    .optional(),
-  organization_id: idFilter.optional(),
-  from: moment('00:00:00').optional(),
-  to: moment('23:59:59.999').optional(),
+    .optional()
+    .describe('Only events from this IPv4 or IPv6 address.'),
+  organization_id: ofOrganization,
+  from: moment('00:00:00').optional().describe('Not before this time, or this day (UTC).'),
+  to: moment('23:59:59.999').optional().describe('Not after this time, or this day (UTC).'),
 })
 export type ListEvents = z.output<typeof ListEvents>
 
-export const EventList = listOf(AuditEvent)
+export const EventList = listOf('AuditEventList', AuditEvent)

@@ -50,5 +50,31 @@ export const time = z.string().meta({ format: 'date-time' })
 
 export const count = z.int().nonnegative()
 
-/** An id in a body or query; the service checks that it exists. */
-export const reference = line(64)
+/** Organization of a new resource; the service checks that it exists. */
+export const owner = line(64)
+  .optional()
+  .describe("Id of the organization; default: the caller's organization.")
+
+export const times = {
+  created_at: time.describe('Time of the creation (ISO 8601, UTC).'),
+  updated_at: time.describe('Time of the last change (ISO 8601, UTC).'),
+}
+export const stored = {
+  id: z.string().describe('A prefix that names the type, and a UUID version 7 (RFC 9562).'),
+  organization_id: z.string().describe('Organization that it belongs to.'),
+  ...times,
+}
+
+/** A read-only field in a PUT: accepted here, then compared with what is stored. */
+export const readOnly = <T extends z.ZodType>(schema: T) =>
+  schema.optional().meta({
+    readOnly: true,
+    description: 'May be sent back as it was read; another value is refused.',
+  })
+
+export const readOnlyTimes = { created_at: readOnly(z.string()), updated_at: readOnly(z.string()) }
+export const readOnlyStored = {
+  id: readOnly(z.string()),
+  organization_id: readOnly(z.string()),
+  ...readOnlyTimes,
+}

@@ -20,6 +20,8 @@ type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer
  * the permission tests all read this object, so none of them can miss a route.
  */
 export interface AdminRoute {
+  /** Operation id in the OpenAPI document, and so the name of a generated client's function. */
+  id: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
   permission: Permission
@@ -30,8 +32,8 @@ export interface AdminRoute {
   body?: z.ZodType
   status: 200 | 201 | 204
   answer?: z.ZodType
-  /** Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422 as they apply). */
-  errors?: (404 | 409)[]
+  /** Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they apply). */
+  errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
   conflict?: string
   /**

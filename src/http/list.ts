@@ -17,31 +17,47 @@ export const idFilter = z
   .max(256, 'At most 256 characters.')
   .refine(isPlain, 'Control characters are not allowed.')
 
+export const ofOrganization = idFilter.optional().describe('Only those of this organization, by its id.')
+
 const LIMIT = 'A whole number from 1 to 100.'
 
 /** Query schema of a list: limit, cursor, order and the list's own filters. */
 export const listQuery = <S extends z.ZodRawShape>(shape: S) =>
   z.strictObject({
-    limit: z.preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 })).default(20),
-    cursor: z.string().optional(),
-    order: z.enum(['asc', 'desc']).default('desc'),
+    limit: z
+      .preprocess(digits, z.int(LIMIT).min(1, LIMIT).max(100, LIMIT).meta({ default: 20 }))
+      .default(20)
+      .describe('Number of items of a page.'),
+    cursor: z.string().optional().describe('`next_cursor` of the page before. It belongs to its filters.'),
+    order: z.enum(['asc', 'desc']).default('desc').describe('Newest first, unless `sort` says otherwise.'),
     ...shape,
-  })
-
-/** Answer schema of a list: items of `item` and the pagination. */
-export const listOf = (item: z.ZodType) =>
-  z.object({
-    data: z.array(item),
-    pagination: z.object({
-      total: z.int(),
-      limit: z.int(),
-      has_more: z.boolean(),
-      next_cursor: z.string().optional(),
-    }),
   })
 
 /** Maximum of an exact filtered total. A total one above it means "more than this". */
 export const COUNT_LIMIT = 10_000
+
+const Pagination = z
+  .object({
+    total: z
+      .int()
+      .describe(
+        `Number of items of all pages. A filtered one of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
+      ),
+    limit: z.int().describe('Maximum number of items of a page.'),
+    has_more: z.boolean().describe('Whether another page follows.'),
+    next_cursor: z.string().optional().describe('`cursor` of the next page; absent on the last one.'),
+  })
+  .meta({
+    id: 'Pagination',
+    description: 'Place of a page in its list.',
+    example: { total: 1, limit: 20, has_more: false },
+  })
+
+/** Answer schema of a list: items of `item` and the pagination. */
+export const listOf = (id: string, item: z.ZodType) =>
+  z
+    .object({ data: z.array(item).describe('Items of this page.'), pagination: Pagination })
+    .meta({ id, description: 'A page of a list.' })
 
 interface ListQuery {
   limit: number

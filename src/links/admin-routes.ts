@@ -50,31 +50,46 @@ const sendMail = (
 const NO_MAIL =
   'The server sends no mail, or this user cannot receive this one; the description has the reason.'
 
-const SignInLink = z.object({ url: z.string(), expires_at: time })
+const SignInLink = z
+  .object({
+    url: z.string().describe('Address to give to the user. It works once.'),
+    expires_at: time.describe('Time after which it no longer works (ISO 8601, UTC).'),
+  })
+  .meta({
+    id: 'SignInLink',
+    description: 'A link with which a user chooses a new password.',
+    example: {
+      url: 'https://id.example.com/account/sign-in?token=q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk',
+      expires_at: '2026-01-31T08:30:00.000Z',
+    },
+  })
 
 /** Routes by which administrators help users who are locked out. */
 export const helpRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'sendPasswordReset',
     method: 'POST',
     path: '/users/:user_id/send-password-reset',
     permission: 'users:update',
     summary: 'Send a user a link to choose a new password (once, 30 minutes)',
     status: 204,
-    errors: [404, 409],
+    errors: [404, 409, 429],
     conflict: NO_MAIL,
     handle: input => sendMail(context, 'reset_password', input),
   }),
   route({
+    id: 'sendVerification',
     method: 'POST',
     path: '/users/:user_id/send-verification',
     permission: 'users:update',
     summary: 'Send a user a link to verify the e-mail address (once, a day)',
     status: 204,
-    errors: [404, 409],
+    errors: [404, 409, 429],
     conflict: NO_MAIL,
     handle: input => sendMail(context, 'verify_email', input),
   }),
   route({
+    id: 'createSignInLink',
     method: 'POST',
     path: '/users/:user_id/sign-in-link',
     permission: 'users:update',

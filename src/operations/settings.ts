@@ -13,20 +13,30 @@ const duration = (min: number, max: number, allowed: string) =>
     return ms >= min && ms <= max
   }, allowed)
 
+const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
+
 /**
  * Settings that an administrator may change at run time. Settings that could hide or destroy evidence are
  * left to the environment and the settings file.
  */
-const ServerSettings = z.strictObject({
-  key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.'),
-  /** null: no scheduled backups. They are kept in `backups` in the data directory. */
-  backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.').nullable(),
-  /** Number of backups to keep. */
-  backup_keep: integer(1, 365),
+const ServerSettings = z
+  .strictObject({
+    key_rotation_interval: duration(DAY, 365 * DAY, 'A duration from 1d to 365d.').describe(
+      'Time between new signing keys, such as `90d`.',
+    ),
+    backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.')
+      .nullable()
+      .describe('Time between backups, which are kept in `backups` in the data directory; null: none.'),
+    backup_keep: integer(1, 365).describe('Number of backups to keep.'),
+  })
+  .meta({ id: 'ServerSettings', description: 'Settings of the server.', example: defaults })
+const UpdateServerSettings = ServerSettings.partial().meta({
+  id: 'UpdateServerSettings',
+  description: 'The settings of the server to change.',
+  example: { backup_interval: '1d', backup_keep: 14 },
 })
 type ServerSettings = z.output<typeof ServerSettings>
 
-const defaults: ServerSettings = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 const NAME = 'server'
 
 export const readSettings = async (q: Queries): Promise<ServerSettings> => {
@@ -70,6 +80,7 @@ const update = (
 
 export const settingsRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'getSettings',
     method: 'GET',
     path: '/settings',
     permission: 'settings:read',
@@ -80,12 +91,13 @@ export const settingsRoutes = (context: Context): AdminRoute[] => [
     handle: () => context.store.read(readSettings),
   }),
   route({
+    id: 'updateSettings',
     method: 'PUT',
     path: '/settings',
     permission: 'settings:update',
     instance_only: true,
     summary: 'Change settings of the server; omitted ones stay unchanged',
-    body: ServerSettings.partial(),
+    body: UpdateServerSettings,
     status: 200,
     answer: ServerSettings,
     handle: input => update(context, input as Parameters<typeof update>[1]),

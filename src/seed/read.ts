@@ -150,6 +150,8 @@ const mistakesOf = (issue: z.core.$ZodIssue, raw: unknown): Mistake[] => {
 }
 
 interface JsonSchema {
+  $ref?: string
+  $defs?: Record<string, JsonSchema>
   properties?: Record<string, JsonSchema & { const?: unknown }>
   items?: JsonSchema
   anyOf?: JsonSchema[]
@@ -161,11 +163,14 @@ interface JsonSchema {
  * the file names.
  */
 const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
-  let schema = seedJsonSchema() as JsonSchema
+  const root = seedJsonSchema() as JsonSchema
+  const resolved = (part: JsonSchema): JsonSchema =>
+    root.$defs?.[part.$ref?.slice('#/$defs/'.length) ?? ''] ?? part
+  let schema = root
   let value = raw
   for (const key of [...path, undefined]) {
     const { type } = isObject(value) ? value : {}
-    const members = schema.oneOf ?? schema.anyOf ?? [schema]
+    const members = (schema.oneOf ?? schema.anyOf ?? [schema]).map(resolved)
     schema = members.find(member => member.properties?.type?.const === type && type) ?? members[0] ?? {}
     if (key === undefined) break
     schema = (typeof key === 'number' ? schema.items : schema.properties?.[String(key)]) ?? {}

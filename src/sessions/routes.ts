@@ -62,6 +62,7 @@ const list = (context: Context, caller: Caller, query: ListSessions) => {
 
 export const sessionRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'listSessions',
     method: 'GET',
     path: '/sessions',
     permission: 'sessions:read',
@@ -72,6 +73,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'revokeSession',
     method: 'DELETE',
     path: '/sessions/:session_id',
     permission: 'sessions:revoke',
@@ -90,6 +92,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
       }),
   }),
   route({
+    id: 'revokeSessions',
     method: 'DELETE',
     path: '/sessions',
     permission: 'sessions:revoke',

@@ -1,33 +1,52 @@
 import { z } from 'zod'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import { example } from '#src/http/example.ts'
+import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 
 const time = z.iso.datetime()
 
-export const SessionAnswer = z.object({
-  id: z.string(),
-  user_id: z.string(),
-  username: z.string(),
-  client_id: z.string(),
-  organization_id: z.string(),
-  ip_address: z.string(),
-  user_agent: z.string(),
-  location: z.string(),
-  started_at: time,
-  last_active_at: time,
-  expires_at: time,
-})
+export const SessionAnswer = z
+  .object({
+    id: z.string().describe('`sess_` and a UUID, which is `sid` in tokens.'),
+    user_id: z.string().describe('Id of the user.'),
+    username: z.string().describe('User name of the user.'),
+    client_id: z.string().describe('Client that the user signed in to.'),
+    organization_id: z.string().describe('Organization of the user.'),
+    ip_address: z.string().describe('Address at the start.'),
+    user_agent: z.string().describe('User agent at the start.'),
+    location: z.string().describe('City and country of the address; empty without a location database.'),
+    started_at: time.describe('Time of the start (ISO 8601, UTC).'),
+    last_active_at: time.describe('Time of the last new token (ISO 8601, UTC).'),
+    expires_at: time.describe('Time of its end unless it is extended (ISO 8601, UTC).'),
+  })
+  .meta({
+    id: 'Session',
+    description: 'A user at a client.',
+    example: {
+      id: example.session_id,
+      user_id: example.user_id,
+      username: 'alice',
+      client_id: example.client_id,
+      organization_id: example.organization_id,
+      ip_address: example.ip_address,
+      user_agent: example.user_agent,
+      location: '',
+      started_at: example.time,
+      last_active_at: example.time,
+      expires_at: example.later,
+    },
+  })
 export type SessionAnswer = z.output<typeof SessionAnswer>
 
 const filters = {
-  user_id: idFilter.optional(),
-  client_id: idFilter.optional(),
-  organization_id: idFilter.optional(),
+  user_id: idFilter.optional().describe('Only those of this user.'),
+  client_id: idFilter.optional().describe('Only those at this client.'),
+  organization_id: ofOrganization,
 }
 
 export const ListSessions = listQuery(filters)
 export type ListSessions = z.output<typeof ListSessions>
 
-export const SessionList = listOf(SessionAnswer)
+export const SessionList = listOf('SessionList', SessionAnswer)
 
 export const RevokeSessions = z
   .strictObject(filters)
@@ -36,7 +55,16 @@ export const RevokeSessions = z
     'At least one of user_id, client_id and organization_id is required.',
   )
 
-export const RevokedSessions = z.object({ revoked_count: z.int(), message: z.string() })
+export const RevokedSessions = z
+  .object({
+    revoked_count: z.int().describe('Number of sessions that ended.'),
+    message: z.string().describe('The same as a sentence.'),
+  })
+  .meta({
+    id: 'RevokedSessions',
+    description: 'The sessions that ended.',
+    example: { revoked_count: 1, message: '1 session was revoked.' },
+  })
 
 export const revokedAnswer = (revoked_count: number): z.output<typeof RevokedSessions> => ({
   revoked_count,

@@ -13,6 +13,7 @@ import type {
   UserId,
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
@@ -247,14 +248,14 @@ export const tables = (kit: Kit) => {
       redirect_uris: json('redirect_uris').$type<string[]>().notNull(),
       post_logout_redirect_uris: json('post_logout_redirect_uris').$type<string[]>().notNull(),
       web_origins: json('web_origins').$type<string[]>().notNull(),
-      grant_types: json('grant_types').$type<string[]>().notNull(),
+      grant_types: json('grant_types').$type<GrantType[]>().notNull(),
       scopes: json('scopes').$type<string[]>().notNull(),
       token_endpoint_auth_method: text('token_endpoint_auth_method')
         .$type<'client_secret_basic' | 'client_secret_post' | 'none'>()
         .notNull(),
       access_token_ttl: int('access_token_ttl').notNull(),
       refresh_token_ttl: int('refresh_token_ttl').notNull(),
-      capabilities: json('capabilities').$type<string[]>().notNull(),
+      capabilities: json('capabilities').$type<('token_introspection' | 'cross_organization')[]>().notNull(),
       consent_required: bool('consent_required').notNull(),
       id_token_signed_response_alg: text('id_token_signed_response_alg').$type<SigningAlg>(),
       access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),

@@ -216,8 +216,7 @@ test('mail to a person has the colour, and loads nothing', async () => {
 
 test('OpenAPI shows them', async () => {
   const document = (await (await app.call('/api/v1/openapi.json')).json()) as Json
-  const { requestBody } = document.paths['/api/v1/admin/organizations/{org_id}'].put
-  const { properties } = requestBody.content['application/json'].schema.properties.settings
+  const { properties } = document.components.schemas.OrganizationSettings
   const about = (name: string) => JSON.stringify(properties[name])
   for (const name of ['logo', 'logo_dark']) expect(about(name)).toContain('PNG, SVG, WebP or JPEG')
   expect(about('accent_color')).toContain('^#[0-9a-fA-F]{6}$')

@@ -47,6 +47,7 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
 
 export const clientRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'createClient',
     method: 'POST',
     path: '/clients',
     permission: 'clients:create',
@@ -62,6 +63,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     },
   }),
   route({
+    id: 'listClients',
     method: 'GET',
     path: '/clients',
     permission: 'clients:read',
@@ -72,6 +74,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'getClient',
     method: 'GET',
     path: '/clients/:client_id',
     permission: 'clients:read',
@@ -83,6 +86,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
       clientAnswer(await context.store.read(q => getClient(q, caller, params.client_id))),
   }),
   route({
+    id: 'updateClient',
     method: 'PUT',
     path: '/clients/:client_id',
     permission: 'clients:update',
@@ -96,6 +100,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
       clientAnswer(await updateClient(context, input.params.client_id, input.body, input)),
   }),
   route({
+    id: 'regenerateClientSecret',
     method: 'POST',
     path: '/clients/:client_id/secret',
     permission: 'clients:update',
@@ -109,6 +114,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     }),
   }),
   route({
+    id: 'deleteClient',
     method: 'DELETE',
     path: '/clients/:client_id',
     permission: 'clients:delete',

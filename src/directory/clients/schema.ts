@@ -1,6 +1,19 @@
 import { z } from 'zod'
-import { flag, integer, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import {
+  flag,
+  integer,
+  line,
+  lines,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyTimes,
+  set,
+  stored,
+  times,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
@@ -27,6 +40,7 @@ const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
   .refine(text => text !== 'default' && !looksLikeId(text), 'It must not read as an id of the server.')
+  .describe('Unique on the instance; it never changes.')
 
 const uri = z.string('A URI.').superRefine((text, issues) => {
   const problem = checkRegistrable(text)
@@ -51,94 +65,136 @@ const scope = z
     'A scope is printable ASCII without spaces, quotes and backslashes, and not *.',
   )
 
+const type = oneOf(clientTypes).describe(
+  '`public` clients run on devices of their users and have no secret; it never changes.',
+)
 const alg = oneOf(signingAlgs).nullable()
 
 export const writable = {
-  name: line(128, 1),
-  description: lines(1000),
-  /** null: not chosen. */
-  kind: oneOf(kindNames).nullable(),
-  redirect_uris: set(uri, 100),
-  post_logout_redirect_uris: set(uri, 100),
-  web_origins: set(web_origin, 100),
-  grant_types: set(oneOf(grantTypes), 3),
-  scopes: set(scope, 200),
-  token_endpoint_auth_method: oneOf(clientAuthMethods),
-  access_token_ttl: integer(60, DAY / SECOND),
-  refresh_token_ttl: integer(300, (365 * DAY) / SECOND),
-  capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2),
-  consent_required: flag,
-  /** null means the server's default. */
-  id_token_signed_response_alg: alg,
-  access_token_signed_response_alg: alg,
-  access_token_typ: oneOf(['at+jwt', 'JWT']),
-  refresh_token_reuse_window: integer(0, 30),
+  name: line(128, 1).describe('Shown on pages of the login.'),
+  description: lines(1000).describe('Shown to administrators.'),
+  kind: oneOf(kindNames).nullable().describe('Kind of the application; null: not chosen.'),
+  redirect_uris: set(uri, 100).describe(
+    'Where answers of authorization requests may go. They are compared exactly, but for the port of a loopback address.',
+  ),
+  post_logout_redirect_uris: set(uri, 100).describe('Where a logout may lead.'),
+  web_origins: set(web_origin, 100).describe(
+    'Origins whose scripts may read the answers of the token endpoint.',
+  ),
+  grant_types: set(oneOf(grantTypes), 3).describe('What the client may exchange for tokens.'),
+  scopes: set(scope, 200).describe('Scopes that the client may ask for.'),
+  token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
+    'How the client authenticates; `none` for public clients.',
+  ),
+  access_token_ttl: integer(60, DAY / SECOND).describe('Lifetime of access tokens in seconds.'),
+  refresh_token_ttl: integer(300, (365 * DAY) / SECOND).describe('Lifetime of refresh tokens in seconds.'),
+  capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2).describe(
+    'Further rights: asking about tokens, and signing in users of other organizations.',
+  ),
+  consent_required: flag.describe('Whether users are asked to agree to the scopes.'),
+  id_token_signed_response_alg: alg.describe("Algorithm of ID tokens; null: the server's default."),
+  access_token_signed_response_alg: alg.describe("Algorithm of access tokens; null: the server's default."),
+  access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
+    'Header `typ` of access tokens (RFC 9068 section 2.1).',
+  ),
+  refresh_token_reuse_window: integer(0, 30).describe(
+    'Seconds in which a used refresh token may be repeated by a client that lost the answer.',
+  ),
 }
 
-export const CreateClient = z.strictObject({
-  client_id,
-  name: writable.name,
-  description: writable.description.default(''),
-  type: oneOf(clientTypes),
-  kind: writable.kind.default(null),
-  organization_id: reference.optional(),
-  redirect_uris: writable.redirect_uris.default([]),
-  post_logout_redirect_uris: writable.post_logout_redirect_uris.default([]),
-  web_origins: writable.web_origins.default([]),
-  grant_types: writable.grant_types,
-  scopes: writable.scopes,
-  /** Default: `client_secret_basic`, for public clients `none`. */
-  token_endpoint_auth_method: writable.token_endpoint_auth_method.optional(),
-  access_token_ttl: writable.access_token_ttl.default(3600),
-  refresh_token_ttl: writable.refresh_token_ttl.default(2_592_000),
-  capabilities: writable.capabilities.default([]),
-  consent_required: writable.consent_required.default(true),
-  id_token_signed_response_alg: alg.default(null),
-  access_token_signed_response_alg: alg.default(null),
-  access_token_typ: writable.access_token_typ.default('at+jwt'),
-  refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
-})
+const shop = {
+  client_id: example.client_id,
+  name: 'Shop',
+  type: 'confidential',
+  kind: 'web',
+  redirect_uris: ['https://shop.example.com/callback'],
+  post_logout_redirect_uris: ['https://shop.example.com/'],
+  grant_types: ['authorization_code', 'refresh_token'],
+  scopes: ['openid', 'profile', 'email', 'offline_access'],
+}
+const shopAnswer = {
+  ...shop,
+  description: '',
+  organization_id: example.organization_id,
+  web_origins: [],
+  token_endpoint_auth_method: 'client_secret_basic',
+  access_token_ttl: 3600,
+  refresh_token_ttl: 2_592_000,
+  capabilities: [],
+  consent_required: true,
+  id_token_signed_response_alg: null,
+  access_token_signed_response_alg: null,
+  access_token_typ: 'at+jwt',
+  refresh_token_reuse_window: 0,
+  created_at: example.time,
+  updated_at: example.time,
+}
+const client_secret = z.string().describe('The server stores its hash, so it cannot be read again.')
+const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
+
+export const CreateClient = z
+  .strictObject({
+    client_id,
+    name: writable.name,
+    description: writable.description.default(''),
+    type,
+    kind: writable.kind.default(null),
+    organization_id: owner,
+    redirect_uris: writable.redirect_uris.default([]),
+    post_logout_redirect_uris: writable.post_logout_redirect_uris.default([]),
+    web_origins: writable.web_origins.default([]),
+    grant_types: writable.grant_types,
+    scopes: writable.scopes,
+    token_endpoint_auth_method: writable.token_endpoint_auth_method
+      .optional()
+      .describe('Default: `client_secret_basic`, for public clients `none`.'),
+    access_token_ttl: writable.access_token_ttl.default(3600),
+    refresh_token_ttl: writable.refresh_token_ttl.default(2_592_000),
+    capabilities: writable.capabilities.default([]),
+    consent_required: writable.consent_required.default(true),
+    id_token_signed_response_alg: writable.id_token_signed_response_alg.default(null),
+    access_token_signed_response_alg: writable.access_token_signed_response_alg.default(null),
+    access_token_typ: writable.access_token_typ.default('at+jwt'),
+    refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
+  })
+  .meta({ id: 'CreateClient', description: 'A new client.', example: shop })
 export type CreateClient = z.output<typeof CreateClient>
 
-export const UpdateClient = z.strictObject({
-  ...z.object(writable).partial().shape,
-  client_id: z.string().optional(),
-  type: z.string().optional(),
-  organization_id: z.string().optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-})
+export const UpdateClient = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyTimes,
+    organization_id: readOnly(z.string()),
+    client_id: readOnly(z.string()),
+    type: readOnly(z.string()),
+  })
+  .meta({
+    id: 'UpdateClient',
+    description: 'The fields of a client to change.',
+    example: { access_token_ttl: 900, consent_required: false },
+  })
 export type UpdateClient = z.output<typeof UpdateClient>
 
-export const ClientAnswer = z.object({
-  client_id: z.string(),
-  name: z.string(),
-  description: z.string(),
-  type: z.enum(clientTypes),
-  kind: z.enum(kindNames).nullable(),
-  organization_id: z.string(),
-  redirect_uris: z.array(z.string()),
-  post_logout_redirect_uris: z.array(z.string()),
-  web_origins: z.array(z.string()),
-  grant_types: z.array(z.string()),
-  scopes: z.array(z.string()),
-  token_endpoint_auth_method: z.enum(clientAuthMethods),
-  access_token_ttl: z.int(),
-  refresh_token_ttl: z.int(),
-  capabilities: z.array(z.string()),
-  consent_required: z.boolean(),
-  id_token_signed_response_alg: z.string().nullable(),
-  access_token_signed_response_alg: z.string().nullable(),
-  access_token_typ: z.string(),
-  refresh_token_reuse_window: z.int(),
-  created_at: time,
-  updated_at: time,
-})
+export const ClientAnswer = z
+  .object({ client_id, type, organization_id: stored.organization_id, ...writable, ...times })
+  .meta({
+    id: 'Client',
+    description: 'An application that is registered with Gatehouse.',
+    example: shopAnswer,
+  })
 
 /** The only answer with the secret of a confidential client: the server stores its hash. */
-export const CreatedClient = ClientAnswer.extend({ client_secret: z.string().optional() })
+export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
+  id: 'CreatedClient',
+  description: 'A new client; a confidential one with its secret.',
+  example: { ...shopAnswer, client_secret: SECRET },
+})
 
-export const ClientSecret = z.object({ client_id: z.string(), client_secret: z.string() })
+export const ClientSecret = z.object({ client_id, client_secret }).meta({
+  id: 'ClientSecret',
+  description: 'A new secret of a client.',
+  example: { client_id: shop.client_id, client_secret: SECRET },
+})
 
 export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof ClientAnswer> => ({
   ...client,
@@ -156,6 +212,20 @@ const ClientItem = ClientAnswer.pick({
   scopes: true,
   created_at: true,
   updated_at: true,
+}).meta({
+  id: 'ListedClient',
+  description: 'A client as lists show it.',
+  example: {
+    client_id: shop.client_id,
+    name: shop.name,
+    type: shop.type,
+    kind: shop.kind,
+    organization_id: example.organization_id,
+    grant_types: shop.grant_types,
+    scopes: shop.scopes,
+    created_at: example.time,
+    updated_at: example.time,
+  },
 })
 
 export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
@@ -171,9 +241,9 @@ export const clientItem = (client: Row): z.output<typeof ClientItem> => ({
 })
 
 export const ListClients = listQuery({
-  type: oneOf(clientTypes).optional(),
-  organization_id: idFilter.optional(),
+  type: oneOf(clientTypes).optional().describe('Only clients of this type.'),
+  organization_id: ofOrganization,
 })
 export type ListClients = z.output<typeof ListClients>
 
-export const ClientList = listOf(ClientItem)
+export const ClientList = listOf('ClientList', ClientItem)

@@ -59,6 +59,7 @@ const members = async (context: Context, caller: Caller, group_id: string, query
 
 export const groupRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'createGroup',
     method: 'POST',
     path: '/groups',
     permission: 'groups:create',
@@ -71,6 +72,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: async input => groupAnswer(await createGroup(context, input.body, input)),
   }),
   route({
+    id: 'listGroups',
     method: 'GET',
     path: '/groups',
     permission: 'groups:read',
@@ -81,6 +83,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'getGroup',
     method: 'GET',
     path: '/groups/:group_id',
     permission: 'groups:read',
@@ -92,6 +95,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
       groupAnswer(await context.store.read(q => getGroup(q, caller, params.group_id))),
   }),
   route({
+    id: 'updateGroup',
     method: 'PUT',
     path: '/groups/:group_id',
     permission: 'groups:update',
@@ -104,6 +108,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: async input => groupAnswer(await updateGroup(context, input.params.group_id, input.body, input)),
   }),
   route({
+    id: 'deleteGroup',
     method: 'DELETE',
     path: '/groups/:group_id',
     permission: 'groups:delete',
@@ -113,6 +118,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: input => deleteGroup(context, input.params.group_id, input),
   }),
   route({
+    id: 'listGroupMembers',
     method: 'GET',
     path: '/groups/:group_id/members',
     permission: 'groups:read',
@@ -124,6 +130,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, params, query }) => members(context, caller, params.group_id, query),
   }),
   route({
+    id: 'addGroupMember',
     method: 'PUT',
     path: '/groups/:group_id/members/:user_id',
     permission: 'groups:update',
@@ -133,6 +140,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     handle: input => putMember(context, input.params.group_id, input.params.user_id, input),
   }),
   route({
+    id: 'removeGroupMember',
     method: 'DELETE',
     path: '/groups/:group_id/members/:user_id',
     permission: 'groups:update',

@@ -1,44 +1,57 @@
 import { z } from 'zod'
-import { count, line, lines, reference, set, time } from '#src/directory/fields.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import { count, line, lines, owner, readOnly, readOnlyStored, set, stored } from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
 import type { GroupWithRoles } from './store.ts'
 
 export const writable = {
-  name: line(128, 1),
-  description: lines(1000),
-  /** Names; answered in their order. */
-  roles: set(line(128), 100).overwrite(names => names.sort()),
+  name: line(128, 1).describe('Unique in the organization.'),
+  description: lines(1000).describe('Shown to administrators.'),
+  roles: set(line(128), 100)
+    .overwrite(names => names.sort())
+    .describe('Names of the roles that every member has, sorted.'),
 }
 
-export const CreateGroup = z.strictObject({
-  name: writable.name,
-  description: writable.description.default(''),
-  organization_id: reference.optional(),
-  roles: writable.roles.default([]),
-})
+const staff = { name: 'Staff', description: 'Everyone at the head office', roles: ['editor'] }
+
+export const CreateGroup = z
+  .strictObject({
+    name: writable.name,
+    description: writable.description.default(''),
+    organization_id: owner,
+    roles: writable.roles.default([]),
+  })
+  .meta({ id: 'CreateGroup', description: 'A new group.', example: staff })
 export type CreateGroup = z.output<typeof CreateGroup>
 
-export const UpdateGroup = z.strictObject({
-  ...z.object(writable).partial().shape,
-  id: z.string().optional(),
-  organization_id: z.string().optional(),
-  member_count: count.optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-})
+export const UpdateGroup = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyStored,
+    member_count: readOnly(count),
+  })
+  .meta({
+    id: 'UpdateGroup',
+    description: 'The fields of a group to change.',
+    example: { description: 'Everyone' },
+  })
 export type UpdateGroup = z.output<typeof UpdateGroup>
 
-export const GroupAnswer = z.object({
-  id: z.string(),
-  name: z.string(),
-  description: z.string(),
-  organization_id: z.string(),
-  roles: z.array(z.string()),
-  member_count: count,
-  created_at: time,
-  updated_at: time,
-})
+export const GroupAnswer = z
+  .object({ ...stored, ...writable, member_count: count.describe('Number of members.') })
+  .meta({
+    id: 'Group',
+    description: 'Users of an organization that share roles.',
+    example: {
+      id: example.group_id,
+      ...staff,
+      organization_id: example.organization_id,
+      member_count: 0,
+      created_at: example.time,
+      updated_at: example.time,
+    },
+  })
 
 export const groupAnswer = (group: GroupWithRoles): z.output<typeof GroupAnswer> => ({
   id: group.id,
@@ -51,10 +64,10 @@ export const groupAnswer = (group: GroupWithRoles): z.output<typeof GroupAnswer>
   updated_at: iso(group.updated_at),
 })
 
-export const ListGroups = listQuery({ organization_id: idFilter.optional() })
+export const ListGroups = listQuery({ organization_id: ofOrganization })
 export type ListGroups = z.output<typeof ListGroups>
 
-export const GroupList = listOf(GroupAnswer)
+export const GroupList = listOf('GroupList', GroupAnswer)
 
 export const ListMembers = listQuery({})
 export type ListMembers = z.output<typeof ListMembers>

@@ -40,6 +40,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
   const answer = (provider: ProviderWithRoles) => providerAnswer(provider, context.clock.now())
   return [
     route({
+      id: 'createIdentityProvider',
       method: 'POST',
       path: '/identity-providers',
       permission: 'identity_providers:create',
@@ -52,6 +53,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       handle: async input => answer(await createProvider(context, input.body, input)),
     }),
     route({
+      id: 'listIdentityProviders',
       method: 'GET',
       path: '/identity-providers',
       permission: 'identity_providers:read',
@@ -62,6 +64,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       handle: ({ caller, query }) => list(context, caller, query),
     }),
     route({
+      id: 'getIdentityProvider',
       method: 'GET',
       path: '/identity-providers/:provider_id',
       permission: 'identity_providers:read',
@@ -73,6 +76,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
         answer(await context.store.read(q => getProvider(q, caller, params.provider_id))),
     }),
     route({
+      id: 'updateIdentityProvider',
       method: 'PUT',
       path: '/identity-providers/:provider_id',
       permission: 'identity_providers:update',
@@ -86,6 +90,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
         answer(await updateProvider(context, input.params.provider_id, input.body, input)),
     }),
     route({
+      id: 'deleteIdentityProvider',
       method: 'DELETE',
       path: '/identity-providers/:provider_id',
       permission: 'identity_providers:delete',

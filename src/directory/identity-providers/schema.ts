@@ -1,9 +1,21 @@
 import { X509Certificate } from 'node:crypto'
 import { z } from 'zod'
-import { flag, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import {
+  flag,
+  line,
+  lines,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyStored,
+  set,
+  stored,
+  time,
+} from '#src/directory/fields.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { looksLikeId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
+import * as examples from './examples.ts'
 import { userFields } from './presets.ts'
 import { address, oauth2Settings, oidcSettings, samlSettings } from './settings.ts'
 import type { ProviderWithRoles } from './types.ts'
@@ -19,32 +31,44 @@ const alias = z
   .refine(text => !looksLikeId(text), 'It must not read as an id of the server.')
 
 const common = {
-  alias,
-  name: line(128, 1),
-  enabled: flag,
-  allow_registration: flag,
-  trust_email: flag,
-  default_roles: set(line(128), 50).overwrite(names => names.toSorted()),
-  attribute_mapping: z.strictObject(
-    Object.fromEntries(userFields.map(field => [field, line(256, 1).optional()])),
-    'An object of names of claims by field.',
-  ) as z.ZodType<Partial<Record<(typeof userFields)[number], string>>>,
+  alias: alias.describe('Unique on the instance; part of the callback address.'),
+  name: line(128, 1).describe('Shown on the login page.'),
+  enabled: flag.describe('Whether users may sign in through it.'),
+  allow_registration: flag.describe('Whether a first login creates the user.'),
+  trust_email: flag.describe('Whether its e-mail addresses count as verified.'),
+  default_roles: set(line(128), 50)
+    .overwrite(names => names.toSorted())
+    .describe('Names of the roles of users that it creates, sorted.'),
+  attribute_mapping: z
+    .strictObject(
+      Object.fromEntries(
+        userFields.map(field => [field, line(256, 1).optional().describe(`Claim that gives \`${field}\`.`)]),
+      ),
+      'An object of names of claims by field.',
+    )
+    .meta({
+      id: 'AttributeMapping',
+      description: 'Names of claims by field of a user, where they differ from the defaults.',
+    }) as z.ZodType<Partial<Record<(typeof userFields)[number], string>>>,
 }
 
-const secret = lines(8192)
+const secret = lines(8192).describe('Secret of our client at the provider. It cannot be read again.')
 
 /** In the place of `entity_id`, `sso_url` and `certificates`. */
 const metadata = {
-  metadata_xml: z.string('A metadata document.').max(1_000_000, 'At most 1,000,000 characters.'),
-  metadata_url: address,
+  metadata_xml: z
+    .string('A metadata document.')
+    .max(1_000_000, 'At most 1,000,000 characters.')
+    .describe('Metadata of the provider, in place of `entity_id`, `sso_url` and `certificates`.'),
+  metadata_url: address.describe('Address of its metadata, which is read once.'),
 }
 
 const created = {
   ...common,
-  organization_id: reference.optional(),
-  enabled: flag.default(true),
-  allow_registration: flag.default(true),
-  trust_email: flag.default(false),
+  organization_id: owner,
+  enabled: common.enabled.default(true),
+  allow_registration: common.allow_registration.default(true),
+  trust_email: common.trust_email.default(false),
   default_roles: common.default_roles.default(['user']),
   attribute_mapping: common.attribute_mapping.default({}),
 }
@@ -53,29 +77,45 @@ const created = {
  * Fields that a preset, the metadata or a default can supply are optional here; the service checks the
  * result.
  */
-export const CreateIdentityProvider = z.discriminatedUnion(
-  'type',
-  [
-    z.strictObject({
-      type: z.literal('oidc'),
-      ...created,
-      ...z.object(oidcSettings).partial().shape,
-      client_secret: secret.default(''),
-    }),
-    z.strictObject({
-      type: z.literal('oauth2'),
-      ...created,
-      ...z.object(oauth2Settings).partial().shape,
-      client_secret: secret.min(1, 'The secret of our client at the provider.'),
-    }),
-    z.strictObject({
-      type: z.literal('saml'),
-      ...created,
-      ...z.object({ ...samlSettings, ...metadata }).partial().shape,
-    }),
-  ],
-  'One of: oidc, oauth2, saml.',
-)
+export const CreateIdentityProvider = z
+  .discriminatedUnion(
+    'type',
+    [
+      z
+        .strictObject({
+          type: z.literal('oidc'),
+          ...created,
+          ...z.object(oidcSettings).partial().shape,
+          client_secret: secret.default(''),
+        })
+        .meta({
+          id: 'CreateOidcProvider',
+          description: 'A new OpenID Connect provider.',
+          example: examples.newOidc,
+        }),
+      z
+        .strictObject({
+          type: z.literal('oauth2'),
+          ...created,
+          ...z.object(oauth2Settings).partial().shape,
+          client_secret: secret.min(1, 'The secret of our client at the provider.'),
+        })
+        .meta({
+          id: 'CreateOAuth2Provider',
+          description: 'A new OAuth 2.0 provider.',
+          example: examples.newOAuth2,
+        }),
+      z
+        .strictObject({
+          type: z.literal('saml'),
+          ...created,
+          ...z.object({ ...samlSettings, ...metadata }).partial().shape,
+        })
+        .meta({ id: 'CreateSamlProvider', description: 'A new SAML provider.', example: examples.newSaml }),
+    ],
+    'One of: oidc, oauth2, saml.',
+  )
+  .meta({ id: 'CreateIdentityProvider', description: 'A new identity provider.' })
 export type CreateIdentityProvider = z.output<typeof CreateIdentityProvider>
 
 export const writable = {
@@ -86,42 +126,56 @@ export const writable = {
   client_secret: secret,
 }
 
-export const UpdateIdentityProvider = z.strictObject({
-  ...z.object({ ...writable, ...metadata }).partial().shape,
-  preset: oneOf(['', 'google', 'microsoft', 'apple', 'github', 'gitlab', 'discord']).optional(),
-  id: z.string().optional(),
-  type: z.string().optional(),
-  organization_id: z.string().optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-})
+export const UpdateIdentityProvider = z
+  .strictObject({
+    ...z.object({ ...writable, ...metadata }).partial().shape,
+    preset: oneOf(['', 'google', 'microsoft', 'apple', 'github', 'gitlab', 'discord'])
+      .optional()
+      .describe('A well-known provider of the same type; empty: none.'),
+    ...readOnlyStored,
+    type: readOnly(z.string()),
+  })
+  .meta({
+    id: 'UpdateIdentityProvider',
+    description: 'The fields of an identity provider to change.',
+    example: { name: 'Google Workspace', allow_registration: false },
+  })
 export type UpdateIdentityProvider = z.output<typeof UpdateIdentityProvider>
 
-const shown = {
-  id: z.string(),
-  organization_id: z.string(),
-  ...common,
-  default_roles: z.array(z.string()),
-  created_at: time,
-  updated_at: time,
-}
+const shown = { ...stored, ...common }
 
-const ShownCertificate = z.object({
-  certificate: z.string(),
-  subject: z.string(),
-  /** SHA-256. */
-  fingerprint: z.string(),
-  expires_at: time,
-  /** Still accepted: the key is what is trusted. */
-  expired: z.boolean(),
-})
+const ShownCertificate = z
+  .object({
+    certificate: z.string().describe('The certificate in PEM.'),
+    subject: z.string().describe('Distinguished name of its subject.'),
+    fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
+    expires_at: time.describe('Time of its expiry (ISO 8601, UTC).'),
+    expired: flag.describe('Whether it has expired. It is still accepted: its key is trusted.'),
+  })
+  .meta({ id: 'Certificate', description: 'A certificate of a SAML provider.' })
 
 /** A provider without its secret, which cannot be read again. */
-export const IdentityProviderAnswer = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('oidc'), ...shown, ...oidcSettings }),
-  z.object({ type: z.literal('oauth2'), ...shown, ...oauth2Settings }),
-  z.object({ type: z.literal('saml'), ...shown, ...samlSettings, certificates: z.array(ShownCertificate) }),
-])
+export const IdentityProviderAnswer = z
+  .discriminatedUnion('type', [
+    z
+      .object({ type: z.literal('oidc'), ...shown, ...oidcSettings })
+      .meta({ id: 'OidcProvider', description: 'An OpenID Connect provider.', example: examples.shownOidc }),
+    z
+      .object({ type: z.literal('oauth2'), ...shown, ...oauth2Settings })
+      .meta({ id: 'OAuth2Provider', description: 'An OAuth 2.0 provider.', example: examples.shownOAuth2 }),
+    z
+      .object({
+        type: z.literal('saml'),
+        ...shown,
+        ...samlSettings,
+        certificates: z.array(ShownCertificate).describe('Certificates that the provider signs with.'),
+      })
+      .meta({ id: 'SamlProvider', description: 'A SAML provider.', example: examples.shownSaml }),
+  ])
+  .meta({
+    id: 'IdentityProvider',
+    description: 'A provider that an organization trusts, without its secret.',
+  })
 
 const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCertificate> => {
   const { subject, fingerprint256, validTo } = new X509Certificate(pem)
@@ -155,9 +209,9 @@ export const providerAnswer = (
 }
 
 export const ListIdentityProviders = listQuery({
-  type: oneOf(providerTypes).optional(),
-  organization_id: idFilter.optional(),
+  type: oneOf(providerTypes).optional().describe('Only providers of this type.'),
+  organization_id: ofOrganization,
 })
 export type ListIdentityProviders = z.output<typeof ListIdentityProviders>
 
-export const IdentityProviderList = listOf(IdentityProviderAnswer)
+export const IdentityProviderList = listOf('IdentityProviderList', IdentityProviderAnswer)

@@ -18,25 +18,33 @@ const scope = z
   .max(255, 'At most 255 characters.')
   .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
 
-const oauth = { client_id: line(255, 1), scopes: set(scope, 50) }
+const oauth = {
+  client_id: line(255, 1).describe('Id of our client at the provider.'),
+  scopes: set(scope, 50).describe('Scopes that are asked for.'),
+}
+
+const PRESET = 'A well-known provider, which fixes the settings that it needs; empty: none.'
 
 export const oidcSettings = {
   ...oauth,
-  preset: oneOf(['', 'google', 'microsoft', 'apple']),
-  issuer: address,
-  response_mode: oneOf(['query', 'form_post']),
-  /** Apple's: with both, `client_secret` is a private key (PKCS #8, PEM) that signs the secret. */
-  team_id: line(64),
-  key_id: line(64),
+  preset: oneOf(['', 'google', 'microsoft', 'apple']).describe(PRESET),
+  issuer: address.describe('Issuer; its discovery document tells the endpoints.'),
+  response_mode: oneOf(['query', 'form_post']).describe('How the provider sends its answer.'),
+  team_id: line(64).describe(
+    'For Apple. With `key_id`, `client_secret` is a private key (PKCS #8, PEM) that signs the secret.',
+  ),
+  key_id: line(64).describe('For Apple: id of that key.'),
 }
 
 export const oauth2Settings = {
   ...oauth,
-  preset: oneOf(['', 'github', 'gitlab', 'discord']),
-  authorization_endpoint: address,
-  token_endpoint: address,
-  userinfo_endpoint: address,
-  emails_endpoint: z.union([z.literal(''), address], 'An https address, or an empty text.'),
+  preset: oneOf(['', 'github', 'gitlab', 'discord']).describe(PRESET),
+  authorization_endpoint: address.describe('Authorization endpoint (RFC 6749 section 3.1).'),
+  token_endpoint: address.describe('Token endpoint (RFC 6749 section 3.2).'),
+  userinfo_endpoint: address.describe('Answers the profile of the user as JSON.'),
+  emails_endpoint: z
+    .union([z.literal(''), address], 'An https address, or an empty text.')
+    .describe('Answers the e-mail addresses of the user, as at GitHub; empty: none.'),
 }
 
 const parseCertificate = (pem: string): X509Certificate | undefined => {
@@ -57,18 +65,18 @@ const certificate = z
   })
 
 export const samlSettings = {
-  entity_id: line(1024, 1),
-  sso_url: address,
+  entity_id: line(1024, 1).describe('Entity id of the provider.'),
+  sso_url: address.describe('Address of the provider that takes requests by redirect.'),
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate: what the provider signs could not be checked.')
-    .max(10, 'At most 10 certificates.'),
-  sign_requests: flag,
-  allow_idp_initiated: flag,
-  allow_sha1: flag,
-  allow_cbc: flag,
-  /** Seconds. */
-  clock_tolerance: integer(0, 600),
+    .max(10, 'At most 10 certificates.')
+    .describe('Certificates that the provider signs with, in PEM or as answers show them.'),
+  sign_requests: flag.describe('Whether requests are signed.'),
+  allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
+  allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
+  allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),
+  clock_tolerance: integer(0, 600).describe('Seconds by which the clocks may differ.'),
 }
 
 /** The complete stored settings of each type. */

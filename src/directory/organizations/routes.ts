@@ -37,6 +37,7 @@ const list = (context: Context, { search, ...query }: ListOrganizations) =>
 
 export const organizationRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'createOrganization',
     method: 'POST',
     path: '/organizations',
     permission: 'organizations:create',
@@ -50,6 +51,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     handle: async input => organizationAnswer(await createOrganization(context, input.body, input)),
   }),
   route({
+    id: 'listOrganizations',
     method: 'GET',
     path: '/organizations',
     permission: 'organizations:read',
@@ -61,6 +63,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     handle: ({ query }) => list(context, query),
   }),
   route({
+    id: 'getOrganization',
     method: 'GET',
     path: '/organizations/:org_id',
     permission: 'organizations:read',
@@ -72,6 +75,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
       organizationAnswer(await context.store.read(q => getOrganization(q, caller, params.org_id))),
   }),
   route({
+    id: 'updateOrganization',
     method: 'PUT',
     path: '/organizations/:org_id',
     permission: 'organizations:update',
@@ -85,6 +89,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
       organizationAnswer(await updateOrganization(context, input.params.org_id, input.body, input)),
   }),
   route({
+    id: 'deleteOrganization',
     method: 'DELETE',
     path: '/organizations/:org_id',
     permission: 'organizations:delete',

@@ -1,5 +1,16 @@
 import { z } from 'zod'
-import { count, flag, integer, line, set, time } from '#src/directory/fields.ts'
+import {
+  count,
+  flag,
+  integer,
+  line,
+  readOnly,
+  readOnlyTimes,
+  set,
+  stored,
+  times,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
 import { listOf, listQuery } from '#src/http/list.ts'
 import { DAY, MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
@@ -31,7 +42,7 @@ const domain = z
 
 const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
-const theme = z.string(THEME).regex(THEME_NAME, THEME).meta({ description: THEME })
+const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
 const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; none is fetched from elsewhere.`
 
@@ -42,13 +53,10 @@ const faults: Record<PictureFault, string> = {
   pixels: `The picture is wider or higher than ${PIXEL_LIMIT} pixels.`,
 }
 
-const picture = z
-  .string(PICTURE)
-  .superRefine((text, issues) => {
-    const read = isAddress(text) || readPicture(text)
-    if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
-  })
-  .meta({ description: PICTURE })
+const picture = z.string(PICTURE).superRefine((text, issues) => {
+  const read = isAddress(text) || readPicture(text)
+  if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
+})
 
 const COLOR = 'A colour of six hexadecimal digits, such as #2b50d8.'
 const color = z
@@ -63,78 +71,99 @@ const style = z
   .refine(text => text.trim() !== '', 'Empty: null takes the CSS away.')
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
-  .meta({ description: STYLE })
 
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
 
+const PasswordPolicy = z
+  .strictObject(
+    {
+      min_length: nullable(integer(1, 256)).describe('Minimum number of characters.'),
+      require_uppercase: nullable(flag).describe('Whether an upper-case letter is required.'),
+      require_lowercase: nullable(flag).describe('Whether a lower-case letter is required.'),
+      require_digit: nullable(flag).describe('Whether a digit is required.'),
+      require_special: nullable(flag).describe('Whether another character is required.'),
+      refuse_common: nullable(flag).describe('Whether common passwords are refused.'),
+      max_age_days: nullable(integer(1, 3650)).describe('Days after which a password must be replaced.'),
+    },
+    'An object of password rules.',
+  )
+  .meta({ id: 'PasswordPolicy', description: 'Rules of new passwords.' })
+
 /** Partial settings, as stored and as sent. In a PUT, null resets a setting to its default. */
-export const Settings = z.strictObject(
-  {
-    theme: nullable(theme),
-    session_ttl: nullable(session_ttl),
-    mfa_required: nullable(flag),
-    /** True when users may delete their own account. */
-    self_deletion: nullable(flag),
-    /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
-    logo: nullable(picture),
-    logo_dark: nullable(picture),
-    accent_color: nullable(color),
-    custom_css: nullable(style),
-    allowed_domains: nullable(set(domain, 100)),
-    password_policy: nullable(
-      z.strictObject(
-        {
-          min_length: nullable(integer(1, 256)),
-          require_uppercase: nullable(flag),
-          require_lowercase: nullable(flag),
-          require_digit: nullable(flag),
-          require_special: nullable(flag),
-          refuse_common: nullable(flag),
-          max_age_days: nullable(integer(1, 3650)),
-        },
-        'An object of password rules.',
-      ),
-    ),
-  },
-  'An object of settings.',
-)
+export const Settings = z
+  .strictObject(
+    {
+      theme: nullable(theme).describe(THEME),
+      session_ttl: nullable(session_ttl).describe('Lifetime of a login, such as `12h`.'),
+      mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
+      self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
+      /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
+      logo: nullable(picture).describe(`${PICTURE} Answers have its address.`),
+      logo_dark: nullable(picture).describe(`The logo on dark pages. ${PICTURE}`),
+      accent_color: nullable(color).describe('Colour of buttons and links, such as `#2b50d8`.'),
+      custom_css: nullable(style).describe(STYLE),
+      allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
+      password_policy: nullable(PasswordPolicy),
+    },
+    'An object of settings.',
+  )
+  .meta({
+    id: 'OrganizationSettings',
+    description: 'Settings of an organization. In a PUT, null resets a setting to its default.',
+  })
 export type Settings = z.output<typeof Settings>
 
 export const writable = {
-  name: line(128, 1),
-  slug,
-  display_name: line(128, 1),
+  name: line(128, 1).describe('Name for administrators.'),
+  slug: slug.describe('Unique on the instance; part of addresses.'),
+  display_name: line(128, 1).describe('Name that users see.'),
   settings: Settings,
 }
 
-export const CreateOrganization = z.strictObject({
-  ...writable,
-  display_name: writable.display_name.optional(),
-  settings: Settings.default({}),
-})
+const acme = { name: 'Acme', slug: 'acme', settings: { session_ttl: '12h', mfa_required: true } }
+const acmeAnswer = {
+  id: 'org_019c1310-e405-7b26-8f3d-c7e41d905a68',
+  ...acme,
+  display_name: 'Acme',
+  created_at: example.time,
+  updated_at: example.time,
+}
+
+export const CreateOrganization = z
+  .strictObject({
+    ...writable,
+    display_name: writable.display_name.optional().describe('Name that users see; default: `name`.'),
+    settings: Settings.default({}),
+  })
+  .meta({ id: 'CreateOrganization', description: 'A new organization.', example: acme })
 export type CreateOrganization = z.output<typeof CreateOrganization>
 
-export const UpdateOrganization = z.strictObject({
-  ...z.object(writable).partial().shape,
-  id: z.string().optional(),
-  user_count: count.optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-})
+export const UpdateOrganization = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyTimes,
+    id: readOnly(z.string()),
+    user_count: readOnly(count),
+  })
+  .meta({
+    id: 'UpdateOrganization',
+    description: 'The fields of an organization to change.',
+    example: { display_name: 'Acme Inc.', settings: { mfa_required: null } },
+  })
 export type UpdateOrganization = z.output<typeof UpdateOrganization>
 
 /** Without `user_count`, which lists alone show. */
-export const OrganizationAnswer = z.object({
-  id: z.string(),
-  name: z.string(),
-  slug: z.string(),
-  display_name: z.string(),
-  settings: Settings,
-  created_at: time,
-  updated_at: time,
-})
+export const OrganizationAnswer = z
+  .object({ id: stored.id, ...writable, ...times })
+  .meta({ id: 'Organization', description: 'A tenant of the instance.', example: acmeAnswer })
 
-const ListedOrganization = OrganizationAnswer.extend({ user_count: count })
+const ListedOrganization = OrganizationAnswer.extend({ user_count: count.describe('Number of users.') }).meta(
+  {
+    id: 'ListedOrganization',
+    description: 'An organization as lists show it.',
+    example: { ...acmeAnswer, user_count: 12 },
+  },
+)
 
 type Row = Tables['organizations']['$inferSelect']
 
@@ -153,7 +182,9 @@ export const organizationItem = (organization: Row): z.output<typeof ListedOrgan
   user_count: organization.user_count,
 })
 
-export const ListOrganizations = listQuery({ search: line(256).optional() })
+export const ListOrganizations = listQuery({
+  search: line(256).optional().describe('Part of name, slug or display name.'),
+})
 export type ListOrganizations = z.output<typeof ListOrganizations>
 
-export const OrganizationList = listOf(ListedOrganization)
+export const OrganizationList = listOf('OrganizationList', ListedOrganization)

@@ -24,6 +24,7 @@ const list = (context: Context, caller: Caller, query: ListRoles) => {
 
 export const roleRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'createRole',
     method: 'POST',
     path: '/roles',
     permission: 'roles:create',
@@ -36,6 +37,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     handle: async input => roleAnswer(await createRole(context, input.body, input)),
   }),
   route({
+    id: 'listRoles',
     method: 'GET',
     path: '/roles',
     permission: 'roles:read',
@@ -46,6 +48,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'getRole',
     method: 'GET',
     path: '/roles/:role_id',
     permission: 'roles:read',
@@ -57,6 +60,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
       roleAnswer(await context.store.read(q => getRole(q, caller, params.role_id))),
   }),
   route({
+    id: 'updateRole',
     method: 'PUT',
     path: '/roles/:role_id',
     permission: 'roles:update',
@@ -69,6 +73,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     handle: async input => roleAnswer(await updateRole(context, input.params.role_id, input.body, input)),
   }),
   route({
+    id: 'deleteRole',
     method: 'DELETE',
     path: '/roles/:role_id',
     permission: 'roles:delete',

@@ -1,47 +1,87 @@
 import { z } from 'zod'
-import { count, flag, line, lines, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import {
+  count,
+  flag,
+  line,
+  lines,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyStored,
+  set,
+  stored,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Role as Row } from './store.ts'
 
-export const CreateRole = z.strictObject({
-  name: line(128, 1),
-  description: lines(1000).default(''),
-  organization_id: reference.optional(),
-  permissions: set(oneOf(permissions), 100),
-})
+const name = line(128, 1).describe('Unique in the organization; it never changes.')
+const description = lines(1000).describe('Shown to administrators.')
+const PERMISSIONS = 'Permissions of those who hold it.'
+const Permission = oneOf(permissions).meta({ id: 'Permission', description: 'A permission of a role.' })
+const editor = { name: 'editor', description: 'Manages users', permissions: ['users:read', 'users:update'] }
+
+export const CreateRole = z
+  .strictObject({
+    name,
+    description: description.default(''),
+    organization_id: owner,
+    permissions: set(Permission, 100).describe('Permissions that the caller has too.'),
+  })
+  .meta({ id: 'CreateRole', description: 'A new role.', example: editor })
 export type CreateRole = z.output<typeof CreateRole>
 
 /** `*` is accepted here: the built-in role `admin` may be sent back as it was read. */
 export const writable = {
-  description: lines(1000).optional(),
-  permissions: set(oneOf(['*', ...permissions]), 100).optional(),
+  description,
+  permissions: set(
+    oneOf(['*', ...permissions]).meta({
+      id: 'RolePermission',
+      description: 'A permission, or `*` for every permission, which the built-in role `admin` alone has.',
+    }),
+    100,
+  ).describe(PERMISSIONS),
 }
 
-export const UpdateRole = z.strictObject({
-  ...writable,
-  id: z.string().optional(),
-  name: z.string().optional(),
-  organization_id: z.string().optional(),
-  built_in: flag.optional(),
-  user_count: count.optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-})
+export const UpdateRole = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyStored,
+    name: readOnly(z.string()),
+    built_in: readOnly(flag),
+    user_count: readOnly(count),
+  })
+  .meta({
+    id: 'UpdateRole',
+    description: 'The fields of a role to change.',
+    example: { permissions: ['users:read'] },
+  })
 export type UpdateRole = z.output<typeof UpdateRole>
 
-export const RoleAnswer = z.object({
-  id: z.string(),
-  name: z.string(),
-  description: z.string(),
-  organization_id: z.string(),
-  built_in: z.boolean(),
-  permissions: z.array(z.string()),
-  user_count: count,
-  created_at: time,
-  updated_at: time,
-})
+export const RoleAnswer = z
+  .object({
+    ...stored,
+    name,
+    description,
+    permissions: z.array(z.string()).describe(PERMISSIONS),
+    built_in: flag.describe('Whether every organization has it; built-in roles never change.'),
+    user_count: count.describe('Number of users that hold it directly.'),
+  })
+  .meta({
+    id: 'Role',
+    description: 'A named list of permissions in an organization.',
+    example: {
+      id: example.role_id,
+      ...editor,
+      organization_id: example.organization_id,
+      built_in: false,
+      user_count: 0,
+      created_at: example.time,
+      updated_at: example.time,
+    },
+  })
 
 export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   id: role.id,
@@ -55,7 +95,7 @@ export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   updated_at: iso(role.updated_at),
 })
 
-export const ListRoles = listQuery({ organization_id: idFilter.optional() })
+export const ListRoles = listQuery({ organization_id: ofOrganization })
 export type ListRoles = z.output<typeof ListRoles>
 
-export const RoleList = listOf(RoleAnswer)
+export const RoleList = listOf('RoleList', RoleAnswer)

@@ -58,6 +58,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
 
 export const userRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'createUser',
     method: 'POST',
     path: '/users',
     permission: 'users:create',
@@ -71,6 +72,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
       userAnswer(await createUser(context, body, byCaller(caller, client_info))),
   }),
   route({
+    id: 'listUsers',
     method: 'GET',
     path: '/users',
     permission: 'users:read',
@@ -81,6 +83,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     handle: ({ caller, query }) => list(context, caller, query),
   }),
   route({
+    id: 'getUser',
     method: 'GET',
     path: '/users/:user_id',
     permission: 'users:read',
@@ -95,6 +98,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
       }),
   }),
   route({
+    id: 'updateUser',
     method: 'PUT',
     path: '/users/:user_id',
     permission: 'users:update',
@@ -102,24 +106,26 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     body: UpdateUser,
     status: 200,
     answer: UserAnswer,
-    errors: [404, 409],
+    errors: [404, 409, 429],
     review: (q, { caller, params }, good) => judgeChange(q, params.user_id, good, { caller }),
     handle: async ({ caller, params, body, client_info }) =>
       userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, client_info))),
   }),
   route({
+    id: 'resetUserPassword',
     method: 'POST',
     path: '/users/:user_id/reset-password',
     permission: 'users:update',
     summary: 'Set a new password; ends all sessions and logins of the user',
     body: ResetPassword,
     status: 204,
-    errors: [404],
+    errors: [404, 429],
     review: (q, { caller, params }, good) => judgePassword(q, params.user_id, good.password, { caller }),
     handle: ({ caller, params, body, client_info }) =>
       resetPassword(context, params.user_id, body, byCaller(caller, client_info)),
   }),
   route({
+    id: 'deleteUser',
     method: 'DELETE',
     path: '/users/:user_id',
     permission: 'users:delete',
@@ -130,6 +136,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
       deleteUser(context, params.user_id, byCaller(caller, client_info)),
   }),
   route({
+    id: 'revokeUserSessions',
     method: 'DELETE',
     path: '/users/:user_id/sessions',
     permission: 'sessions:revoke',

@@ -1,6 +1,17 @@
 import { z } from 'zod'
-import { flag, line, oneOf, reference, set, time } from '#src/directory/fields.ts'
-import { idFilter, listOf, listQuery } from '#src/http/list.ts'
+import {
+  flag,
+  line,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyStored,
+  set,
+  stored,
+  time,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
@@ -27,7 +38,9 @@ const Password = z
     `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`,
   )
 
-const RoleNames = set(line(128), 100).transform(names => names.sort())
+const RoleNames = set(line(128), 100)
+  .overwrite(names => names.sort())
+  .describe('Names of the roles that the user holds directly, sorted; those of groups come on top.')
 
 const ATTRIBUTES_BYTES = 64 * 1024
 const ATTRIBUTES_DEPTH = 16
@@ -68,61 +81,100 @@ const Attributes = z
     const message = attributesProblem(value)
     if (message) issues.addIssue({ code: 'custom', message })
   })
-  .meta({ type: 'object', additionalProperties: true })
+  .meta({
+    type: 'object',
+    additionalProperties: true,
+    description: 'JSON of your own: at most 64 KiB and 16 levels. A PUT replaces it as a whole.',
+  })
 
 /** Fields that a PUT may change. */
 export const writable = {
-  username: Username,
-  email: Email,
-  first_name: line(255),
-  last_name: line(255),
-  enabled: flag,
-  email_verified: flag,
+  username: Username.describe('Unique in the organization, whatever the case.'),
+  email: Email.describe('E-mail address, unique in the organization, whatever the case.'),
+  first_name: line(255).describe('Given name.'),
+  last_name: line(255).describe('Family name.'),
+  enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
+  email_verified: flag.describe("Whether the address is known to be the user's."),
   roles: RoleNames,
   attributes: Attributes,
 }
 
-export const CreateUser = z.strictObject({
-  ...writable,
-  password: Password,
-  enabled: writable.enabled.default(true),
-  email_verified: writable.email_verified.default(false),
-  organization_id: reference.optional(),
-  roles: RoleNames.default(['user']),
-  attributes: Attributes.default({}),
-})
+const person = {
+  username: 'alice',
+  email: 'alice@example.com',
+  first_name: 'Alice',
+  last_name: 'Doe',
+  roles: ['editor', 'user'],
+  attributes: { department: 'Sales' },
+}
+
+export const CreateUser = z
+  .strictObject({
+    ...writable,
+    password: Password.describe('Fits the password policy of the organization.'),
+    enabled: writable.enabled.default(true),
+    email_verified: writable.email_verified.default(false),
+    organization_id: owner,
+    roles: RoleNames.default(['user']),
+    attributes: Attributes.default({}),
+  })
+  .meta({
+    id: 'CreateUser',
+    description: 'A new user.',
+    example: { ...person, password: 'Correct-Horse-7', email_verified: true },
+  })
 export type CreateUser = z.output<typeof CreateUser>
 
 /** Read-only fields are let through here and compared with what is stored. */
-export const UpdateUser = z.strictObject({
-  ...z.object(writable).partial().shape,
-  id: z.string().optional(),
-  organization_id: z.string().optional(),
-  created_at: z.string().optional(),
-  updated_at: z.string().optional(),
-  last_login: z.string().nullable().optional(),
-  password: z.never('A password is set through reset-password.').optional(),
-})
+export const UpdateUser = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyStored,
+    last_login: readOnly(z.string().nullable()),
+    password: z
+      .never('A password is set through reset-password.')
+      .optional()
+      .describe('Refused: `resetUserPassword` sets a password.'),
+  })
+  .meta({
+    id: 'UpdateUser',
+    description: 'The fields of a user to change.',
+    example: { first_name: 'Alicia', attributes: { department: 'Support' } },
+  })
 export type UpdateUser = z.output<typeof UpdateUser>
 
-export const ResetPassword = z.strictObject({ password: Password, temporary: flag.default(false) })
+export const ResetPassword = z
+  .strictObject({
+    password: Password.describe('Fits the password policy of the organization.'),
+    temporary: flag.default(false).describe('Whether the user chooses another one at the next login.'),
+  })
+  .meta({
+    id: 'ResetPassword',
+    description: 'A new password.',
+    example: { password: 'Battery-Staple-8', temporary: true },
+  })
 export type ResetPassword = z.output<typeof ResetPassword>
 
-export const UserAnswer = z.object({
-  id: z.string(),
-  username: z.string(),
-  email: z.string(),
-  first_name: z.string(),
-  last_name: z.string(),
-  enabled: z.boolean(),
-  email_verified: z.boolean(),
-  organization_id: z.string(),
-  roles: z.array(z.string()),
-  attributes: z.record(z.string(), z.unknown()),
-  created_at: time,
-  updated_at: time,
-  last_login: time.nullable(),
-})
+export const UserAnswer = z
+  .object({
+    ...stored,
+    ...writable,
+    last_login: time.nullable().describe('Time of the last login; null before the first one.'),
+  })
+  .meta({
+    id: 'User',
+    description: 'A user of an organization.',
+    example: {
+      id: example.user_id,
+      ...person,
+      enabled: true,
+      email_verified: true,
+      organization_id: example.organization_id,
+      created_at: example.time,
+      updated_at: example.time,
+      last_login: null,
+    },
+  })
 export type UserAnswer = z.output<typeof UserAnswer>
 
 export const userAnswer = (user: UserWithRoles): UserAnswer => ({
@@ -151,13 +203,18 @@ const switched = z.stringbool({
 })
 
 export const ListUsers = listQuery({
-  sort: oneOf(userSorts).default('created_at'),
-  search: z.string().trim().pipe(line(256)).optional(),
-  enabled: switched.optional(),
-  organization_id: idFilter.optional(),
-  role: line(128, 1).optional(),
-  email_verified: switched.optional(),
+  sort: oneOf(userSorts).default('created_at').describe('Field to sort by; users without a value come last.'),
+  search: z
+    .string()
+    .trim()
+    .pipe(line(256))
+    .optional()
+    .describe('Part of the user name, the e-mail address or the names.'),
+  enabled: switched.optional().describe('Only enabled or only disabled users.'),
+  organization_id: ofOrganization,
+  role: line(128, 1).optional().describe('Name of a role that the user holds, directly or by a group.'),
+  email_verified: switched.optional().describe('Only users with or without a verified address.'),
 })
 export type ListUsers = z.output<typeof ListUsers>
 
-export const UserList = listOf(UserAnswer)
+export const UserList = listOf('UserList', UserAnswer)

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Context } from '#src/context.ts'
-import { time } from '#src/directory/fields.ts'
+import { stored, time } from '#src/directory/fields.ts'
 import { byCaller, getUser, getUserToChange } from '#src/directory/users/service.ts'
+import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { answerPage, listOf, listQuery } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
@@ -10,13 +11,25 @@ import { iso } from '#src/lib/text.ts'
 import { removeFactor, removeFactors } from './service.ts'
 import { listFactors, type Factor as Row } from './store.ts'
 
-const Factor = z.object({
-  id: z.string(),
-  type: z.enum(['totp', 'passkey']),
-  name: z.string(),
-  created_at: time,
-  last_used_at: time.nullable(),
-})
+const Factor = z
+  .object({
+    id: stored.id,
+    type: z.enum(['totp', 'passkey']).describe('Authenticator app or passkey.'),
+    name: z.string().describe('Name that its owner gave it.'),
+    created_at: stored.created_at,
+    last_used_at: time.nullable().describe('Time of the last login with it; null before the first one.'),
+  })
+  .meta({
+    id: 'Factor',
+    description: 'A second factor of a user.',
+    example: {
+      id: 'fac_019c1310-e406-7d8b-b1f4-2e6a09c75d34',
+      type: 'passkey',
+      name: 'Laptop',
+      created_at: example.time,
+      last_used_at: null,
+    },
+  })
 
 const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.output<typeof Factor> => ({
   id,
@@ -39,13 +52,14 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 /** The second factors of a user: administrators see and remove them. They are added by their owner alone. */
 export const factorRoutes = (context: Context): AdminRoute[] => [
   route({
+    id: 'listUserFactors',
     method: 'GET',
     path: '/users/:user_id/factors',
     permission: 'users:read',
     summary: 'List the second factors of a user',
     query: ListFactors,
     status: 200,
-    answer: listOf(Factor),
+    answer: listOf('FactorList', Factor),
     errors: [404],
     handle: async ({ caller, params, query }) => {
       const rows = await context.store.read(async q =>
@@ -63,6 +77,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     },
   }),
   route({
+    id: 'deleteUserFactor',
     method: 'DELETE',
     path: '/users/:user_id/factors/:factor_id',
     permission: 'users:update',
@@ -77,6 +92,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
       }),
   }),
   route({
+    id: 'deleteUserFactors',
     method: 'DELETE',
     path: '/users/:user_id/factors',
     permission: 'users:update',

@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { example } from '#src/http/example.ts'
+import type { AdminRoute } from '#src/http/guard.ts'
+
+export type Json = Record<string, unknown>
+
+const ErrorDetail = z
+  .object({
+    field: z.string().describe('Path of the field, such as `settings.session_ttl`.'),
+    code: z.string().describe('Kind of the mistake.'),
+    message: z.string().describe('What is allowed.'),
+  })
+  .meta({ id: 'ErrorDetail', description: 'A refused field.' })
+
+const ErrorAnswer = z
+  .object({
+    error: z.string().describe('Kind of the refusal, such as `validation_failed`.'),
+    error_description: z.string().describe('The reason, for people.'),
+    status: z.int().describe('Status of the answer.'),
+    request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
+    details: z.array(ErrorDetail).optional().describe('One for each refused field (422).'),
+  })
+  .meta({
+    id: 'Error',
+    description: 'The one shape of refusals.',
+    example: {
+      error: 'validation_failed',
+      error_description: 'A field is not valid.',
+      status: 422,
+      request_id: example.user_id.slice(4),
+      details: [{ field: 'email', code: 'invalid_type', message: 'An e-mail address.' }],
+    },
+  })
+
+/** Adds the discriminator of a union, and takes away bounds that exclude nothing. */
+const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Json }): void => {
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  if (jsonSchema.minLength === 0) delete jsonSchema.minLength
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (!(zodSchema instanceof z.ZodDiscriminatedUnion)) return
+  const { discriminator: propertyName, options } = zodSchema.def
+  const mapping = options.map((option, i) => [
+    (option as z.ZodObject<Record<string, z.ZodLiteral<string>>>).shape[propertyName]?.value,
+    (jsonSchema.oneOf as Json[])[i]?.$ref,
+  ])
+  jsonSchema.discriminator = { propertyName, mapping: Object.fromEntries(mapping) }
+}
+
+/** Converts schemas by key. Those with an id become `$defs`. */
+const convert = (schemas: Record<string, z.ZodType>, io: 'input' | 'output') => {
+  const converted = z.toJSONSchema(z.object(schemas), { io, unrepresentable: 'any', override })
+  const text = JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/')
+  return JSON.parse(text) as { properties: Record<string, Json>; $defs: Record<string, Json> }
+}
+
+const nameIn = (ref: unknown): string => String(ref).slice(String(ref).lastIndexOf('/') + 1)
+
+/** Returns what the routes share: schemas and examples by name. Each body and each answer has a name. */
+export const componentsOf = (routes: AdminRoute[]) => {
+  const all = (kind: 'body' | 'query' | 'answer') =>
+    Object.fromEntries(routes.flatMap(route => (route[kind] ? [[route.id, route[kind]]] : [])))
+  const converted = {
+    body: convert(all('body'), 'input'),
+    query: convert(all('query'), 'input'),
+    answer: convert({ ...all('answer'), error: ErrorAnswer }, 'output'),
+  }
+  const schemas: Record<string, Json> = {}
+  for (const { $defs = {} } of Object.values(converted))
+    for (const [name, schema] of Object.entries($defs)) {
+      if (!Bun.deepEquals(schemas[name] ?? schema, schema))
+        throw new Error(`The schema ${name} differs between bodies and answers.`)
+      schemas[name] = schema
+    }
+
+  /** A schema without an example of its own gets one from those of its parts. */
+  const exampleOf = (schema: Json): unknown => {
+    if (schema.example !== undefined) return schema.example
+    if (schema.$ref) return exampleOf(schemas[nameIn(schema.$ref)] ?? {})
+    if (Array.isArray(schema.oneOf)) return exampleOf(schema.oneOf[0])
+    if (schema.type === 'array') return [exampleOf(schema.items as Json)]
+    const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>)
+    return Object.fromEntries(properties.map(([name, property]) => [name, exampleOf(property)]))
+  }
+  const examples: Record<string, Json> = {}
+  const contentOf = (schema: Json): Json => {
+    const name = nameIn(schema.$ref)
+    const variants = (schemas[name]?.oneOf as Json[] | undefined)?.map(({ $ref }) => nameIn($ref))
+    const names = variants ?? [name]
+    for (const each of names) examples[each] = { value: exampleOf(schemas[each] ?? {}) }
+    return {
+      'application/json': {
+        schema,
+        examples: Object.fromEntries(names.map(each => [each, { $ref: `#/components/examples/${each}` }])),
+      },
+    }
+  }
+  const contents = (kind: 'body' | 'answer') =>
+    new Map(Object.entries(converted[kind].properties).map(([id, schema]) => [id, contentOf(schema)]))
+  const [bodies, answers] = [contents('body'), contents('answer')]
+  for (const schema of Object.values(schemas)) delete schema.example
+  return { schemas, examples, bodies, answers, queries: converted.query.properties }
+}

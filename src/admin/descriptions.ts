@@ -1,0 +1,75 @@
+/** Texts of the OpenAPI document that belong to no single route or schema. */
+
+export const about = `Users, organizations, roles, groups, clients, identity providers, sessions and the audit log.
+
+Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
+
+export const tags: Record<string, string> = {
+  users: 'The people of an organization, their second factors, and help for those who are locked out.',
+  organizations: 'The tenants of the instance and their settings.',
+  roles: 'Named lists of permissions.',
+  groups: 'Users that share roles.',
+  clients: 'Applications that are registered with Gatehouse.',
+  'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
+  sessions: 'Users at clients.',
+  events: 'The audit log. No route changes or deletes an event.',
+  settings: 'Settings of the server, for callers of the default organization.',
+}
+
+/** Parameters of paths. */
+export const pathParameters: Record<string, string> = {
+  user_id: 'Id of the user.',
+  factor_id: 'Id of the second factor.',
+  org_id: 'Id or slug of the organization.',
+  role_id: 'Id of the role.',
+  group_id: 'Id of the group.',
+  client_id: '`client_id` of the client.',
+  provider_id: 'Id or alias of the identity provider.',
+  session_id: 'Id of the session.',
+  event_id: 'Id of the event.',
+}
+
+export const headerTexts: Record<string, string> = {
+  'x-request-id': 'Id of the request, as in the log.',
+  'retry-after': 'Seconds to wait before another try.',
+  'www-authenticate': 'Scheme and reason (RFC 6750 section 3).',
+}
+
+export const successes: Record<number, string> = { 200: 'Done.', 201: 'Created.', 204: 'Done; no body.' }
+
+interface Refusal {
+  /** Name of the answer in the components. */
+  name: string
+  description: string
+  /** Beside `x-request-id`. */
+  header?: string
+}
+
+export const refusals: Record<number, Refusal> = {
+  400: { name: 'InvalidRequest', description: 'The body is not JSON, or the cursor is invalid.' },
+  401: {
+    name: 'InvalidToken',
+    description: 'The bearer token is missing or not valid.',
+    header: 'www-authenticate',
+  },
+  403: { name: 'Forbidden', description: 'The caller or its token lacks the permission.' },
+  404: {
+    name: 'NotFound',
+    description: 'It does not exist, or belongs to an organization that the caller may not see.',
+  },
+  408: { name: 'RequestTimeout', description: 'The body was not complete within 10 seconds.' },
+  409: { name: 'Conflict', description: 'It conflicts with what is stored.' },
+  413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },
+  415: { name: 'UnsupportedMediaType', description: 'The body is not application/json.' },
+  422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },
+  429: {
+    name: 'RateLimited',
+    description: 'Too much mail for this mailbox or organization.',
+    header: 'retry-after',
+  },
+  503: {
+    name: 'TemporarilyUnavailable',
+    description: 'Overloaded or unable to write.',
+    header: 'retry-after',
+  },
+}

@@ -1,0 +1,13 @@
+/** Ids and times that the examples of the OpenAPI document share, so that they tell of one instance. */
+export const example = {
+  organization_id: 'org_default',
+  user_id: 'usr_019c1310-e400-7a3e-9f51-4d2b8c6e7a10',
+  role_id: 'role_019c1310-e401-7c54-8a0e-61b7d3f29c44',
+  group_id: 'grp_019c1310-e402-7d19-b7c3-08e5a1946f2b',
+  client_id: 'shop',
+  session_id: 'sess_019c1310-e403-7e60-a25d-93f41c7b0e88',
+  time: '2026-01-31T08:00:00.000Z',
+  later: '2026-03-02T08:00:00.000Z',
+  ip_address: '192.0.2.10',
+  user_agent: 'Mozilla/5.0 (X11; Linux x86_64) Firefox/147.0',
+} as const

@@ -1,0 +1,141 @@
+/** Checks that people and code generators can read the OpenAPI document. */
+import { describe, expect, test } from 'bun:test'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { example } from '#src/http/example.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+
+const now = Date.parse(example.time)
+const app = await startApp({}, { clock: { now: () => now, advance: () => {} } })
+const source = await (await app.call('/api/v1/openapi.json')).text()
+const { paths, tags, components } = JSON.parse(source) as Json
+const { schemas, examples } = components
+const operations: Json[] = Object.values<Json>(paths).flatMap(methods => Object.values<Json>(methods))
+
+test('API-23 the document is valid OpenAPI, and each example fits its schema', async () => {
+  const rules = {
+    'no-server-example.com': 'off',
+    'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: false },
+    'no-unused-components': 'error',
+  } as const
+  const config = await createConfig({ extends: ['recommended-strict'], rules })
+  const problems = await lintFromString({ source, config })
+  expect(problems.map(({ message, location }) => [message, location[0]?.pointer])).toEqual([])
+})
+
+test('API-24 operation ids are unique and stay as they are', () => {
+  expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
+    'addGroupMember',
+    'createClient',
+    'createGroup',
+    'createIdentityProvider',
+    'createOrganization',
+    'createRole',
+    'createSignInLink',
+    'createUser',
+    'deleteClient',
+    'deleteGroup',
+    'deleteIdentityProvider',
+    'deleteOrganization',
+    'deleteRole',
+    'deleteUser',
+    'deleteUserFactor',
+    'deleteUserFactors',
+    'getClient',
+    'getEvent',
+    'getGroup',
+    'getIdentityProvider',
+    'getOrganization',
+    'getRole',
+    'getSettings',
+    'getUser',
+    'listClients',
+    'listEvents',
+    'listGroupMembers',
+    'listGroups',
+    'listIdentityProviders',
+    'listOrganizations',
+    'listRoles',
+    'listSessions',
+    'listUserFactors',
+    'listUsers',
+    'regenerateClientSecret',
+    'removeGroupMember',
+    'resetUserPassword',
+    'revokeSession',
+    'revokeSessions',
+    'revokeUserSessions',
+    'sendPasswordReset',
+    'sendVerification',
+    'updateClient',
+    'updateGroup',
+    'updateIdentityProvider',
+    'updateOrganization',
+    'updateRole',
+    'updateSettings',
+    'updateUser',
+  ])
+})
+
+describe('API-25', () => {
+  test('each body and answer is a named schema with an example', () => {
+    const contents = operations.flatMap(({ requestBody, responses }) =>
+      [requestBody, ...Object.values<Json>(responses)].flatMap(each => each?.content ?? []),
+    )
+    expect(contents.length).toBeGreaterThan(operations.length / 2)
+    for (const { 'application/json': content } of contents) {
+      const name = content.schema.$ref.replace('#/components/schemas/', '')
+      const variants = schemas[name].oneOf?.map(({ $ref }: Json) => $ref.split('/').at(-1)) ?? [name]
+      expect(Object.keys(content.examples)).toEqual(variants)
+      expect(Object.keys(examples)).toEqual(expect.arrayContaining(variants))
+    }
+  })
+
+  test('each schema, field, parameter and tag has a description, and no object is inline', () => {
+    for (const [name, schema] of Object.entries<Json>(schemas)) {
+      expect([name, schema.description]).toEqual([name, expect.any(String)])
+      for (const [field, property] of Object.entries<Json>(schema.properties ?? {})) {
+        expect([name, field, JSON.stringify(property)]).not.toContain('"properties"')
+        if (property.const || JSON.stringify(property).includes('$ref')) continue
+        expect([name, field, property.description]).toEqual([name, field, expect.any(String)])
+      }
+    }
+    const parameters = operations.flatMap(each => each.parameters ?? [])
+    for (const { $ref, name, description } of [...parameters, ...Object.values<Json>(components.parameters)])
+      if (!$ref) expect([name, description]).toEqual([name, expect.any(String)])
+    const named = tags.map(({ name }: Json) => name)
+    expect(new Set(operations.flatMap(each => each.tags))).toEqual(new Set(named))
+    for (const { description } of tags) expect(description).toEqual(expect.any(String))
+  })
+
+  test.each([
+    ['/roles', 'Role'],
+    ['/users', 'User'],
+    ['/groups', 'Group'],
+    ['/organizations', 'Organization'],
+    ['/identity-providers', 'OidcProvider'],
+    ['/identity-providers', 'OAuth2Provider'],
+    ['/identity-providers', 'SamlProvider'],
+  ])('an example sent to %s is answered by the example %s', async (path, name) => {
+    const created = await app.admin('POST', path, examples[`Create${name}`].value)
+    expect(created).toMatchObject({ status: 201, body: { ...examples[name].value, id: created.body.id } })
+    const { [`Update${name.replace(/\w+Provider/, 'IdentityProvider')}`]: change } = examples
+    const changed = await app.admin('PUT', `${path}/${created.body.id}`, change.value)
+    expect(changed.status).toBe(200)
+  })
+
+  test('so are those of clients, settings and refusals', async () => {
+    const { status, body } = await app.admin('POST', '/clients', examples.CreateClient.value)
+    const { client_secret } = body
+    expect([status, body]).toEqual([201, { ...examples.CreatedClient.value, client_secret }])
+    expect((await app.admin('GET', `/clients/${body.client_id}`)).body).toEqual(examples.Client.value)
+    const { data } = (await app.admin('GET', '/clients?order=desc')).body
+    const listed = data.find(({ client_id }: Json) => client_id === body.client_id)
+    expect(listed).toEqual(examples.ClientList.value.data[0])
+    expect((await app.admin('GET', '/settings')).body).toEqual(examples.ServerSettings.value)
+    const { body: changed } = await app.admin('PUT', '/settings', examples.UpdateServerSettings.value)
+    expect(changed).toMatchObject(examples.UpdateServerSettings.value)
+    const { email: _, ...user } = examples.CreateUser.value
+    const refusal = (await app.admin('POST', '/users', { ...user, username: 'bob' })).body
+    expect({ ...refusal, request_id: '' }).toEqual({ ...examples.Error.value, request_id: '' })
+  })
+})
