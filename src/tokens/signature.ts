@@ -1,5 +1,6 @@
 import { generateKeyPair, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { promisify } from 'node:util'
+import type { JWTHeaderParameters, JWTPayload } from 'jose'
 import { curves, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
 const hashOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
@@ -23,6 +24,16 @@ const dsaEncoding = 'ieee-p1363'
 /** Returns the signature over `input`, base64url. */
 export const signWith = (key: KeyObject, alg: SigningAlg, input: string): string =>
   sign(hashOf(alg), Buffer.from(input), { key, dsaEncoding }).toString('base64url')
+
+/** Signs a JWT; access and ID tokens go through `issueToken`. jose is imported by the first one. */
+export const signJwt = async (
+  key: KeyObject,
+  header: JWTHeaderParameters,
+  claims: JWTPayload,
+): Promise<string> => {
+  const { SignJWT } = await import('jose')
+  return new SignJWT(claims).setProtectedHeader(header).sign(key)
+}
 
 /** True for a valid signature in canonical base64url: a token has exactly one spelling. */
 export const verifyWith = (key: KeyObject, alg: SigningAlg, input: string, signature: string): boolean => {

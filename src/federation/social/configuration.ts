@@ -6,7 +6,7 @@ import type { OidcProvider, SocialProvider } from '#src/directory/identity-provi
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { isAllowed, OutboundError } from '#src/http/outbound.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
-import { signWith } from '#src/tokens/signature.ts'
+import { signJwt } from '#src/tokens/signature.ts'
 
 /** Bytes of metadata and of a key set. Both are kept parsed: 25 times the memory where they are made for it. */
 const MAX_KEPT_BYTES = 64 * 1024
@@ -44,8 +44,6 @@ export const organizationOf = async (
   return organization
 }
 
-const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
-
 const SECRET_LIFETIME = 5 * MINUTE
 
 /**
@@ -53,23 +51,18 @@ const SECRET_LIFETIME = 5 * MINUTE
  * https://developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret
  */
 const signedSecret =
-  (context: Context, { settings }: OidcProvider, pem: string): client.ClientAuth =>
-  (_server, { client_id }, body) => {
+  (context: Context, pem: string, apple: { kid: string; iss: string; aud: string }): client.ClientAuth =>
+  async (_server, { client_id }, body) => {
     const now = context.clock.now()
-    const input = [
-      { alg: 'ES256', kid: settings.key_id },
-      {
-        iss: settings.team_id,
-        sub: client_id,
-        aud: settings.issuer,
-        iat: Math.floor(now / SECOND),
-        exp: Math.floor((now + SECRET_LIFETIME) / SECOND),
-      },
-    ]
-      .map(encode)
-      .join('.')
+    const { kid, ...issued } = apple
+    const claims = {
+      ...issued,
+      sub: client_id,
+      iat: Math.floor(now / SECOND),
+      exp: Math.floor((now + SECRET_LIFETIME) / SECOND),
+    }
     body.set('client_id', client_id)
-    body.set('client_secret', `${input}.${signWith(createPrivateKey(pem), 'ES256', input)}`)
+    body.set('client_secret', await signJwt(createPrivateKey(pem), { alg: 'ES256', kid }, claims))
   }
 
 /**
@@ -78,9 +71,9 @@ const signedSecret =
  */
 const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth => {
   const secret = openSecret(context, provider)
-  const { team_id, key_id } = provider.settings
+  const { team_id, key_id, issuer } = provider.settings
   if (!secret) return client.None()
-  if (team_id && key_id) return signedSecret(context, provider, secret)
+  if (team_id && key_id) return signedSecret(context, secret, { kid: key_id, iss: team_id, aud: issuer })
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
   return (server, ...rest) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
