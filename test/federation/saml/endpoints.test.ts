@@ -229,6 +229,7 @@ test('S-26 a DEFLATE bomb by the redirect binding: no endpoint of ours inflates 
 })
 
 test('the metadata of the other side may be imported', async () => {
+  const app = await startApp()
   const document = (entity: string) =>
     `<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="${entity}"><md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><md:KeyDescriptor><ds:KeyInfo><ds:X509Data><ds:X509Certificate>${idp.certificate.replace(/-----[^-]+-----/g, '')}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor><md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect" Location="${SSO}"/></md:IDPSSODescriptor></md:EntityDescriptor>`
   const body = { type: 'saml', alias: 'imported', name: 'Imported', metadata_xml: document(ISSUER) }
