@@ -15,7 +15,8 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { StorageError } from '#src/storage/errors.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
+import type { Transaction } from '#src/storage/store.ts'
 
 /** Scopes of the first admin client. */
 const allScopes = [...permissions, 'admin']
@@ -23,19 +24,8 @@ const allScopes = [...permissions, 'admin']
 /** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
 const KNOWN_SCOPES = 'known_scopes'
 
-const knownScopes = async (q: Queries): Promise<string[] | undefined> => {
-  const rows = await q.select().from(q.tables.settings)
-  return rows.find(row => row.name === KNOWN_SCOPES)?.value as string[] | undefined
-}
-
-const rememberScopes = async (tx: Transaction, now: number): Promise<void> => {
-  const { settings } = tx.tables
-  const row = { value: allScopes, updated_at: now }
-  await tx
-    .insert(settings)
-    .values({ name: KNOWN_SCOPES, ...row })
-    .onConflictDoUpdate({ target: settings.name, set: row })
-}
+const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
+  putSetting(tx, KNOWN_SCOPES, allScopes, now)
 
 export interface FirstStart {
   /** File with the generated secret of the first admin client, when this start wrote it. */
@@ -62,7 +52,7 @@ export const seedInstance = async (base: Core): Promise<FirstStart> => {
 
 const seed = async (base: Core): Promise<FirstStart> => {
   const { config, store, clock } = base
-  const known = await store.read(knownScopes)
+  const known = await store.read(q => getSetting<string[]>(q, KNOWN_SCOPES))
   await store.write(async tx => {
     await seedOrganization(tx, clock.now())
     await rememberCost(base, tx, configuredCost(base))

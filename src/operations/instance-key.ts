@@ -4,7 +4,8 @@ import type { Core } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type MasterKey, masterKey } from '#src/lib/master-key.ts'
 import { StorageError } from '#src/storage/errors.ts'
-import type { Queries, Store, Transaction } from '#src/storage/store.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
+import type { Queries, Store } from '#src/storage/store.ts'
 
 /**
  * Server setting: the instance key, sealed under the master key. All other data is sealed under keys derived
@@ -12,23 +13,11 @@ import type { Queries, Store, Transaction } from '#src/storage/store.ts'
  */
 const NAME = 'instance_key'
 
-const findSealed = async (q: Queries): Promise<string | undefined> => {
-  const rows = await q.select().from(q.tables.settings)
-  return rows.find(row => row.name === NAME)?.value as string | undefined
-}
+const findSealed = (q: Queries): Promise<string | undefined> => getSetting(q, NAME)
 
 /** True when the instance has no key yet, so that a master key may be created. */
 export const isNewInstance = async (store: Store): Promise<boolean> =>
   (await store.read(findSealed)) === undefined
-
-const save = async (tx: Transaction, value: string, now: number): Promise<void> => {
-  const { settings } = tx.tables
-  const row = { value, updated_at: now }
-  await tx
-    .insert(settings)
-    .values({ name: NAME, ...row })
-    .onConflictDoUpdate({ target: settings.name, set: row })
-}
 
 const seal = (master: MasterKey, bytes: Uint8Array): string => master.seal(bytes, NAME).toString('base64')
 
@@ -61,7 +50,7 @@ export const openInstanceKey = async (
   const [first] = masters
   if (first && !(await database.read(findSealed)))
     await database.write(async tx => {
-      if (!(await findSealed(tx))) await save(tx, seal(first, randomBytes(32)), now)
+      if (!(await findSealed(tx))) await putSetting(tx, NAME, seal(first, randomBytes(32)), now)
     })
   const sealed = (await database.read(findSealed)) ?? ''
   for (const master of masters) {
@@ -80,7 +69,7 @@ export const changeMasterKey = async (base: Core, from: MasterKey, to: MasterKey
   await base.store.write(async tx => {
     const bytes = open(from, (await findSealed(tx)) ?? '')
     if (!bytes) throw wrongKey()
-    await save(tx, seal(to, bytes), base.clock.now())
+    await putSetting(tx, NAME, seal(to, bytes), base.clock.now())
     await record(base, tx, {
       ...hostActor,
       type: 'admin.settings_changed',

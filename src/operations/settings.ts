@@ -5,6 +5,7 @@ import { integer } from '#src/directory/fields.ts'
 import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
 import { DAY, HOUR, parseDuration } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries } from '#src/storage/store.ts'
 
 const duration = (min: number, max: number, allowed: string) =>
@@ -39,10 +40,10 @@ type ServerSettings = z.output<typeof ServerSettings>
 
 const NAME = 'server'
 
-export const readSettings = async (q: Queries): Promise<ServerSettings> => {
-  const rows = await q.select().from(q.tables.settings)
-  return { ...defaults, ...(rows.find(({ name }) => name === NAME)?.value as Partial<ServerSettings>) }
-}
+export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
+  ...defaults,
+  ...(await getSetting<Partial<ServerSettings>>(q, NAME)),
+})
 
 const update = (
   context: Context,
@@ -59,13 +60,7 @@ const update = (
       name => changed[name as keyof ServerSettings] !== stored[name as keyof ServerSettings],
     )
     if (fields.length === 0) return stored
-    const { settings } = tx.tables
-    const row = { value: changed, updated_at: context.clock.now() }
-    await tx
-      .insert(settings)
-      .values({ name: NAME, ...row })
-      .onConflictDoUpdate({ target: settings.name, set: row })
-    tx.changed('settings')
+    await putSetting(tx, NAME, changed, context.clock.now())
     await record(context, tx, {
       type: 'admin.settings_changed',
       actor: { id: caller.id, email: caller.email },

@@ -2,6 +2,7 @@ import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { invalid } from '#src/lib/app-error.ts'
 import { cached } from '#src/storage/cache.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /** Setting of the server: the costs of all hashes that were ever stored. */
@@ -24,10 +25,7 @@ export const costOf = (hash: string): string =>
 export const dummyOf = (cost: string): string =>
   cost.startsWith('$2') ? cost + '.'.repeat(53) : `${cost}${'A'.repeat(43)}$${'A'.repeat(43)}`
 
-const readCosts = async (q: Queries): Promise<string[]> => {
-  const rows = await q.select().from(q.tables.settings)
-  return (rows.find(({ name }) => name === NAME)?.value as string[] | undefined) ?? []
-}
+const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<string[]>(q, NAME)) ?? []
 
 /** The costs of the hashes that are stored, from memory: each login asks. */
 export const findCosts = cached('settings', readCosts)
@@ -47,11 +45,5 @@ export const rememberCost = async (context: Core, tx: Transaction, cost: string)
       code: 'too_many_costs',
       message: `At most ${MAX_COSTS} different costs of password hashes are allowed on an instance.`,
     })
-  const { settings } = tx.tables
-  const row = { value: [...costs, cost].sort(), updated_at: context.clock.now() }
-  await tx
-    .insert(settings)
-    .values({ name: NAME, ...row })
-    .onConflictDoUpdate({ target: settings.name, set: row })
-  tx.changed('settings')
+  await putSetting(tx, NAME, [...costs, cost].sort(), context.clock.now())
 }

@@ -1,5 +1,5 @@
-import { eq } from 'drizzle-orm'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /** Marks an assertion as used; true for exactly one caller. */
@@ -24,13 +24,9 @@ export interface StoredKey {
 
 const NAME = 'saml_key'
 
-export const findSamlKey = async (q: Queries): Promise<StoredKey | undefined> => {
-  const { settings } = q.tables
-  const [row] = await q.select().from(settings).where(eq(settings.name, NAME))
-  return row?.value as StoredKey | undefined
-}
+export const findSamlKey = (q: Queries): Promise<StoredKey | undefined> => getSetting(q, NAME)
 
 /** Keeps an existing key: another process may have stored one first. */
-export const insertSamlKey = async (tx: Transaction, value: StoredKey, now: number): Promise<void> => {
-  await tx.insert(tx.tables.settings).values({ name: NAME, value, updated_at: now }).onConflictDoNothing()
+export const insertSamlKey = async (tx: Transaction, key: StoredKey, now: number): Promise<void> => {
+  if (!(await findSamlKey(tx))) await putSetting(tx, NAME, key, now)
 }

@@ -1,8 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { eq, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { StorageError, unavailable } from '#src/storage/errors.ts'
+import { putSetting, removeSetting } from '#src/storage/settings.ts'
 import type { Store, Topic, Transaction } from '#src/storage/store.ts'
 import { checkpointer, PAGE } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
@@ -149,12 +150,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
 
   /** Writes and deletes a large row to find out if the disk has recovered. */
   const probe = async (): Promise<void> => {
-    const row = { name: 'probe', value: PROBE, updated_at: 0 }
-    const { settings } = writes.tables
-    await write(async tx => {
-      await tx.insert(settings).values(row).onConflictDoUpdate({ target: settings.name, set: row })
-    })
-    await write(async tx => void (await tx.delete(settings).where(eq(settings.name, row.name))))
+    await write(tx => putSetting(tx, 'probe', PROBE, 0))
+    await write(tx => removeSetting(tx, 'probe'))
   }
 
   return {
