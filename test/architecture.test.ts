@@ -188,6 +188,10 @@ test('SQL lives in storage/, in files called store.ts, in audit/record.ts and in
     file.endsWith('store.ts') ||
     file === 'audit/record.ts'
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
+  // `dev/default-seed.ts`-like words aside, a query needs a table of `q` or `tx`, and both have them in `tables`.
+  const queries = /\.(?:select|selectDistinct|insert|\$count)\(|\.tables\b|\{[^{}]*\btables\b[^{}]*\}/
+  const asking = [...source].filter(([file, text]) => !allowed(file) && queries.test(text))
+  expect(asking.map(([file]) => file)).toEqual([])
 })
 
 test('the guide is loaded when it is read', () => {

@@ -1,9 +1,37 @@
-import { type Column, notExists, type SQL, sql } from 'drizzle-orm'
-import type { Queries } from './store.ts'
+import { asc, type Column, eq, notExists, type SQL, sql } from 'drizzle-orm'
+import { prepared, type Queries, type Transaction } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
 /** Returns the condition that no row named by these columns is deleted and waiting for its purge. */
 export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL => {
   const { purges } = q.tables
   const named = sql.join(columns, sql`, `)
   return notExists(q.select({ id: purges.id }).from(purges).where(sql`${purges.id} IN (${named})`))
+}
+
+const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
+
+/** Lists deletions with rows left to remove, oldest first. */
+export const listPurges = (q: Queries) => selectPurges(q, {})
+
+/** True while rows of the deleted object remain. */
+export const isPurging = async (q: Queries, id: string): Promise<boolean> => {
+  const { purges } = q.tables
+  return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, id))).length > 0
+}
+
+/** Hides the rows of a deleted object from all reads until the purge has removed them. */
+export const beginPurge = async (
+  tx: Transaction,
+  kind: PurgeKind,
+  id: string,
+  now: number,
+): Promise<void> => {
+  await tx.insert(tx.tables.purges).values({ id, kind, created_at: now }).onConflictDoNothing()
+}
+
+export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
+  await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }

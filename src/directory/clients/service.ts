@@ -16,20 +16,12 @@ import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.t
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
+import { endPurge, isPurging } from '#src/storage/purges.ts'
+import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
 import { type CreateClient, clientAnswer, clientKinds, type UpdateClient, writable } from './schema.ts'
-import {
-  type Client,
-  endClientPurge,
-  insertClient,
-  isPurging,
-  readClient,
-  removeClient,
-  removeConsents,
-  saveClient,
-  saveSecret,
-} from './store.ts'
+import { type Client, insertClient, readClient, removeClient, saveClient, saveSecret } from './store.ts'
 
 /**
  * Returns a client of the caller's organizations.
@@ -247,7 +239,10 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
   await purgeClient(context, client_id)
 }
 
-/** Ends the sessions of a deleted client and removes consents to it, in writes of bounded size. */
+/**
+ * Ends the sessions of a deleted client and removes consents, codes and pending requests, in writes of bounded
+ * size. A new client with its id inherits nothing.
+ */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   do await context.store.drained()
@@ -261,9 +256,9 @@ export const purgeClient = async (context: Core, client_id: string): Promise<voi
 const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
   if (!(await isPurging(tx, client_id))) return false
   const ended = await releaseSessions(context, tx, { client_id }, DELETE_BATCH)
-  const forgotten = await removeConsents(tx, client_id, DELETE_BATCH)
-  if (ended.length + forgotten > 0) return true
-  await endClientPurge(tx, client_id)
+  const removed = await removeRemains(tx, 'client', [client_id])
+  if (ended.length + removed > 0) return true
+  await endPurge(tx, client_id)
   return false
 }
 

@@ -3,8 +3,8 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
+import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -57,32 +57,10 @@ export const saveSecret = async (
 
 /** Removes a client. Its dependent rows follow in batches (`purges`); until then its id cannot be reused. */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
-  const { clients, purges } = tx.tables
+  const { clients } = tx.tables
   await tx.delete(clients).where(eq(clients.client_id, client_id))
-  await tx.insert(purges).values({ id: client_id, kind: 'client', created_at: now }).onConflictDoNothing()
+  await beginPurge(tx, 'client', client_id, now)
   tx.changed('clients')
-}
-
-/** True while a deleted client of this id is being purged. */
-export const isPurging = async (q: Queries, client_id: string): Promise<boolean> => {
-  const { purges } = q.tables
-  return (await q.select({ id: purges.id }).from(purges).where(eq(purges.id, client_id))).length > 0
-}
-
-/**
- * Removes up to `limit` consents to a deleted client, so that a new client with its id does not inherit them.
- */
-export const removeConsents = (tx: Transaction, client_id: string, limit: number): Promise<number> => {
-  const { consents } = tx.tables
-  return deleteBatch(tx, consents, consents.user_id, eq(consents.client_id, client_id), limit)
-}
-
-/** Removes the client's pending requests and ends the purge: its id can be reused. */
-export const endClientPurge = async (tx: Transaction, client_id: string): Promise<void> => {
-  const { authorization_codes, authorization_requests, purges } = tx.tables
-  await tx.delete(authorization_codes).where(eq(authorization_codes.client_id, client_id))
-  await tx.delete(authorization_requests).where(eq(authorization_requests.client_id, client_id))
-  await tx.delete(purges).where(eq(purges.id, client_id))
 }
 
 export interface ClientFilter {

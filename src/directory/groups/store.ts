@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
+import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -76,15 +76,9 @@ export const replaceGroupRoles = async (
 
 /** Removes a group; its memberships follow in batches. */
 export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Promise<void> => {
-  const { groups, purges } = tx.tables
+  const { groups } = tx.tables
   await tx.delete(groups).where(eq(groups.id, id))
-  await tx.insert(purges).values({ id, kind: 'group', created_at: now })
-}
-
-/** Removes up to `limit` members of a deleted group. Returns their number. */
-export const removeMembers = (tx: Transaction, group_id: GroupId, limit: number): Promise<number> => {
-  const { group_members } = tx.tables
-  return deleteBatch(tx, group_members, group_members.user_id, eq(group_members.group_id, group_id), limit)
+  await beginPurge(tx, 'group', id, now)
 }
 
 /** Adds a member. False when the user was one already. */

@@ -2,8 +2,8 @@ import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
 import { cached } from '#src/storage/cache.ts'
+import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
@@ -75,16 +75,10 @@ export const saveProvider = async (tx: Transaction, { id, ...columns }: Identity
 
 /** Removes a provider; its linked accounts follow in batches. */
 export const removeProvider = async (tx: Transaction, id: IdentityProviderId, now: number): Promise<void> => {
-  const { identity_providers: t, purges } = tx.tables
+  const { identity_providers: t } = tx.tables
   await tx.delete(t).where(eq(t.id, id))
-  await tx.insert(purges).values({ id, kind: 'identity_provider', created_at: now })
+  await beginPurge(tx, 'identity_provider', id, now)
   tx.changed('identity_providers')
-}
-
-/** Removes up to `limit` linked accounts of a deleted provider. Returns their number. */
-export const removeAccounts = (tx: Transaction, id: IdentityProviderId, limit: number): Promise<number> => {
-  const { external_accounts: t } = tx.tables
-  return deleteBatch(tx, t, t.subject, eq(t.provider_id, id), limit)
 }
 
 /** Returns which of these roles the users linked to the provider hold. */

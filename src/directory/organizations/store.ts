@@ -6,6 +6,7 @@ import { canonicalDomain } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
+import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { Settings } from './schema.ts'
@@ -102,29 +103,12 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
   tx.changed('organizations')
 }
 
-/**
- * Removes an organization with its roles, groups, clients and identity providers. Its users, sessions and
- * events are hidden at once and follow in batches, as do rows that depend on the clients.
- */
+/** Removes an organization and what belongs to it. */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
-  const { clients, groups, identity_providers, organizations, organization_assets, purges, roles } = tx.tables
+  const { organizations } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))
-  await tx.delete(organization_assets).where(eq(organization_assets.organization_id, id))
-  await tx.delete(roles).where(eq(roles.organization_id, id))
-  await tx.delete(groups).where(eq(groups.organization_id, id))
-  await tx.delete(identity_providers).where(eq(identity_providers.organization_id, id))
-  const gone = await tx
-    .delete(clients)
-    .where(eq(clients.organization_id, id))
-    .returning({ id: clients.client_id })
-  await tx.insert(purges).values({ id, kind: 'organization', created_at: now })
-  for (const client of gone)
-    await tx
-      .insert(purges)
-      .values({ ...client, kind: 'client', created_at: now })
-      .onConflictDoNothing()
-  for (const topic of ['organizations', 'roles', 'clients', 'users', 'events', 'identity_providers'] as const)
-    tx.changed(topic)
+  tx.changed('organizations')
+  await removeOrganizationParts(tx, id, now)
 }
 
 const contains = ({ organizations }: Tables, search: string | undefined) =>

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
-import { deleteBatch } from '#src/storage/batches.ts'
+import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -81,17 +81,11 @@ export const saveRole = async (
 
 /** Removes a role; its assignments follow in batches. */
 export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
-  const { purges, roles } = tx.tables
+  const { roles } = tx.tables
   await tx.delete(roles).where(eq(roles.id, id))
-  await tx.insert(purges).values({ id, kind: 'role', created_at: now })
+  await beginPurge(tx, 'role', id, now)
   tx.changed('roles')
   tx.changed('users')
-}
-
-/** Removes up to `limit` assignments of a deleted role. Returns their number. */
-export const removeHolders = (tx: Transaction, role_id: RoleId, limit: number): Promise<number> => {
-  const { user_roles } = tx.tables
-  return deleteBatch(tx, user_roles, user_roles.user_id, eq(user_roles.role_id, role_id), limit)
 }
 
 export const listRoles = (

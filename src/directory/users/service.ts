@@ -20,12 +20,14 @@ import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { revokePendingLinks } from '#src/sessions/login-store.ts'
 import { revokeAllSessions } from '#src/sessions/service.ts'
+import { DELETE_BATCH } from '#src/storage/batches.ts'
+import { beginPurge } from '#src/storage/purges.ts'
+import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
-import { removeOrPurge } from './remains-store.ts'
-import { domainProblems, judge, organizationById, rolesToGive } from './rules.ts'
+import { domainProblems, organizationById, judge, rolesToGive } from './rules.ts'
 import { type CreateUser, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
@@ -264,7 +266,8 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     await removeUsers(tx, [user.id])
-    await removeOrPurge(tx, user.id, context.clock.now())
+    if ((await removeRemains(tx, 'user', [user.id])) === DELETE_BATCH)
+      await beginPurge(tx, 'user', user.id, context.clock.now())
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',

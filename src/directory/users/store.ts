@@ -194,6 +194,21 @@ export const setPassword = async (
   await tx.update(tx.tables.users).set(password).where(eq(tx.tables.users.id, user_id))
 }
 
+/** Returns the ids of up to `limit` users of an organization, deleted or not. */
+export const listUserIds = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  limit: number,
+): Promise<UserId[]> => {
+  const { users } = q.tables
+  const rows = await q
+    .select({ id: users.id })
+    .from(users)
+    .where(eq(users.organization_id, organization_id))
+    .limit(limit)
+  return rows.map(({ id }) => id)
+}
+
 /** Removes users with their roles and memberships. */
 export const removeUsers = async (tx: Transaction, ids: UserId[]): Promise<void> => {
   await tx.delete(tx.tables.users).where(inArray(tx.tables.users.id, ids))

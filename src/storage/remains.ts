@@ -1,0 +1,83 @@
+import { and, type Column, eq, inArray, ne } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { DELETE_BATCH, deleteBatch } from './batches.ts'
+import { beginPurge, type PurgeKind } from './purges.ts'
+import type { Transaction } from './store.ts'
+import type { Tables } from './tables.ts'
+
+// Removes rows of every table whose parent is deleted. The schema does not: one cascade over a million rows
+// would stop all other writes.
+
+/** The rows that refer to deleted objects: their table, the key of a batch and the condition. */
+const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
+  const isOf = (column: Column) => inArray(column, ids)
+  const { authorization_codes: codes, authorization_requests: requests, external_accounts: accounts } = t
+  const { actor_id, seq, subject_id, target_id, type } = t.events
+  switch (kind) {
+    case 'user':
+      return [
+        [t.sessions, t.sessions.id, isOf(t.sessions.user_id)],
+        [t.logins, t.logins.id, isOf(t.logins.user_id)],
+        [codes, codes.code_hash, isOf(codes.user_id)],
+        [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
+        [t.links, t.links.link_hash, isOf(t.links.user_id)],
+        // Only the event `user.deleted` stays.
+        [t.events, seq, isOf(subject_id)],
+        [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
+        [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
+      ] as const
+    case 'organization':
+      return [
+        [t.sessions, t.sessions.id, isOf(t.sessions.organization_id)],
+        [t.events, seq, isOf(t.events.organization_id)],
+      ] as const
+    case 'role':
+      return [[t.user_roles, t.user_roles.user_id, isOf(t.user_roles.role_id)]] as const
+    case 'group':
+      return [[t.group_members, t.group_members.user_id, isOf(t.group_members.group_id)]] as const
+    case 'client':
+      return [
+        [t.consents, t.consents.user_id, isOf(t.consents.client_id)],
+        [codes, codes.code_hash, isOf(codes.client_id)],
+        [requests, requests.request_hash, isOf(requests.client_id)],
+      ] as const
+    case 'identity_provider':
+      return [[accounts, accounts.subject, isOf(accounts.provider_id)]] as const
+  }
+}
+
+/** Removes up to `DELETE_BATCH` rows that refer to deleted objects and returns their number. */
+export const removeRemains = async (
+  tx: Transaction,
+  kind: PurgeKind,
+  ids: readonly string[],
+): Promise<number> => {
+  if (kind === 'user' || kind === 'organization') tx.changed('events')
+  let removed = 0
+  for (const [table, key, where] of remainsOf(tx.tables, kind, ids)) {
+    if (removed < DELETE_BATCH) removed += await deleteBatch(tx, table, key, where, DELETE_BATCH - removed)
+  }
+  return removed
+}
+
+/**
+ * Removes the roles, groups, clients and identity providers of a deleted organization, which are few; users,
+ * sessions and events are hidden at once and follow in batches, as do rows that depend on the clients.
+ */
+export const removeOrganizationParts = async (
+  tx: Transaction,
+  id: OrganizationId,
+  now: number,
+): Promise<void> => {
+  const { clients, groups, identity_providers, organization_assets, roles } = tx.tables
+  for (const table of [organization_assets, roles, groups, identity_providers])
+    await tx.delete(table).where(eq(table.organization_id, id))
+  const gone = await tx
+    .delete(clients)
+    .where(eq(clients.organization_id, id))
+    .returning({ id: clients.client_id })
+  await beginPurge(tx, 'organization', id, now)
+  for (const client of gone) await beginPurge(tx, 'client', client.id, now)
+  for (const topic of ['roles', 'clients', 'users', 'events', 'identity_providers'] as const)
+    tx.changed(topic)
+}
