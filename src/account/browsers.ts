@@ -4,9 +4,9 @@ import type { Call } from '#src/http/call.ts'
 import type { LoginId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import type { AccountPage } from '#src/pages/data.ts'
+import { findActiveSession, listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
-import { findActiveSession, listUserSessions } from '#src/sessions/store.ts'
 import { openForm, type Viewer } from './viewer.ts'
 
 type SignedIn = Pick<

@@ -6,6 +6,7 @@ import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
+import { countSessions, findActiveSession, type ListedSession, listSessions } from './list-store.ts'
 import {
   ListSessions,
   RevokedSessions,
@@ -15,7 +16,6 @@ import {
   SessionList,
 } from './schema.ts'
 import { type RevokedBy, revokeAllSessions, revokeSession } from './service.ts'
-import { countSessions, findActiveSession, type ListedSession, listSessions } from './store.ts'
 
 const sessionAnswer = (session: ListedSession): SessionAnswer => ({
   id: session.id,

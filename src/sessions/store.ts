@@ -1,5 +1,6 @@
-import { and, asc, type Column, desc, eq, gt, inArray, isNull, lt, lte, ne, type SQL, sql } from 'drizzle-orm'
+import { and, type Column, eq, gt, inArray, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -7,7 +8,6 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Session = Tables['sessions']['$inferSelect']
 export type NewSession = Omit<Session, 'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until'>
-export type ListedSession = Session & { username: string }
 
 /** Selects the sessions that match every field present. */
 export interface SessionFilter {
@@ -22,11 +22,11 @@ export interface SessionFilter {
 
 const placeholder = sql.placeholder
 
-const isActive = ({ sessions }: Tables, now: number) =>
+export const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
 /** Condition for expired sessions. `due_at` is never later than `expires_at`, so its index finds them. */
-const hasExpired = ({ sessions }: Tables, now: number) =>
+export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 const insertSession = prepared((q, { sessions }) =>
@@ -88,11 +88,77 @@ export const findHolder = async (q: Queries, token: { session_id: SessionId; use
   return holder
 }
 
+const selectRefreshable = prepared((q, { sessions, users }) =>
+  q
+    .select({
+      session_id: sessions.id,
+      refresh_hash: sessions.refresh_hash,
+      last_active_at: sessions.last_active_at,
+      client_id: sessions.client_id,
+      user_id: sessions.user_id,
+      scope: sessions.scope,
+      expires_at: sessions.expires_at,
+      due_at: sessions.due_at,
+      ends_by: sessions.ends_by,
+      ended_at: sessions.ended_at,
+      organization_id: users.organization_id,
+      username: users.username,
+      email: users.email,
+      email_verified: users.email_verified,
+      first_name: users.first_name,
+      last_name: users.last_name,
+      enabled: users.enabled,
+    })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.user_id))
+    .where(and(eq(sessions.id, placeholder('session_id')), notPurged(q, sessions.organization_id))),
+)
+
+/** Returns the session of a refresh token with its user, in any state. */
+export const findRefreshable = async (q: Queries, session_id: SessionId) =>
+  (await selectRefreshable(q, { session_id }))[0]
+
+const rotate = prepared((q, { sessions }) =>
+  q
+    .update(sessions)
+    .set({
+      refresh_hash: sql`${placeholder('next_hash')}`,
+      last_active_at: sql`${placeholder('now')}`,
+      expires_at: sql`${placeholder('expires_at')}`,
+    })
+    .where(
+      and(
+        eq(sessions.id, placeholder('session_id')),
+        eq(sessions.refresh_hash, placeholder('token_hash')),
+        isNull(sessions.ended_at),
+      ),
+    )
+    .returning({ id: sessions.id }),
+)
+
+/**
+ * Replaces the refresh token of a session and extends the session. False when a concurrent request has
+ * replaced the token, or the session has ended.
+ */
+export const refreshSession = async (
+  tx: Transaction,
+  { session_id, due_at }: { session_id: SessionId; due_at: number },
+  change: { token_hash: SecretHash; next_hash: SecretHash; now: number; expires_at: number },
+): Promise<boolean> => {
+  const rotated = await rotate(tx, { session_id, ...change })
+  if (rotated.length === 0) return false
+  // Separate from the statement above: setting `due_at`, even to the same value, would write its index.
+  const { sessions } = tx.tables
+  if (change.expires_at < due_at)
+    await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, session_id))
+  return true
+}
+
 /** Undefined values add no condition; an empty text, as a form may send it, matches no row. */
 const equal = (column: Column, value: string | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
-const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined =>
+export const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined =>
   and(
     equal(sessions.id, filter.session_id),
     equal(sessions.user_id, filter.user_id),
@@ -178,107 +244,6 @@ export const expireSessions = (tx: Transaction, now: number, limit: number): Pro
     .set({ ended_at: sql`${sessions.expires_at}` })
     .where(inArray(sessions.id, due))
     .returning()
-}
-
-export const findActiveSession = async (
-  q: Queries,
-  find: { session_id: string; organization_id?: OrganizationId | undefined; now: number },
-): Promise<ListedSession | undefined> => {
-  const { now, organization_id } = find
-  const [session] = await selectListed(q, {
-    session_id: find.session_id as SessionId,
-    within: organization_id,
-    now,
-  })
-  return session
-}
-
-interface ListFilter extends SessionFilter {
-  /** The organization that the caller is limited to. */
-  within?: OrganizationId | undefined
-  now: number
-}
-
-const listed = (q: Queries, { within, now, ...filter }: ListFilter): SQL | undefined =>
-  and(
-    matching(q.tables, filter),
-    within && eq(q.tables.sessions.organization_id, within),
-    isActive(q.tables, now),
-    notPurged(q, q.tables.sessions.user_id, q.tables.sessions.organization_id),
-  )
-
-const selectListed = async (q: Queries, filter: ListFilter, beyond?: SQL, order?: SQL, limit = 1) => {
-  const { sessions, users } = q.tables
-  const rows = await q
-    .select({ session: sessions, username: users.username })
-    .from(sessions)
-    .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(and(listed(q, filter), beyond))
-    .orderBy(order ?? asc(sessions.id))
-    .limit(limit)
-  return rows.map(({ session, username }) => ({ ...session, username }))
-}
-
-/** Returns active sessions by id, hence by start time; `after` is the last id of the previous page. */
-export const listSessions = (
-  q: Queries,
-  list: ListFilter & { order: 'asc' | 'desc'; after?: string | undefined; limit: number },
-): Promise<ListedSession[]> => {
-  const { order, after, limit, ...filter } = list
-  const { id } = q.tables.sessions
-  const beyond = after === undefined ? undefined : (order === 'asc' ? gt : lt)(id, after as SessionId)
-  return selectListed(q, filter, beyond, order === 'asc' ? asc(id) : desc(id), limit)
-}
-
-/**
- * Counts active sessions: with a filter exactly up to `most`, then `most` + 1; without one from the counters.
- */
-export const countSessions = async (q: Queries, filter: ListFilter, most: number): Promise<number> => {
-  const { sessions, counters, purges } = q.tables
-  const { within, now, ...narrowing } = filter
-  if (Object.values(narrowing).some(given => given !== undefined)) {
-    const found = q
-      .select({ id: sessions.id })
-      .from(sessions)
-      .where(listed(q, filter))
-      .limit(most + 1)
-    const [counted] = await q.select({ total: sql<number>`count(*)` }).from(found.as('found'))
-    return counted?.total ?? 0
-  }
-  const [counted] = await q
-    .select({ total: sql<number | null>`sum(${counters.total})` })
-    .from(counters)
-    .where(
-      and(
-        eq(counters.kind, 'sessions'),
-        within && eq(counters.organization_id, within),
-        sql`${counters.organization_id} NOT IN (SELECT ${purges.id} FROM ${purges})`,
-      ),
-    )
-  // Expired sessions stay in the counter until the sweep ends them.
-  const ranOut = await q.$count(
-    sessions,
-    and(hasExpired(q.tables, now), within && eq(sessions.organization_id, within)),
-  )
-  return (counted?.total ?? 0) - ranOut
-}
-
-/** Returns the 100 newest active sessions of a user with the names of their clients. */
-export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
-  const { sessions, clients } = q.tables
-  const rows = await q
-    .select({ session: sessions, client_name: clients.name })
-    .from(sessions)
-    .leftJoin(clients, eq(clients.client_id, sessions.client_id))
-    .where(
-      and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions.organization_id)),
-    )
-    .orderBy(desc(sessions.id))
-    .limit(100)
-  return rows.map(({ session, client_name }) => ({
-    ...session,
-    client_name: client_name ?? session.client_id,
-  }))
 }
 
 /**

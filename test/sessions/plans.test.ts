@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { listSessions } from '#src/sessions/store.ts'
+import { listSessions } from '#src/sessions/list-store.ts'
 import type { Json } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 

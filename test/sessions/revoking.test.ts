@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/list-store.ts'
 import { moveLogins } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
-import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/store.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import {

@@ -12,11 +12,11 @@ import { verifies } from '#src/protocol/oauth/pkce.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
+import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { type CodeRow, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
-import { newRefreshToken } from '#src/tokens/refresh-tokens.ts'
 import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>

@@ -8,14 +8,14 @@ import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
-import { revokeSession } from '#src/sessions/service.ts'
-import type { Transaction } from '#src/storage/store.ts'
 import {
   findRefreshGrant,
   findUnusedSuccessor,
   type RefreshGrant,
   rotateRefreshToken,
-} from '#src/tokens/refresh-tokens.ts'
+} from '#src/sessions/refresh-tokens.ts'
+import { revokeSession } from '#src/sessions/service.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED } from './grant.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>

@@ -1,10 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Core } from '#src/context.ts'
 import { bareId, type SessionId } from '#src/lib/ids.ts'
 import { hashSecret, type Secret, sameHash } from '#src/lib/secrets.ts'
-import { notPurged } from '#src/storage/purges.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { findRefreshable, refreshSession } from './store.ts'
 
 /**
  * A refresh token is the id of its session, 256 random bits and a MAC (tag), base64url, 86 characters. The
@@ -40,41 +39,13 @@ const sessionOf = (context: Core, token: string): SessionId | undefined => {
 export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
   compose(context, session_id, randomBytes(SECRET))
 
-const placeholder = sql.placeholder
-
-const selectGrant = prepared((q, { sessions, users }) =>
-  q
-    .select({
-      session_id: sessions.id,
-      refresh_hash: sessions.refresh_hash,
-      last_active_at: sessions.last_active_at,
-      client_id: sessions.client_id,
-      user_id: sessions.user_id,
-      scope: sessions.scope,
-      expires_at: sessions.expires_at,
-      due_at: sessions.due_at,
-      ends_by: sessions.ends_by,
-      ended_at: sessions.ended_at,
-      organization_id: users.organization_id,
-      username: users.username,
-      email: users.email,
-      email_verified: users.email_verified,
-      first_name: users.first_name,
-      last_name: users.last_name,
-      enabled: users.enabled,
-    })
-    .from(sessions)
-    .innerJoin(users, eq(users.id, sessions.user_id))
-    .where(and(eq(sessions.id, placeholder('session_id')), notPurged(q, sessions.organization_id))),
-)
-
 /** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
 export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
 
 /** Returns the grant in any state: the caller checks for used tokens, ended sessions and disabled users. */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
-  const [row] = session_id ? await selectGrant(q, { session_id }) : []
+  const row = session_id && (await findRefreshable(q, session_id))
   if (!row?.refresh_hash) return undefined
   const { refresh_hash, ...grant } = row
   return { ...grant, refresh_hash, is_used: !sameHash(refresh_hash, hashSecret(token)) }
@@ -100,24 +71,6 @@ export const findUnusedSuccessor = (
   return sameHash(hashSecret(successor), refresh_hash) ? successor : undefined
 }
 
-const rotate = prepared((q, { sessions }) =>
-  q
-    .update(sessions)
-    .set({
-      refresh_hash: sql`${placeholder('next_hash')}`,
-      last_active_at: sql`${placeholder('now')}`,
-      expires_at: sql`${placeholder('expires_at')}`,
-    })
-    .where(
-      and(
-        eq(sessions.id, placeholder('session_id')),
-        eq(sessions.refresh_hash, placeholder('token_hash')),
-        isNull(sessions.ended_at),
-      ),
-    )
-    .returning({ id: sessions.id }),
-)
-
 /**
  * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor; undefined
  * when a concurrent request has consumed the token.
@@ -126,16 +79,10 @@ export const rotateRefreshToken = async (
   context: Core,
   tx: Transaction,
   token: string,
-  { session_id, due_at }: RefreshGrant,
+  grant: RefreshGrant,
   times: { now: number; expires_at: number },
 ): Promise<Secret | undefined> => {
-  const successor = successorOf(context, token, session_id)
+  const successor = successorOf(context, token, grant.session_id)
   const hashes = { token_hash: hashSecret(token), next_hash: hashSecret(successor) }
-  const rotated = await rotate(tx, { session_id, ...hashes, ...times })
-  if (rotated.length === 0) return undefined
-  // Separate from the statement above: setting `due_at`, even to the same value, would write its index.
-  const { sessions } = tx.tables
-  if (times.expires_at < due_at)
-    await tx.update(sessions).set({ due_at: times.expires_at }).where(eq(sessions.id, session_id))
-  return successor
+  return (await refreshSession(tx, grant, { ...hashes, ...times })) ? successor : undefined
 }
