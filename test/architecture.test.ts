@@ -33,7 +33,16 @@ const rooms = [
   'cli',
   'main',
 ]
-const inDirectory = ['access', 'roles', 'organizations', 'users', 'groups', 'clients', 'identity-providers']
+const inDirectory = [
+  'access',
+  'roles',
+  'organizations',
+  'users',
+  'sessions',
+  'groups',
+  'clients',
+  'identity-providers',
+]
 
 const files = [...new Glob('**/*.ts').scanSync('src')].sort()
 const source = new Map(
@@ -144,7 +153,7 @@ test('an exported name means one thing: no two files export it', () => {
   expect(shared.map(([name, at]) => `${name}: ${[...at].join(', ')}`)).toEqual([])
 })
 
-test('inside directory/ the order is access, roles, organizations, users, groups, clients, identity-providers', () => {
+test('inside directory/ the order is access, roles, organizations, users, sessions, groups, clients, identity-providers', () => {
   const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
   expect(
     breaches((file, imported) => {

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { revokeUser } from '#src/directory/users/revocation.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import type { LoginId } from '#src/lib/ids.ts'
@@ -6,7 +7,7 @@ import { iso } from '#src/lib/text.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import { findActiveSession, listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
-import { logOut, revokeSession, revokeSessions } from '#src/sessions/service.ts'
+import { logOut, revokeSession } from '#src/sessions/service.ts'
 import { openForm, type Viewer } from './viewer.ts'
 
 type SignedIn = Pick<
@@ -84,7 +85,7 @@ export const postOtherLogins =
       const logins = await listUserLogins(tx, user_id, context.clock.now())
       const others = logins.filter(({ id }) => id !== login.id)
       await logOut(context, tx, others.map(loginOf(user)), call)
-      await revokeSessions(context, tx, { user_id, except_login_id: login.id }, by)
+      await revokeUser(context, tx, { user_id, except_login_id: login.id }, by)
     })
     return seeOther('/account?notice=others_ended')
   }

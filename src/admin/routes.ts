@@ -5,12 +5,12 @@ import { groupRoutes } from '#src/directory/groups/routes.ts'
 import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
 import { organizationRoutes } from '#src/directory/organizations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
+import { sessionRoutes } from '#src/directory/sessions/routes.ts'
 import { factorRoutes } from '#src/directory/users/factors/routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
-import { sessionRoutes } from '#src/sessions/routes.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
 

@@ -1,5 +1,6 @@
 import type { Core } from '#src/context.ts'
 import { countAdmins } from '#src/directory/roles/store.ts'
+import { consumeLink, findLink, insertLink, type Link } from '#src/directory/users/link-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -15,7 +16,6 @@ import { PageError } from '#src/pages/boundary.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { consumeLink, findLink, insertLink, type Link } from './store.ts'
 
 /** Longer than the other links: mail is not always read at once, and this link allows no login. */
 const VERIFY_FOR = DAY

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNotNull, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -121,11 +121,6 @@ export const renewLogin = async (
   return renewed?.id
 }
 
-export const setLastLogin = async (tx: Transaction, user_id: UserId, now: number): Promise<void> => {
-  const { users } = tx.tables
-  await tx.update(users).set({ last_login: now }).where(eq(users.id, user_id))
-}
-
 /** Sets `acr` and `amr` of a login. False when this browser no longer has it. */
 export const raiseLogin = async (
   tx: Transaction,
@@ -175,36 +170,6 @@ export const endUserLogins = async (
         eq(logins.user_id, user_id),
         organization_id && eq(logins.organization_id, organization_id),
         except_login_id && ne(logins.id, except_login_id),
-      ),
-    )
-}
-
-/** The kinds of single-use links that sign their holder in. */
-export const signInLinkKinds: Tables['links']['$inferSelect']['kind'][] = ['sign_in', 'reset_password']
-
-/**
- * Deletes a user's sign-in links and cancels a pending change of address. Called by every change of the
- * user's credentials or access. `organization_id` limits it as for `endUserLogins`.
- */
-export const revokePendingLinks = async (
-  tx: Transaction,
-  user_id: UserId,
-  organization_id?: OrganizationId,
-): Promise<void> => {
-  const { links, users } = tx.tables
-  const isUsers = and(
-    eq(links.user_id, user_id),
-    organization_id && eq(links.organization_id, organization_id),
-  )
-  await tx.delete(links).where(and(isUsers, inArray(links.kind, signInLinkKinds)))
-  await tx
-    .update(users)
-    .set({ pending_email: null })
-    .where(
-      and(
-        eq(users.id, user_id),
-        isNotNull(users.pending_email),
-        organization_id && eq(users.organization_id, organization_id),
       ),
     )
 }

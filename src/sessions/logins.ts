@@ -3,7 +3,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import { type LoginId, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { findLogins, insertLogin, type Login, renewLogin, setLastLogin } from './login-store.ts'
+import { findLogins, insertLogin, type Login, renewLogin } from './login-store.ts'
 
 interface NewLogin {
   browser_hash: SecretHash
@@ -38,7 +38,6 @@ export const startLogin = async (
     user_agent: client_info.user_agent,
     created_at: now,
   }
-  if (signed_in_at === undefined) await setLastLogin(tx, login.user_id, now)
   const renewed = await renewLogin(tx, login)
   if (renewed) return renewed
   await insertLogin(tx, login)

@@ -1,11 +1,10 @@
 import { type Actor, hostActor, record } from '#src/audit/record.ts'
-import type { Caller, Core } from '#src/context.ts'
-import { writeAs } from '#src/http/guard.ts'
+import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { revokeCodes } from '#src/tokens/codes.ts'
-import { endLogins, endUserLogins, revokePendingLinks } from './login-store.ts'
+import { endLogins } from './login-store.ts'
 import {
   closeSessions,
   createSession,
@@ -24,8 +23,6 @@ export interface RevokedBy {
   client_info: ClientInfo
   reason: string
 }
-
-const BATCH = 500
 
 /** Starts a session of a user at a client and records the event. */
 export const startSession = async (
@@ -53,7 +50,8 @@ export const startSession = async (
  * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
  * - A filter by user, without session or login, also deletes the user's unredeemed codes (of `client_id` if
  * present).
- * - A filter by user without client also ends the user's logins and pending links.
+ *
+ * `revokeUser` ends the user's logins and pending links as well.
  */
 export const revokeSessions = async (
   context: Core,
@@ -67,10 +65,6 @@ export const revokeSessions = async (
   if (ended.length > 0) await endLogins(tx, [...new Set(ended.map(session => session.login_id))])
   if (!user_id || session_id || login_id) return ended.length
   await revokeCodes(tx, { user_id, client_id, organization_id, except_login_id })
-  if (client_id === undefined) {
-    await endUserLogins(tx, user_id, organization_id, except_login_id)
-    await revokePendingLinks(tx, user_id, organization_id)
-  }
   return ended.length
 }
 
@@ -110,26 +104,6 @@ export const revokeSession = async (
   by: RevokedBy,
 ): Promise<void> => {
   await revokeSessions(context, tx, { session_id: session.id }, by)
-}
-
-/**
- * Runs `revokeSessions` in writes of bounded size, for filters that match any number. Only the first write
- * checks the caller: it may end the caller's own session.
- */
-export const revokeAllSessions = async (
-  context: Core,
-  filter: SessionFilter,
-  { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
-): Promise<number> => {
-  for (let revoked = 0; ; ) {
-    await context.store.drained()
-    const isFirst = revoked === 0
-    const count = await writeAs(context, isFirst ? caller : undefined, tx =>
-      revokeSessions(context, tx, filter, by, BATCH),
-    )
-    revoked += count
-    if (count < BATCH) return revoked
-  }
 }
 
 /**

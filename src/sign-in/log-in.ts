@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
-import type { UserRow } from '#src/directory/users/store.ts'
+import { setLastLogin, type UserRow } from '#src/directory/users/store.ts'
 import { setCookie } from '#src/http/cookies.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
@@ -49,6 +49,7 @@ export const logIn = async (
   const value = newSecret()
   const login_hash = hashSecret(value)
   if (old_hash) await moveLogins(tx, old_hash, login_hash)
+  if (proven.signed_in_at === undefined) await setLastLogin(tx, user.id, now)
   const login_id = await startLogin(context, tx, {
     browser_hash: login_hash,
     user_id: user.id,

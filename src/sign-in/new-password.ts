@@ -7,12 +7,12 @@ import {
   type PasswordPolicy,
   verifyPassword,
 } from '#src/directory/users/password.ts'
+import { revokeUser } from '#src/directory/users/revocation.ts'
 import { setPassword, type UserRow } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { ChangePasswordPage, PasswordRule } from '#src/pages/data.ts'
-import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { confirmProof, provePassword } from './password.ts'
 
@@ -112,6 +112,6 @@ export const replaceOwnPassword = async (
     client_info,
     subject_id: user.id,
   })
-  await revokeSessions(context, tx, { user_id: user.id }, { actor, client_info, reason: 'password_changed' })
+  await revokeUser(context, tx, { user_id: user.id }, { actor, client_info, reason: 'password_changed' })
   await enqueueNotice(context, tx, 'password_changed', user, client_info)
 }

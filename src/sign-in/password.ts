@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { findCosts } from '#src/directory/users/hash-costs.ts'
 import { hashPassword, needsRehash, verifyPassword } from '#src/directory/users/password.ts'
-import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, findUserForLogin, replacePasswordHash, type UserRow } from '#src/directory/users/store.ts'
 import { charge } from '#src/http/charge.ts'
 import { networkOf } from '#src/http/network.ts'
 import { AppError } from '#src/lib/app-error.ts'
@@ -15,7 +15,6 @@ import { PageError } from '#src/pages/boundary.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
 import { type Budget, budgetsOf, settleBudgets } from './login-throttle.ts'
-import { replacePasswordHash } from './store.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
 /** The input of a login form. */

@@ -1,5 +1,6 @@
 import type { Context, Core } from '#src/context.ts'
 import { readProvider } from '#src/directory/identity-providers/store.ts'
+import { consumeSignInLink } from '#src/directory/users/link-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
@@ -9,7 +10,6 @@ import { type ExternalIdentity, linkOwnAccount } from './external-accounts.ts'
 import { settleBudgets } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
-import { consumeUserLink } from './store.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
@@ -59,7 +59,7 @@ export const runAction = async (
   }
   const { password_hash, link_hash } = action
   if (link_hash) {
-    const link = await consumeUserLink(tx, link_hash, context.clock.now())
+    const link = await consumeSignInLink(tx, link_hash, context.clock.now())
     if (!link) throw new PageError('link', 410)
     await checkMaker(tx, link, user.id)
     await confirmOwner(context, tx, user, client_info)

@@ -1,7 +1,6 @@
-import { and, desc, eq, gt, gte, inArray, lt, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { signInLinkKinds } from '#src/sessions/login-store.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -36,38 +35,6 @@ export const removeThrottle = async (tx: Transaction, key: string): Promise<void
 export const removeThrottles = async (tx: Transaction, prefix: string): Promise<void> => {
   const { throttles } = tx.tables
   await tx.delete(throttles).where(and(gte(throttles.key, prefix), lt(throttles.key, `${prefix}\uffff`)))
-}
-
-/** Consumes an unexpired sign-in link. Returns it to exactly one caller. */
-export const consumeUserLink = async (
-  tx: Transaction,
-  link_hash: SecretHash,
-  now: number,
-): Promise<Pick<Tables['links']['$inferSelect'], 'permissions'> | undefined> => {
-  const { links } = tx.tables
-  const [link] = await tx
-    .delete(links)
-    .where(
-      and(eq(links.link_hash, link_hash), inArray(links.kind, signInLinkKinds), gt(links.expires_at, now)),
-    )
-    .returning({ permissions: links.permissions })
-  return link
-}
-
-/**
- * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since.
- */
-export const replacePasswordHash = async (
-  tx: Transaction,
-  id: UserId,
-  from: string,
-  to: string,
-): Promise<void> => {
-  const { users } = tx.tables
-  await tx
-    .update(users)
-    .set({ password_hash: to })
-    .where(and(eq(users.id, id), eq(users.password_hash, from)))
 }
 
 export const countDevices = (q: Queries, user_id: UserId): Promise<number> =>

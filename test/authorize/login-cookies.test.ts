@@ -6,7 +6,7 @@ import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.
 import { addClient, addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
-await addUser(app, 'ada')
+const ada = await addUser(app, 'ada')
 await addClient(app, 'web')
 
 const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
@@ -121,13 +121,17 @@ describe('O-30 the login cookie', () => {
     expect(mine).toHaveLength(2)
   })
 
-  test('a second login of the same person renews the first', async () => {
+  test('AUT-29 a second login of the same person renews the first, and last_login moves', async () => {
     const browser = openBrowser(app)
     const first = await codeRow(app, (await logInTo(browser, 'web', 'ada')).code)
     app.clock.advance(MINUTE)
     const second = await codeRow(app, (await logInTo(browser, 'web', 'ada', { prompt: 'login' })).code)
-    expect(second.login_id).toBe(first.login_id)
-    expect(second.auth_time).toBe(first.auth_time + MINUTE)
+    const now = app.clock.now()
+    expect(second).toMatchObject({ login_id: first.login_id, auth_time: now })
+    expect((await logins()).filter(({ id }) => id === first.login_id)).toMatchObject([
+      { auth_time: now, created_at: now - MINUTE },
+    ])
+    expect((await app.admin('GET', `/users/${ada.id}`)).body.last_login).toBe(new Date(now).toISOString())
   })
 })
 

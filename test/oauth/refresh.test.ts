@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
-import { addLogin, bearer, claimsOf, get, grantTokens, refresh } from '#test/support/tokens.ts'
+import { bearer, claimsOf, get, grantTokens, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const alice = await addUser(app, 'alice')
@@ -253,18 +253,4 @@ test('O-62 only hashes of codes and refresh tokens are stored', async () => {
   )
   for (const secret of [tokens.refresh_token, body.refresh_token, tokens.access_token, PASSWORD])
     expect(stored).not.toContain(secret)
-})
-
-test('AUT-29 a login that is proven anew in the same browser stays one login, and last_login moves', async () => {
-  const user = await addUser(app, 'fay')
-  const browser = 'a'.repeat(43) as Parameters<typeof addLogin>[2]
-  const first = await addLogin(app, user, browser)
-  app.clock.advance(MINUTE)
-  expect(await addLogin(app, user, browser)).toBe(first)
-  const rows = await app.context.store.read(async q => q.select().from(q.tables.logins))
-  expect(rows.filter(({ user_id }) => user_id === user.id)).toMatchObject([
-    { id: first, auth_time: app.clock.now(), created_at: app.clock.now() - MINUTE },
-  ])
-  const found = await app.admin('GET', `/users/${user.id}`)
-  expect(found.body.last_login).toBe(new Date(app.clock.now()).toISOString())
 })

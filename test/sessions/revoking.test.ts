@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import { revokeAllSessions } from '#src/directory/users/revocation.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/list-store.ts'
 import { moveLogins } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
-import { revokeAllSessions, revokeSessions } from '#src/sessions/service.ts'
+import { revokeSessions } from '#src/sessions/service.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import {
@@ -40,8 +41,7 @@ const start = async () => {
     other,
     now: () => context.clock.now(),
     read: context.store.read,
-    revoke: (filter: Json, limit?: number) =>
-      context.store.write(tx => revokeSessions(context, tx, filter, by, limit)),
+    revoke: (filter: Json) => context.store.write(tx => revokeSessions(context, tx, filter, by)),
     revokeAll: (filter: Json) => revokeAllSessions(context, filter, by),
     loginsOf: (user: Json) =>
       context.store.read(async q =>
@@ -80,12 +80,12 @@ describe('revoking', () => {
   })
 
   test('SES-03 all of a user’s sessions: all logins and codes too, those of nobody else', async () => {
-    const { app, alice, bob, client, revoke, loginsOf, isAlive } = await start()
+    const { app, alice, bob, client, revokeAll, loginsOf, isAlive } = await start()
     const mine = [await grantTokens(app, client, alice), await grantTokens(app, client, alice)]
     await addLogin(app, alice)
     const code = await addCode(app, client, alice)
     const theirs = await grantTokens(app, client, bob)
-    expect(await revoke({ user_id: alice.id })).toBe(2)
+    expect(await revokeAll({ user_id: alice.id })).toBe(2)
     expect([await isAlive(mine[0]), await isAlive(mine[1]), await isAlive(theirs)]).toEqual([
       false,
       false,
@@ -96,40 +96,40 @@ describe('revoking', () => {
   })
 
   test('M-06 asked for within another organization it touches neither session nor login nor code', async () => {
-    const { app, alice, client, revoke, loginsOf, isAlive } = await start()
+    const { app, alice, client, revokeAll, loginsOf, isAlive } = await start()
     const acme = await addOrganization(app, 'acme')
     const tokens = await grantTokens(app, client, alice)
     const code = await addCode(app, client, alice)
-    expect(await revoke({ user_id: alice.id, organization_id: acme.id })).toBe(0)
+    expect(await revokeAll({ user_id: alice.id, organization_id: acme.id })).toBe(0)
     expect([await isAlive(tokens), (await loginsOf(alice)).length]).toEqual([true, 2])
     expect((await redeem(app, client, code)).status).toBe(200)
   })
 
   test('a user’s sessions at one client end the logins that these came from, not the others', async () => {
-    const { app, alice, client, other, revoke, loginsOf } = await start()
+    const { app, alice, client, other, revokeAll, loginsOf } = await start()
     await grantTokens(app, client, alice)
     const kept = await addLogin(app, alice)
     await grantTokens(app, other, alice, { login_id: kept })
-    expect(await revoke({ user_id: alice.id, client_id: 'shop' })).toBe(1)
+    expect(await revokeAll({ user_id: alice.id, client_id: 'shop' })).toBe(1)
     expect((await loginsOf(alice)).map(({ id }) => id)).toEqual([kept])
   })
 
   test('it reaches the access tokens of sessions that /oauth/revoke has ended, without counting or recording them', async () => {
-    const { app, alice, client, revoke, isAlive } = await start()
+    const { app, alice, client, revokeAll, isAlive } = await start()
     const tokens = await grantTokens(app, client, alice)
     await post(app, '/oauth/revoke', { token: tokens.refresh_token })
     expect(await isAlive(tokens)).toBe(true)
     await app.events()
-    expect(await revoke({ user_id: alice.id })).toBe(0)
+    expect(await revokeAll({ user_id: alice.id })).toBe(0)
     expect(await isAlive(tokens)).toBe(false)
     expect((await app.events()).map(({ type }) => type)).toEqual([])
   })
 
   test('sessions that ran out are not revoked any more', async () => {
-    const { app, alice, client, revoke } = await start()
+    const { app, alice, client, revokeAll } = await start()
     await grantTokens(app, client, alice)
     app.clock.advance(31 * DAY)
-    expect(await revoke({ user_id: alice.id })).toBe(0)
+    expect(await revokeAll({ user_id: alice.id })).toBe(0)
   })
 
   test('many at once go in batches, each recorded once', async () => {

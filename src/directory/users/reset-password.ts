@@ -2,10 +2,10 @@ import type { Core } from '#src/context.ts'
 import { throwProblems } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { revokeSessions } from '#src/sessions/service.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
+import { revokeUser } from './revocation.ts'
 import { organizationById } from './rules.ts'
 import type { ResetPassword } from './schema.ts'
 import { getUserToChange, notify, type UserChangedBy } from './service.ts'
@@ -50,7 +50,7 @@ export const resetPassword = async (
       updated_at: now,
     })
     await recordUser(context, tx, by, 'user.password_reset', user, { temporary })
-    await revokeSessions(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
+    await revokeUser(context, tx, { user_id: user.id }, { ...by, reason: 'password_reset' })
     await notify(context, tx, 'password_changed', user, by)
   })
 }

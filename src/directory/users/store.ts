@@ -1,4 +1,4 @@
-import { and, eq, inArray, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -192,6 +192,45 @@ export const setPassword = async (
   password: Pick<UserRow, 'password_hash' | 'password_temporary' | 'password_changed_at' | 'updated_at'>,
 ): Promise<void> => {
   await tx.update(tx.tables.users).set(password).where(eq(tx.tables.users.id, user_id))
+}
+
+/**
+ * Replaces the hash `from` by a stronger hash of the same password, unless the password has changed since.
+ */
+export const replacePasswordHash = async (
+  tx: Transaction,
+  id: UserId,
+  from: string,
+  to: string,
+): Promise<void> => {
+  const { users } = tx.tables
+  await tx
+    .update(users)
+    .set({ password_hash: to })
+    .where(and(eq(users.id, id), eq(users.password_hash, from)))
+}
+
+export const setLastLogin = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
+  await tx.update(tx.tables.users).set({ last_login: now }).where(eq(tx.tables.users.id, id))
+}
+
+/** Cancels a pending change of address, within the organization if present. */
+export const cancelPendingEmail = async (
+  tx: Transaction,
+  id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  const { users } = tx.tables
+  await tx
+    .update(users)
+    .set({ pending_email: null })
+    .where(
+      and(
+        eq(users.id, id),
+        isNotNull(users.pending_email),
+        organization_id && eq(users.organization_id, organization_id),
+      ),
+    )
 }
 
 /** Returns the ids of up to `limit` users of an organization, deleted or not. */

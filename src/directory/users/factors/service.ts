@@ -1,10 +1,10 @@
 import type { Core } from '#src/context.ts'
 import { recordUser } from '#src/directory/users/record.ts'
+import { revokeUser } from '#src/directory/users/revocation.ts'
 import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import { revokeSessions } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './store.ts'
 
@@ -60,7 +60,7 @@ const endSessions = async (
   login_id?: LoginId,
 ): Promise<void> => {
   const by = { actor, client_info, reason: 'factor_removed' }
-  await revokeSessions(context, tx, { user_id, except_login_id: login_id }, by)
+  await revokeUser(context, tx, { user_id, except_login_id: login_id }, by)
 }
 
 /**

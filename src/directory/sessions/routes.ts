@@ -1,4 +1,5 @@
 import type { Caller, Context } from '#src/context.ts'
+import { revokeAllSessions } from '#src/directory/users/revocation.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { answerPage, COUNT_LIMIT } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
@@ -6,7 +7,12 @@ import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import { countSessions, findActiveSession, type ListedSession, listSessions } from './list-store.ts'
+import {
+  countSessions,
+  findActiveSession,
+  type ListedSession,
+  listSessions,
+} from '#src/sessions/list-store.ts'
 import {
   ListSessions,
   RevokedSessions,
@@ -14,8 +20,8 @@ import {
   revokedAnswer,
   type SessionAnswer,
   SessionList,
-} from './schema.ts'
-import { type RevokedBy, revokeAllSessions, revokeSession } from './service.ts'
+} from '#src/sessions/schema.ts'
+import { type RevokedBy, revokeSession } from '#src/sessions/service.ts'
 
 const sessionAnswer = (session: ListedSession): SessionAnswer => ({
   id: session.id,

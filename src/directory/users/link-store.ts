@@ -1,4 +1,5 @@
-import { and, eq, gt } from 'drizzle-orm'
+import { and, eq, gt, inArray } from 'drizzle-orm'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -28,6 +29,41 @@ export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolea
   const { links } = tx.tables
   const rows = await tx.delete(links).where(matching(tx.tables, key)).returning({ kind: links.kind })
   return rows.length > 0
+}
+
+/** The kinds of links that sign their holder in. */
+const signInKinds: Link['kind'][] = ['sign_in', 'reset_password']
+
+/** Consumes an unexpired sign-in link. Returns it to exactly one caller. */
+export const consumeSignInLink = async (
+  tx: Transaction,
+  link_hash: SecretHash,
+  now: number,
+): Promise<Pick<Link, 'permissions'> | undefined> => {
+  const { links } = tx.tables
+  const [link] = await tx
+    .delete(links)
+    .where(and(eq(links.link_hash, link_hash), inArray(links.kind, signInKinds), gt(links.expires_at, now)))
+    .returning({ permissions: links.permissions })
+  return link
+}
+
+/** Deletes a user's sign-in links, within the organization if present. */
+export const removeSignInLinks = async (
+  tx: Transaction,
+  user_id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  const { links } = tx.tables
+  await tx
+    .delete(links)
+    .where(
+      and(
+        eq(links.user_id, user_id),
+        organization_id && eq(links.organization_id, organization_id),
+        inArray(links.kind, signInKinds),
+      ),
+    )
 }
 
 /** Deletes the other links for the first administrator, of whom there is one. */

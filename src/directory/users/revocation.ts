@@ -1,0 +1,71 @@
+import type { Caller, Core } from '#src/context.ts'
+import { writeAs } from '#src/http/guard.ts'
+import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
+import { endUserLogins } from '#src/sessions/login-store.ts'
+import { type RevokedBy, revokeSessions } from '#src/sessions/service.ts'
+import type { SessionFilter } from '#src/sessions/store.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { removeSignInLinks } from './link-store.ts'
+import { cancelPendingEmail } from './store.ts'
+
+/** Sessions that one write of `revokeAllSessions` ends. */
+const BATCH = 500
+
+/**
+ * Deletes a user's sign-in links and cancels a pending change of address, within `organization_id` if
+ * present. Called by every change of the user's credentials or access.
+ */
+export const revokePendingLinks = async (
+  tx: Transaction,
+  user_id: UserId,
+  organization_id?: OrganizationId,
+): Promise<void> => {
+  await removeSignInLinks(tx, user_id, organization_id)
+  await cancelPendingEmail(tx, user_id, organization_id)
+}
+
+/**
+ * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
+ * pending links. Returns the number of sessions.
+ */
+export const revokeUser = async (
+  context: Core,
+  tx: Transaction,
+  user: {
+    user_id: UserId
+    organization_id?: OrganizationId | undefined
+    except_login_id?: LoginId | undefined
+  },
+  by: RevokedBy,
+  limit?: number,
+): Promise<number> => {
+  const { user_id, organization_id, except_login_id } = user
+  const count = await revokeSessions(context, tx, user, by, limit)
+  await endUserLogins(tx, user_id, organization_id, except_login_id)
+  await revokePendingLinks(tx, user_id, organization_id)
+  return count
+}
+
+/**
+ * Revokes the sessions of a filter that matches any number, in writes of bounded size; a filter by user
+ * without client means everything of `revokeUser`. Only the first write checks the caller: it may end the
+ * caller's own session.
+ */
+export const revokeAllSessions = async (
+  context: Core,
+  filter: Pick<SessionFilter, 'user_id' | 'client_id' | 'organization_id'>,
+  { caller, ...by }: RevokedBy & { caller?: Caller | undefined },
+): Promise<number> => {
+  const { user_id, client_id } = filter
+  for (let revoked = 0; ; ) {
+    await context.store.drained()
+    const isFirst = revoked === 0
+    const count = await writeAs(context, isFirst ? caller : undefined, tx =>
+      user_id && client_id === undefined
+        ? revokeUser(context, tx, { ...filter, user_id }, by, BATCH)
+        : revokeSessions(context, tx, filter, by, BATCH),
+    )
+    revoked += count
+    if (count < BATCH) return revoked
+  }
+}
