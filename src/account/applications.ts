@@ -1,3 +1,4 @@
+import { listGrants, removeGrant } from '#src/authorize/consent-store.ts'
 import type { Context } from '#src/context.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
@@ -6,7 +7,6 @@ import { render } from '#src/pages/render.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { revokeSessions } from '#src/sessions/service.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { listGrants, removeGrant } from './store.ts'
 import { openForm, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'

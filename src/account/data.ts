@@ -1,3 +1,4 @@
+import { listGrants } from '#src/authorize/consent-store.ts'
 import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
@@ -18,7 +19,7 @@ import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { frameOf } from './frame.ts'
-import { listGrants, listOwnEvents } from './store.ts'
+import { listOwnEvents } from './store.ts'
 import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/data'

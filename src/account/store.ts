@@ -1,27 +1,6 @@
-import { and, desc, eq, or } from 'drizzle-orm'
+import { desc, eq, or } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
-
-/** Lists the scopes that the user has granted to clients, latest first. Deleted clients are left out. */
-export const listGrants = (q: Queries, user_id: UserId) => {
-  const { clients, consents } = q.tables
-  return q
-    .select({
-      client_id: consents.client_id,
-      client_name: clients.name,
-      scopes: consents.scopes,
-      created_at: consents.created_at,
-    })
-    .from(consents)
-    .innerJoin(clients, eq(clients.client_id, consents.client_id))
-    .where(eq(consents.user_id, user_id))
-    .orderBy(desc(consents.updated_at), consents.client_id)
-}
-
-export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: string): Promise<void> => {
-  const { consents } = tx.tables
-  await tx.delete(consents).where(and(eq(consents.user_id, user_id), eq(consents.client_id, client_id)))
-}
+import type { Queries } from '#src/storage/store.ts'
 
 const MAX_EVENTS = 10_000
 

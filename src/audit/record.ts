@@ -1,10 +1,10 @@
-import { sql } from 'drizzle-orm'
 import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MasterKey } from '#src/lib/master-key.ts'
 import type { Family } from '#src/lib/metrics.ts'
-import { prepared, type Transaction } from '#src/storage/store.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { insertEvent } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
 /** The user or client that caused an event; null for failed logins and for the server itself. */
@@ -35,24 +35,6 @@ export interface NewEvent {
    */
   subject_id?: UserId | null
 }
-
-const insert = prepared((q, { events }) =>
-  q.insert(events).values({
-    id: sql.placeholder('id'),
-    type: sql.placeholder('type'),
-    actor_id: sql.placeholder('actor_id'),
-    actor_email: sql.placeholder('actor_email'),
-    target_id: sql.placeholder('target_id'),
-    target_type: sql.placeholder('target_type'),
-    organization_id: sql.placeholder('organization_id'),
-    ip_address: sql.placeholder('ip_address'),
-    user_agent: sql.placeholder('user_agent'),
-    timestamp: sql.placeholder('timestamp'),
-    metadata: sql.placeholder('metadata'),
-    subject_id: sql.placeholder('subject_id'),
-    mac: sql.placeholder('mac'),
-  }),
-)
 
 export const EVENTS: Family = { name: 'gatehouse_events_total', help: 'Audit events by type.', label: 'type' }
 export const TOKENS: Family = {
@@ -113,5 +95,5 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
         : (event.subject_id ?? null),
   }
   const stored = { ...row, metadata: JSON.stringify(row.metadata) }
-  await tx.later(insert(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
+  await tx.later(insertEvent(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
 }

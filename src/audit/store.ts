@@ -34,6 +34,25 @@ export interface EventFilter {
   to?: number | undefined
 }
 
+/** Prepared insert of an event; `record` supplies the columns. */
+export const insertEvent = prepared((q, { events }) =>
+  q.insert(events).values({
+    id: sql.placeholder('id'),
+    type: sql.placeholder('type'),
+    actor_id: sql.placeholder('actor_id'),
+    actor_email: sql.placeholder('actor_email'),
+    target_id: sql.placeholder('target_id'),
+    target_type: sql.placeholder('target_type'),
+    organization_id: sql.placeholder('organization_id'),
+    ip_address: sql.placeholder('ip_address'),
+    user_agent: sql.placeholder('user_agent'),
+    timestamp: sql.placeholder('timestamp'),
+    metadata: sql.placeholder('metadata'),
+    subject_id: sql.placeholder('subject_id'),
+    mac: sql.placeholder('mac'),
+  }),
+)
+
 const selectPurges = prepared((q, { purges }) =>
   q
     .select({ id: purges.id })

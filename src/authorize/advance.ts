@@ -8,7 +8,8 @@ import { usesPrivateScheme, withParameters } from '#src/protocol/oauth/redirect-
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
-import { issueCode } from '#src/tokens/codes.ts'
+import { issueCode } from '#src/tokens/code-store.ts'
+import { grantConsent } from './consent-store.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
 import {
@@ -21,7 +22,7 @@ import {
   storeFlow,
 } from './flow.ts'
 import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
-import { consumePending, grantConsent } from './store.ts'
+import { consumePending } from './store.ts'
 
 type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>

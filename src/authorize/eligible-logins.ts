@@ -14,8 +14,9 @@ import type { Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { listConsents } from './consent-store.ts'
 import type { BrowserSession, Flow, SubjectId } from './flow.ts'
-import { type FirstFactorProof, listConsents } from './store.ts'
+import type { FirstFactorProof } from './store.ts'
 
 /** The user of a step: a login, or a first factor whose login begins with the second. */
 export type StepUser = Pick<

@@ -1,5 +1,4 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -85,45 +84,6 @@ export const consumePending = async (tx: Transaction, request_hash: SecretHash):
   const { authorization_requests: t } = tx.tables
   const rows = await tx.delete(t).where(eq(t.request_hash, request_hash)).returning({ hash: t.request_hash })
   return rows.length > 0
-}
-
-const consentsOf = prepared((q, { consents, logins }) =>
-  q
-    .select({ user_id: consents.user_id, scopes: consents.scopes })
-    .from(logins)
-    .innerJoin(
-      consents,
-      and(eq(consents.user_id, logins.user_id), eq(consents.client_id, sql.placeholder('client_id'))),
-    )
-    .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
-)
-
-/** Lists the scopes that the users of this browser have granted to the client. */
-export const listConsents = (
-  q: Queries,
-  key: { browser_hash: SecretHash; client_id: string },
-): Promise<{ user_id: UserId; scopes: string[] }[]> => consentsOf(q, key)
-
-/** Adds the scopes to those that the user has granted to the client. */
-export const grantConsent = async (
-  tx: Transaction,
-  grant: { user_id: UserId; client_id: string; organization_id: OrganizationId; scopes: readonly string[] },
-  now: number,
-): Promise<void> => {
-  const { consents } = tx.tables
-  const { scopes, ...key } = grant
-  const [before] = await tx
-    .select({ scopes: consents.scopes })
-    .from(consents)
-    .where(and(eq(consents.user_id, key.user_id), eq(consents.client_id, key.client_id)))
-  const all = [...new Set([...(before?.scopes ?? []), ...scopes])]
-  await tx
-    .insert(consents)
-    .values({ ...key, scopes: all, created_at: now, updated_at: now })
-    .onConflictDoUpdate({
-      target: [consents.user_id, consents.client_id],
-      set: { scopes: all, updated_at: now },
-    })
 }
 
 /**

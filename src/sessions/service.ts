@@ -3,7 +3,7 @@ import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { revokeCodes } from '#src/tokens/codes.ts'
+import { revokeCodes } from '#src/tokens/code-store.ts'
 import { endLogins } from './login-store.ts'
 import {
   closeSessions,

@@ -1,7 +1,7 @@
 import { DAY } from '#src/lib/duration.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { startLogin } from '#src/sessions/logins.ts'
-import { issueCode, type NewCode } from '#src/tokens/codes.ts'
+import { issueCode, type NewCode } from '#src/tokens/code-store.ts'
 import type { Json, TestApp } from './app.ts'
 import { CHALLENGE, REDIRECT, VERIFIER } from './people.ts'
 

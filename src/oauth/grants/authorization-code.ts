@@ -15,7 +15,7 @@ import { findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type CodeRow, consumeCode, findUsedCode } from '#src/tokens/codes.ts'
+import { type CodeRow, consumeCode, findUsedCode } from '#src/tokens/code-store.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
 

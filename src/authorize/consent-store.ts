@@ -1,0 +1,64 @@
+import { and, desc, eq, sql } from 'drizzle-orm'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { SecretHash } from '#src/lib/secrets.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+
+const consentsOf = prepared((q, { consents, logins }) =>
+  q
+    .select({ user_id: consents.user_id, scopes: consents.scopes })
+    .from(logins)
+    .innerJoin(
+      consents,
+      and(eq(consents.user_id, logins.user_id), eq(consents.client_id, sql.placeholder('client_id'))),
+    )
+    .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
+)
+
+/** Lists the scopes that the users of this browser have granted to the client. */
+export const listConsents = (
+  q: Queries,
+  key: { browser_hash: SecretHash; client_id: string },
+): Promise<{ user_id: UserId; scopes: string[] }[]> => consentsOf(q, key)
+
+/** Adds the scopes to those that the user has granted to the client. */
+export const grantConsent = async (
+  tx: Transaction,
+  grant: { user_id: UserId; client_id: string; organization_id: OrganizationId; scopes: readonly string[] },
+  now: number,
+): Promise<void> => {
+  const { consents } = tx.tables
+  const { scopes, ...key } = grant
+  const [before] = await tx
+    .select({ scopes: consents.scopes })
+    .from(consents)
+    .where(and(eq(consents.user_id, key.user_id), eq(consents.client_id, key.client_id)))
+  const all = [...new Set([...(before?.scopes ?? []), ...scopes])]
+  await tx
+    .insert(consents)
+    .values({ ...key, scopes: all, created_at: now, updated_at: now })
+    .onConflictDoUpdate({
+      target: [consents.user_id, consents.client_id],
+      set: { scopes: all, updated_at: now },
+    })
+}
+
+/** Lists the scopes that the user has granted to clients, latest first. Deleted clients are left out. */
+export const listGrants = (q: Queries, user_id: UserId) => {
+  const { clients, consents } = q.tables
+  return q
+    .select({
+      client_id: consents.client_id,
+      client_name: clients.name,
+      scopes: consents.scopes,
+      created_at: consents.created_at,
+    })
+    .from(consents)
+    .innerJoin(clients, eq(clients.client_id, consents.client_id))
+    .where(eq(consents.user_id, user_id))
+    .orderBy(desc(consents.updated_at), consents.client_id)
+}
+
+export const removeGrant = async (tx: Transaction, user_id: UserId, client_id: string): Promise<void> => {
+  const { consents } = tx.tables
+  await tx.delete(consents).where(and(eq(consents.user_id, user_id), eq(consents.client_id, client_id)))
+}
