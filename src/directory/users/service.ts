@@ -26,7 +26,7 @@ import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { revokeAllSessions, revokePendingLinks } from './revocation.ts'
-import { domainProblems, organizationById, judge, rolesToGive } from './rules.ts'
+import { domainProblems, judge, organizationById, rolesToGive } from './rules.ts'
 import { type CreateUser, type UpdateUser, userAnswer, writable } from './schema.ts'
 import {
   findUser,
