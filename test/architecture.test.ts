@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { dirname, join } from 'node:path'
 import { Glob } from 'bun'
+import { machinery, owners } from '#test/support/table-owners.ts'
 
 const rooms = [
   'lib',
@@ -201,49 +202,6 @@ test('SQL lives in storage/ and in files called store.ts', () => {
   const asking = [...source].filter(([file, text]) => !allowed(file) && query.test(codeOf(text)))
   expect(asking.map(([file]) => file)).toEqual([])
 })
-
-/** The one file that writes each table. */
-const owners: Record<string, string> = {
-  settings: 'storage/settings.ts',
-  purges: 'storage/purges.ts',
-  mails: 'mail/store.ts',
-  events: 'audit/store.ts',
-  signing_keys: 'tokens/key-store.ts',
-  authorization_codes: 'tokens/code-store.ts',
-  logins: 'sessions/login-store.ts',
-  sessions: 'sessions/store.ts',
-  organizations: 'directory/organizations/store.ts',
-  organization_assets: 'directory/organizations/asset-store.ts',
-  roles: 'directory/roles/store.ts',
-  users: 'directory/users/store.ts',
-  user_roles: 'directory/users/store.ts',
-  links: 'directory/users/link-store.ts',
-  factors: 'directory/users/factors/store.ts',
-  recovery_codes: 'directory/users/factors/store.ts',
-  groups: 'directory/groups/store.ts',
-  group_roles: 'directory/groups/store.ts',
-  group_members: 'directory/groups/store.ts',
-  clients: 'directory/clients/store.ts',
-  identity_providers: 'directory/identity-providers/store.ts',
-  external_accounts: 'directory/identity-providers/account-store.ts',
-  devices: 'sign-in/store.ts',
-  throttles: 'sign-in/store.ts',
-  authorization_requests: 'authorize/store.ts',
-  stored_posts: 'authorize/store.ts',
-  consents: 'authorize/consent-store.ts',
-  upstream_requests: 'federation/store.ts',
-  used_assertions: 'federation/saml/store.ts',
-  counters: 'triggers of the database',
-}
-/** Files that write any table, because they go through the whole data model. */
-const machinery: Record<string, string> = {
-  'dev/store.ts': 'takes development back to a snapshot',
-  'operations/sweep-store.ts': 'removes rows past their time',
-  'storage/batches.ts': 'deletes the rows that its callers choose; a call counts as theirs',
-  'storage/remains.ts': 'removes rows of deleted objects',
-  'storage/transfer/postgres.ts': 'copies a database',
-  'storage/transfer/sqlite.ts': 'copies a database',
-}
 
 /** Returns the tables that a text writes, `*` for an expression that names none. */
 const writesOf = (text: string, tables: readonly string[]): string[] => {
