@@ -154,7 +154,9 @@ export const findFlow = async (
     ))
   if (!pending) throw new PageError('expired', 400, startOf(handle))
   call.ui_locales = pending.request.ui_locales
-  return { ...(await flowOf(context, pending.request)), pending, handle }
+  const flow = await flowOf(context, pending.request)
+  call.application = flow.client?.name
+  return { ...flow, pending, handle }
 }
 
 // Neither a handle (base64url) nor an id contains a tilde.

@@ -2,7 +2,7 @@ import type { Server } from 'bun'
 import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
-import { deviceHash } from './cookies.ts'
+import { deviceHash, findCookie } from './cookies.ts'
 import { chooseLocale } from './locale.ts'
 
 type RequestIP = Pick<Server<unknown>, 'requestIP'>
@@ -15,9 +15,14 @@ export interface Call extends ClientInfo {
   readonly path: string
   /** `ui_locales` of the authorization request that this call continues; empty until it is loaded. */
   ui_locales: readonly string[]
+  /** Name of the client of that authorization request. */
+  application?: string | undefined
   /** Language of the answer, and of mail that the call causes. */
   readonly locale: string
 }
+
+/** The form of an IANA time zone, which page.js puts into a cookie. */
+const ZONE = /^[A-Za-z0-9_+/-]{1,64}$/
 
 const calls = new WeakMap<Request, Call>()
 
@@ -41,6 +46,9 @@ export const openCall = (core: Core, request: Request, server: RequestIP | undef
     },
     get user_agent() {
       return (request.headers.get('user-agent') ?? '').slice(0, MAX_USER_AGENT)
+    },
+    get time_zone() {
+      return findCookie(request, 'time_zone')?.match(ZONE)?.[0]
     },
     get device_hash() {
       return deviceHash(core, request)

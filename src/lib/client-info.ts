@@ -6,6 +6,10 @@ export interface ClientInfo {
   readonly user_agent: string
   /** BCP 47 tag of the language for mail to this client's user. */
   readonly locale?: string
+  /** IANA time zone for mail to this client's user, as its browser names it. */
+  readonly time_zone?: string | undefined
+  /** Name of the client whose authorization request led to the event. */
+  readonly application?: string | undefined
   /**
    * Hash of the device cookie. It is never recorded; sign-in/login-throttle uses it to recognize known
    * browsers.

@@ -3,7 +3,7 @@ import { findOrganization, settingsOf } from '#src/directory/organizations/store
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { emptyOutbox } from '#src/mail/outbox.ts'
-import { renderMail } from '#src/mail/render.ts'
+import { isNotice, renderMail } from '#src/mail/render.ts'
 import type { MailRow } from '#src/mail/store.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { translator } from '#src/pages/translate.ts'
@@ -60,17 +60,39 @@ const isBareBrand = (name: string): boolean =>
 
 const NEUTRAL_BRAND = 'Gatehouse'
 
-const timeOf = (locale: string, ms: number): string =>
-  new Intl.DateTimeFormat(locale, {
+/** Formats a time in the first zone that exists; users and browsers name zones. */
+const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
+  const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))
+  return new Intl.DateTimeFormat(locale, {
     year: 'numeric',
     month: 'long',
     day: 'numeric',
     hour: 'numeric',
     minute: '2-digit',
-    timeZone: 'UTC',
+    timeZone: known ?? 'UTC',
     timeZoneName: 'short',
     numberingSystem: 'latn',
-  }).format(ms)
+  })
+    .format(ms)
+    .replaceAll('-', NON_BREAKING_HYPHEN)
+}
+
+const NON_BREAKING_HYPHEN = '\u2011'
+
+const isZone = (zone: string): boolean => {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: zone }))
+  } catch {
+    return false
+  }
+}
+
+const placeOf = (place: string | undefined, ip_address: string): string =>
+  place ? `${place} (${ip_address})` : ip_address
+
+/** Returns the address of the user's security page, for notices about the account. */
+const securityUrl = ({ config }: Context, { slug }: { slug: string }): string =>
+  `${config.url}/account/security?organization=${slug}`
 
 /**
  * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
@@ -85,7 +107,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   })
   const organization = await findOrganization(context.store, organization_id)
   if (!user || !organization || !context.mail) return
-  const { user_agent = '', ip_address = '' } = data
+  const { user_agent, ip_address = '', application = '' } = data
   const tools = viewTools(locale, translator(locale))
   const locate = await context.places.open()
   const to = data.to ?? user.email
@@ -99,13 +121,19 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
     data: {
       username: user.username,
       email: user.email,
-      time: timeOf(locale, created_at),
-      device: tools.device(user_agent),
-      place: locate(ip_address, locale) || ip_address,
+      time: timeOf(locale, created_at, [user.attributes.zoneinfo, data.time_zone]),
       ...data,
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
-    ...(url && { url }),
+    ...(isNotice(kind) && {
+      details: {
+        device: user_agent && tools.device(user_agent),
+        place: placeOf(locate(ip_address, locale), ip_address),
+        application: isBare(application) ? application : '',
+      },
+    }),
+    // The person who reads the mailbox of a former address no longer owns the account.
+    url: url ?? (kind === 'email_changed' ? undefined : securityUrl(context, organization)),
   })
   await context.mail.send({ to, ...message })
 }

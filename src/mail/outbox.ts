@@ -26,6 +26,8 @@ export interface NewMail {
   data?: Record<string, string>
 }
 
+type NoticeOrigin = { [Key in keyof ClientInfo]?: ClientInfo[Key] | undefined }
+
 /**
  * Puts a mail into the outbox, in the write of the change that it reports. Does nothing without a mail
  * server.
@@ -34,7 +36,7 @@ export const enqueueMail = async (
   context: Core,
   tx: Transaction,
   { data = {}, ...mail }: NewMail,
-  client_info: Pick<ClientInfo, 'locale'>,
+  client_info: Pick<NoticeOrigin, 'locale'>,
 ): Promise<void> => {
   if (!context.mail) return
   const now = context.clock.now()
@@ -49,15 +51,29 @@ export const enqueueMail = async (
   })
 }
 
-/** Puts a notice about a change of the user's account into the outbox. */
+const originOf = ({ user_agent, ip_address, application, time_zone }: NoticeOrigin) =>
+  Object.fromEntries(
+    Object.entries({ user_agent, ip_address, application, time_zone }).filter(([, value]) => value),
+  ) as Record<string, string>
+
+/**
+ * Puts a notice about a change of the user's account into the outbox. It names the browser, address and application
+ * of `client_info`; a change by an administrator passes the language alone.
+ */
 export const enqueueNotice = (
   context: Core,
   tx: Transaction,
   kind: MailKind,
   { id: user_id, organization_id }: { id: UserId; organization_id: OrganizationId },
-  client_info: Pick<ClientInfo, 'locale'>,
+  client_info: NoticeOrigin,
   data: Record<string, string> = {},
-): Promise<void> => enqueueMail(context, tx, { kind, organization_id, user_id, data }, client_info)
+): Promise<void> =>
+  enqueueMail(
+    context,
+    tx,
+    { kind, organization_id, user_id, data: { ...originOf(client_info), ...data } },
+    client_info,
+  )
 
 /** Milliseconds until the next attempt: minutes after the first failures, hours after later ones. */
 const waitAfter = (attempts: number): number => Math.min(MAX_WAIT, 15 * SECOND * 4 ** attempts)

@@ -17,6 +17,8 @@ const reader = (autoEscape: boolean): Eta => {
 const html = reader(true)
 const text = reader(false)
 
+const labels = { device: 'mail.device', place: 'mail.place', application: 'mail.application' } as const
+
 /** The content of a mail. */
 export interface MailContent {
   kind: MailKind
@@ -30,9 +32,21 @@ export interface MailContent {
   data: Record<string, string>
   /** True when the address to verify replaces another one. */
   is_change?: boolean
+  /** Origin of the reported change; empty and undefined ones are left out. */
+  details?: Partial<Record<keyof typeof labels, string | undefined>>
   /** Target of the button. */
-  url?: string
+  url?: string | undefined
 }
+
+/** Texts of the buttons of mails that carry a single-use link. */
+const linkButtons = {
+  reset_password: 'mail.reset_password.button',
+  verify_email: 'mail.verify_email.button',
+} as const
+
+/** True for the kinds that report a change of the account. Their button leads to the security page. */
+export const isNotice = (kind: MailKind): kind is Exclude<MailKind, keyof typeof linkButtons> =>
+  !(kind in linkButtons)
 
 /** Renders a mail as plain text and as HTML with the same content. */
 export const renderMail = (content: MailContent): Omit<Mail, 'to'> => {
@@ -40,7 +54,18 @@ export const renderMail = (content: MailContent): Omit<Mail, 'to'> => {
   const t = translator(locale)
   const params = { ...data, brand, name }
   const style = `${files['mail.css']}${accent ? accentMailStyle(accent) : ''}`
-  const view = { ...content, params, t, dir: direction(locale), style }
+  const view = {
+    ...content,
+    params,
+    t,
+    dir: direction(locale),
+    style,
+    details: (['device', 'place', 'application'] as const).flatMap(name => {
+      const value = content.details?.[name]
+      return value ? [{ label: t(labels[name]), value }] : []
+    }),
+    button: t(isNotice(kind) ? 'mail.security_button' : linkButtons[kind]),
+  }
   return {
     subject: t(`mail.${kind}.subject`, params).replace(/\s+/g, ' '),
     text: text.render('text', view),

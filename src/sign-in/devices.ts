@@ -31,10 +31,7 @@ export const recognizeDevice = async (
   const device = { user_id: user.id, device_hash: hashSecret(value), last_seen_at: context.clock.now() }
   const others = await countDevices(tx, user.id)
   const is_new = await touchDevice(tx, device)
-  if (is_new && others > 0) {
-    const { user_agent, ip_address } = call
-    await enqueueNotice(context, tx, 'new_device', user, call, { user_agent, ip_address })
-  }
+  if (is_new && others > 0) await enqueueNotice(context, tx, 'new_device', user, call)
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
 

@@ -119,12 +119,43 @@ describe('notices', () => {
     const second = openBrowser(app, { ip: '203.0.113.10', headers: agent })
     await logInTo(second, 'web', user.username)
     expect(await post()).toEqual([[user.email, 'New sign-in to Gatehouse']])
-    expect(mail.mails[0]?.text).toContain('Firefox on Linux, 203.0.113.10, on January 1')
+    const { text, html } = mail.mails[0] ?? {}
+    for (const line of ['Browser: Firefox on Linux', 'From: 203.0.113.10', 'Application: The web'])
+      expect(text).toContain(line)
+    expect(text).toContain('on January 16, 2026 at 12:00 PM UTC')
+    const security = 'http://localhost:8080/account/security?organization=default'
+    expect(text).toContain(security)
+    expect(html).toContain(`<a class="button" href="${security}">Review security</a>`)
     expect([...second.cookies.keys()].sort()).toEqual([
       'gatehouse_browser_8080',
       'gatehouse_device_8080',
       'gatehouse_login_8080',
     ])
+  })
+
+  test('PAG-41 the time is in the zone of the profile, else of the browser, and its hyphens do not break', async () => {
+    for (const [zone, zoneinfo, time] of [
+      ['Asia/Kolkata', undefined, '5:30 PM GMT+5:30'],
+      ['Asia/Kolkata', 'America/New_York', '7:00 AM EST'],
+      ['America/Bogota', 'no/zone', '7:00 AM GMT\u20115'],
+      ['<b>', undefined, '12:00 PM UTC'],
+      ['Nowhere/Land', undefined, '12:00 PM UTC'],
+    ] as const) {
+      const user = await newUser(zoneinfo === undefined ? {} : { attributes: { zoneinfo } })
+      await logInTo(openBrowser(app, { ip: '203.0.113.9' }), 'web', user.username)
+      const second = openBrowser(app, { ip: '203.0.113.10' })
+      second.cookies.set('time_zone', zone)
+      await logInTo(second, 'web', user.username)
+      await post()
+      expect(mail.mails.at(-1)?.text).toContain(time)
+    }
+  })
+
+  test('PAG-41 a notice of what an administrator did names no browser and no address', async () => {
+    const user = await newUser()
+    await app.admin('POST', `/users/${user.id}/reset-password`, { password: NEW })
+    expect(await post()).toHaveLength(1)
+    expect(mail.mails.at(-1)?.text).not.toMatch(/Browser:|From:|Application:/)
   })
 
   test('not before the second factor', async () => {

@@ -1,4 +1,4 @@
-import type { MailContent } from '#src/mail/render.ts'
+import { isNotice, type MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'
 import { setUpOf } from '#src/sign-in/totp.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
@@ -723,13 +723,14 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
   data: {
     username: ada.username,
     email: ada.email,
-    time: '2026-11-20 12:00 UTC',
-    device: 'Firefox on Linux',
-    place: 'Lisbon',
+    time: 'November 20, 2026 at 1:00 PM GMT+1',
     factor: 'My phone',
     count: '7',
   },
-  ...(mailKinds[kind] && {
-    url: `https://id.northwind.example/account/reset-password?token=${'Qx7'.repeat(14)}`,
+  ...(isNotice(kind) && {
+    details: { device: 'Firefox on Linux', place: 'Lisbon (203.0.113.7)', application: 'Orbit Notes' },
   }),
+  url: isNotice(kind)
+    ? 'https://id.northwind.example/account/security?organization=northwind'
+    : `https://id.northwind.example/account/reset-password?token=${'Qx7'.repeat(14)}`,
 })

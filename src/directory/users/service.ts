@@ -255,7 +255,7 @@ export const notify = (
   data: { email?: string; to?: string } = {},
 ): Promise<void> => {
   if (caller && context.mail) chargeAdminMail(context, { ...user, email: data.to ?? user.email })
-  return enqueueNotice(context, tx, kind, user, client_info, data)
+  return enqueueNotice(context, tx, kind, user, caller ? { locale: client_info.locale } : client_info, data)
 }
 
 /**

@@ -28,6 +28,10 @@ const bare = {
 
 const fields = ['factors']
 
+/** The client that a notice names: none where an administrator made the change. */
+const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
+  actor.id === id ? client_info : { locale: client_info.locale }
+
 /** Adds a factor. True for the first, which enables the second factor; removing the last disables it. */
 export const addFactor = async (
   context: Core,
@@ -44,7 +48,7 @@ export const addFactor = async (
   await (isFirst
     ? recordUser(context, tx, by, 'user.mfa_enabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, added: metadata }))
-  await enqueueNotice(context, tx, 'factor_added', user, by.client_info, { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_added', user, originFor(user, by), { factor: factor.name })
   return isFirst
 }
 
@@ -84,7 +88,7 @@ export const removeFactor = async (
     ? recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, removed: metadata }))
   await endSessions(context, tx, user, by, login_id)
-  await enqueueNotice(context, tx, 'factor_removed', user, by.client_info, { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), { factor: factor.name })
   return factor
 }
 
@@ -103,7 +107,7 @@ export const removeFactors = async (
     await recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     await endSessions(context, tx, user, by)
     const factor = factors.map(({ name }) => name).join(', ')
-    await enqueueNotice(context, tx, 'factor_removed', user, by.client_info, { factor })
+    await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), { factor })
   }
   return factors.length
 }
