@@ -87,6 +87,27 @@ export const commands: readonly CommandRow[] = [
     about: 'remove all second factors and recovery codes of a user',
     run: async (options, name) => (await import('./user-reset-mfa.ts')).userResetMfa(name, options),
   },
+  { name: 'client', about: 'connect applications; works beside a running server' },
+  {
+    name: 'client create',
+    about: 'register an application and print what to paste into its settings, with the secret',
+    arguments: [
+      ['<name>', 'client_id, and the name that people see; 3 to 128 letters, digits and - . _ ~ : /'],
+    ],
+    options: [
+      new Option(
+        '--kind <kind>',
+        'web: has a server; spa: runs in the browser; native: on a device; service: logs no one in',
+      )
+        .choices(['web', 'spa', 'native', 'service'])
+        .makeOptionMandatory(),
+      ['--redirect <url...>', 'address of the application that a login returns to; compared exactly'],
+      ['--scope <scope...>', 'what it may ask for; default: openid profile email, for a service none'],
+      ['--organization <slug>', 'organization of the application', 'default'],
+      ['--json', 'print one JSON object'],
+    ],
+    run: async (options, name) => (await import('./client-create.ts')).clientCreate(name, options),
+  },
   {
     name: 'healthcheck',
     about: 'exit 0 when the server is ready, 1 when not',

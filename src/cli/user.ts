@@ -30,7 +30,8 @@ export const withInstance = async (
 
 export const organizationNamed = async ({ store }: Core, slug: string): Promise<Organization> => {
   const organization = await findOrganizationBySlug(store, slug)
-  if (!organization) throw new Error(`no organization has the slug "${slug}"`)
+  if (!organization)
+    throw new Error(`no organization has the slug "${slug}": choose another with --organization`)
   return organization
 }
 

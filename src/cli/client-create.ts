@@ -1,0 +1,118 @@
+import { ConfigError } from '#src/config.ts'
+import { serverActor } from '#src/directory/access.ts'
+import { CreateClient, kinds } from '#src/directory/clients/schema.ts'
+import { createClient } from '#src/directory/clients/service.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { type Application, type Kind, snippets } from './client-snippets.ts'
+import { organizationOf, type UserOptions, withInstance } from './user.ts'
+
+interface Options extends UserOptions {
+  kind: Kind
+  redirect?: string[]
+  scope?: string[]
+  json?: boolean
+}
+
+/** Names of options by the fields that they fill. */
+const optionOf: Record<string, string> = { client_id: 'name', redirect_uris: '--redirect', scopes: '--scope' }
+
+/**
+ * Registers an application and prints what its own settings need, with the secret, which is shown once.
+ *
+ * @throws ConfigError for a wrong call, before anything is opened
+ */
+export const clientCreate = async (name: string, options: Options): Promise<void> => {
+  const input = inputOf(name, options)
+  await withInstance(options, async context => {
+    const { id: organization_id, slug } = await organizationOf(context, options.organization)
+    const { client, secret } = await createClient(context, { ...input, organization_id }, serverActor).catch(
+      error => {
+        if (!(error instanceof AppError) || error.code !== 'conflict') throw error
+        throw new Error(`${name}: ${error.message} Choose another name; nothing was changed.`)
+      },
+    )
+    const issuer = context.config.url
+    const application: Application = {
+      issuer,
+      discovery_url: `${issuer}/.well-known/openid-configuration`,
+      client_id: client.client_id,
+      ...(secret && { client_secret: secret }),
+      kind: options.kind,
+      organization: slug,
+      redirect_uris: client.redirect_uris,
+      web_origins: client.web_origins,
+      scopes: client.scopes,
+      authorization_endpoint: `${issuer}/oauth/authorize`,
+      token_endpoint: `${issuer}/oauth/token`,
+      userinfo_endpoint: `${issuer}/oauth/userinfo`,
+      token_endpoint_auth_method: client.token_endpoint_auth_method,
+    }
+    console.log(options.json ? JSON.stringify(application, null, 2) : report(application))
+  })
+}
+
+const inputOf = (name: string, { kind, redirect = [], scope }: Options): CreateClient => {
+  const { type, grant } = kinds[kind]
+  const isService = kind === 'service'
+  if (isService && redirect.length > 0)
+    throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')
+  if (!isService && redirect.length === 0)
+    throw new ConfigError('--redirect: missing; name the address of the application that a login returns to.')
+  const parsed = CreateClient.safeParse({
+    client_id: name,
+    name,
+    type,
+    kind,
+    redirect_uris: redirect,
+    web_origins: kind === 'spa' ? redirect.flatMap(originOf) : [],
+    grant_types: isService ? [grant] : [grant, 'refresh_token'],
+    scopes: scope ?? (isService ? [] : ['openid', 'profile', 'email']),
+  })
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.filter(
+    ({ path: [field] }) => field !== 'name' && field !== 'web_origins',
+  )
+  throw new ConfigError(
+    problems.map(({ path: [field], message }) => `${optionOf[String(field)]}: ${message}`).join(' '),
+  )
+}
+
+/** Scripts call the token endpoint from the origin of the page that a login returns to. */
+const originOf = (uri: string): string[] => {
+  const url = URL.parse(uri)
+  if (url && !/^https?:$/.test(url.protocol))
+    throw new ConfigError(
+      '--redirect: a single-page application has an https address, or http on a loopback host.',
+    )
+  return url ? [url.origin] : []
+}
+
+/** The settings in a column, and the snippet of the kind. */
+const report = (application: Application): string => {
+  const { client_secret: secret } = application
+  const rows: [string, string | undefined][] = [
+    ['Issuer', application.issuer],
+    ['Discovery URL', application.discovery_url],
+    ['Client ID', application.client_id],
+    ['Client secret', secret && `${secret}  (shown once: keep it now)`],
+    ['Redirect URL', application.redirect_uris.join('\n')],
+    ['Web origin', application.web_origins.join('\n')],
+    ['Scopes', application.scopes.join(' ')],
+    ['Authorize URL', application.kind === 'service' ? '' : application.authorization_endpoint],
+    ['Token URL', application.token_endpoint],
+    ['Userinfo URL', application.kind === 'service' ? '' : application.userinfo_endpoint],
+    ['PKCE', application.kind === 'service' ? '' : 'S256, required'],
+  ]
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2
+  const lines = rows.flatMap(([name, value]) =>
+    value ? value.split('\n').map((line, i) => (i === 0 ? name : '').padEnd(width) + line) : [],
+  )
+  const parts = snippets(application).map(
+    ({ title, code }) => `${title}\n\n${code.replace(/^(?=.)/gm, '  ')}`,
+  )
+  return [
+    `Created ${application.client_id} (${application.kind}) in the organization ${application.organization}.`,
+    lines.join('\n'),
+    ...parts,
+  ].join('\n\n')
+}

@@ -1,0 +1,166 @@
+import type { kinds } from '#src/directory/clients/schema.ts'
+
+export type Kind = keyof typeof kinds
+
+/** A registered client, as `gatehouse client create --json` prints it. */
+export interface Application {
+  issuer: string
+  discovery_url: string
+  client_id: string
+  /** Absent for public clients. */
+  client_secret?: string
+  kind: Kind
+  organization: string
+  redirect_uris: string[]
+  web_origins: string[]
+  scopes: string[]
+  authorization_endpoint: string
+  token_endpoint: string
+  userinfo_endpoint: string
+  token_endpoint_auth_method: string
+}
+
+export interface Snippet {
+  /** What the code is for. */
+  title: string
+  language: 'js' | 'json' | 'sh'
+  code: string
+}
+
+/** Libraries refuse plain http unless they are told. */
+const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
+
+/** JavaScript text in single quotes. The schema of clients allows no quote in ids, scopes and URIs. */
+const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+const web = (application: Application): Snippet => ({
+  title: 'openid-client 6 for Node, Bun and Deno; CLIENT_SECRET stands in the environment:',
+  language: 'js',
+  code: `import * as client from 'openid-client'
+
+const redirect_uri = ${quoted(application.redirect_uris[0])}
+const config = await client.discovery(
+  new URL(${quoted(application.issuer)}),
+  ${quoted(application.client_id)},
+  process.env.CLIENT_SECRET,${
+    isPlain(application)
+      ? `
+  undefined,
+  { execute: [client.allowInsecureRequests] }, // plain http: on this machine only`
+      : ''
+  }
+)
+
+/** Returns the address to send the browser to; the session keeps verifier and state. */
+export const logIn = async session => {
+  session.verifier = client.randomPKCECodeVerifier()
+  session.state = client.randomState()
+  return client.buildAuthorizationUrl(config, {
+    redirect_uri,
+    scope: ${quoted(application.scopes.join(' '))},
+    state: session.state,
+    code_challenge: await client.calculatePKCECodeChallenge(session.verifier),
+    code_challenge_method: 'S256',
+  })
+}
+
+/** Takes the address that the browser came back with, and returns who logged in. */
+export const finish = async (url, session) => {
+  const tokens = await client.authorizationCodeGrant(config, new URL(url), {
+    pkceCodeVerifier: session.verifier,
+    expectedState: session.state,
+  })
+  return tokens.claims()
+}`,
+})
+
+const spa = (application: Application): Snippet => {
+  const insecure = isPlain(application)
+  const options = insecure ? ', options' : ''
+  return {
+    title: 'oauth4webapi 3 in the browser:',
+    language: 'js',
+    code: `import * as oauth from 'oauth4webapi'
+
+const issuer = new URL(${quoted(application.issuer)})
+const client = { client_id: ${quoted(application.client_id)} }
+const redirect_uri = ${quoted(application.redirect_uris[0])}
+${
+  insecure
+    ? `const options = { [oauth.allowInsecureRequests]: true } // plain http: on this machine only
+`
+    : ''
+}const server = await oauth.processDiscoveryResponse(
+  issuer,
+  await oauth.discoveryRequest(issuer${options}),
+)
+
+/** Leaves for the login page. */
+export const logIn = async () => {
+  const verifier = oauth.generateRandomCodeVerifier()
+  const state = oauth.generateRandomState()
+  sessionStorage.setItem('login', JSON.stringify({ verifier, state }))
+  const url = new URL(server.authorization_endpoint)
+  url.search = new URLSearchParams({
+    ...client,
+    redirect_uri,
+    response_type: 'code',
+    scope: ${quoted(application.scopes.join(' '))},
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  })
+  location.assign(url)
+}
+
+/** On the page of redirect_uri: returns who logged in, and an access token. */
+export const finish = async () => {
+  const { verifier, state } = JSON.parse(sessionStorage.getItem('login'))
+  sessionStorage.removeItem('login')
+  const answer = oauth.validateAuthResponse(server, client, new URL(location), state)
+  const tokens = await oauth.processAuthorizationCodeResponse(
+    server,
+    client,
+    await oauth.authorizationCodeGrantRequest(
+      server, client, oauth.None(), answer, redirect_uri, verifier${options},
+    ),
+  )
+  return { claims: oauth.getValidatedIdTokenClaims(tokens), token: tokens.access_token }
+}`,
+  }
+}
+
+const native = ({ issuer, client_id, redirect_uris: [redirectUrl], scopes }: Application): Snippet => ({
+  title: 'Settings of AppAuth for React Native; AppAuth for iOS and Android takes the same values:',
+  language: 'json',
+  code: JSON.stringify({ issuer, clientId: client_id, redirectUrl, scopes, usePKCE: true }, null, 2),
+})
+
+const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
+  {
+    title: 'curl; CLIENT_SECRET stands in the environment:',
+    language: 'sh',
+    code: [
+      `curl -s ${token_endpoint} -u "${client_id}:$CLIENT_SECRET" \\`,
+      `  -d grant_type=client_credentials${scopes.map((scope, i) => (i === 0 ? ` -d scope='${scope}` : ` ${scope}`)).join('')}${scopes.length > 0 ? "'" : ''}`,
+    ].join('\n'),
+  },
+  {
+    title: '@gatehouse/resource-server, which renews the token:',
+    language: 'js',
+    code: `import { createServiceClient } from '@gatehouse/resource-server/client'
+
+export const service = createServiceClient({
+  issuer: ${quoted(issuer)},
+  clientId: ${quoted(client_id)},
+  clientSecret: process.env.CLIENT_SECRET,
+})
+// await service.fetch('https://api.example.com/orders')`,
+  },
+]
+
+/** Code or settings that log in with a client of this kind. */
+export const snippets = (application: Application): Snippet[] =>
+  ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>
+    make(application),
+  )
