@@ -1,16 +1,19 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
-import { seedInstance } from '#src/operations/first-start.ts'
+import { checkNames, seedInstance } from '#src/operations/first-start.ts'
+import { applySeed } from '#src/seed/apply.ts'
 import { openInstance } from './instance.ts'
-import { applySeedFile, renderChanges } from './seed-file.ts'
+import { readSeedFile, renderChanges } from './seed-file.ts'
 
 /** Applies a seed file. Works beside a running server, which sees the changes within 250 ms. */
 export const apply = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
+  const seed = readSeedFile(file)
+  checkNames(config)
   const instance = await openInstance(config, pino({ level: 'silent' }))
   try {
     await seedInstance(instance)
-    console.log(renderChanges(await applySeedFile(instance, file, options), true))
+    console.log(renderChanges(await applySeed(instance, seed, options), true))
   } finally {
     await instance.store.close()
   }

@@ -3,7 +3,7 @@ import { serverActor } from '#src/directory/access.ts'
 import { CreateClient, kinds } from '#src/directory/clients/schema.ts'
 import { createClient } from '#src/directory/clients/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { type Application, type Kind, snippets } from './client-snippets.ts'
+import { type Application, applicationOf, type Kind, snippets } from './client-snippets.ts'
 import { organizationOf, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
@@ -31,22 +31,7 @@ export const clientCreate = async (name: string, options: Options): Promise<void
         throw new Error(`${name}: ${error.message} Choose another name; nothing was changed.`)
       },
     )
-    const issuer = context.config.url
-    const application: Application = {
-      issuer,
-      discovery_url: `${issuer}/.well-known/openid-configuration`,
-      client_id: client.client_id,
-      ...(secret && { client_secret: secret }),
-      kind: options.kind,
-      organization: slug,
-      redirect_uris: client.redirect_uris,
-      web_origins: client.web_origins,
-      scopes: client.scopes,
-      authorization_endpoint: `${issuer}/oauth/authorize`,
-      token_endpoint: `${issuer}/oauth/token`,
-      userinfo_endpoint: `${issuer}/oauth/userinfo`,
-      token_endpoint_auth_method: client.token_endpoint_auth_method,
-    }
+    const application = applicationOf(context.config.url, { ...client, kind: options.kind }, slug, secret)
     console.log(options.json ? JSON.stringify(application, null, 2) : report(application))
   })
 }

@@ -20,6 +20,30 @@ export interface Application {
   token_endpoint_auth_method: string
 }
 
+export const applicationOf = (
+  issuer: string,
+  client: Pick<
+    Application,
+    'kind' | 'client_id' | 'redirect_uris' | 'web_origins' | 'scopes' | 'token_endpoint_auth_method'
+  >,
+  organization: string,
+  secret?: string,
+): Application => ({
+  issuer,
+  discovery_url: `${issuer}/.well-known/openid-configuration`,
+  client_id: client.client_id,
+  ...(secret && { client_secret: secret }),
+  kind: client.kind,
+  organization,
+  redirect_uris: client.redirect_uris,
+  web_origins: client.web_origins,
+  scopes: client.scopes,
+  authorization_endpoint: `${issuer}/oauth/authorize`,
+  token_endpoint: `${issuer}/oauth/token`,
+  userinfo_endpoint: `${issuer}/oauth/userinfo`,
+  token_endpoint_auth_method: client.token_endpoint_auth_method,
+})
+
 export interface Snippet {
   /** What the code is for. */
   title: string
@@ -51,20 +75,21 @@ const config = await client.discovery(
   }
 )
 
-/** Returns the address to send the browser to; the session keeps verifier and state. */
+/** Returns where to send the browser; the session keeps two values. */
 export const logIn = async session => {
-  session.verifier = client.randomPKCECodeVerifier()
-  session.state = client.randomState()
+  const verifier = client.randomPKCECodeVerifier()
+  const state = client.randomState()
+  Object.assign(session, { verifier, state })
   return client.buildAuthorizationUrl(config, {
     redirect_uri,
     scope: ${quoted(application.scopes.join(' '))},
-    state: session.state,
-    code_challenge: await client.calculatePKCECodeChallenge(session.verifier),
+    state,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
   })
 }
 
-/** Takes the address that the browser came back with, and returns who logged in. */
+/** Takes where the browser came back to; returns who logged in. */
 export const finish = async (url, session) => {
   const tokens = await client.authorizationCodeGrant(config, new URL(url), {
     pkceCodeVerifier: session.verifier,
@@ -142,7 +167,7 @@ const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Sn
     language: 'sh',
     code: [
       `curl -s ${token_endpoint} -u "${client_id}:$CLIENT_SECRET" \\`,
-      `  -d grant_type=client_credentials${scopes.map((scope, i) => (i === 0 ? ` -d scope='${scope}` : ` ${scope}`)).join('')}${scopes.length > 0 ? "'" : ''}`,
+      `  -d grant_type=client_credentials${scopes.length > 0 ? ` -d scope='${scopes.join(' ')}'` : ''}`,
     ].join('\n'),
   },
   {

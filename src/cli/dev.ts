@@ -1,8 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { dirname } from 'node:path'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
+import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { type ReadSeed, readSeed } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import { openLog } from './log.ts'
 import { readSeedFile } from './seed-file.ts'
@@ -22,6 +25,8 @@ export interface DevOptions {
   dataDir?: string
   readyFile?: string
   quiet?: boolean
+  /** The client for the environment of a command. */
+  client?: string
 }
 
 /**
@@ -44,17 +49,20 @@ export const dev = async (options: DevOptions): Promise<void> => {
 /** Starts the server with the options, which take precedence over the environment. */
 export const startWith = (options: DevOptions, more: StartOptions = {}): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
+  if (options.readyFile) requireFolder(options.readyFile)
   const address = options.devHost?.find(host => isIP(host) > 0)
   const seed_file = options.seed ?? config.seed_file
+  const seed = seed_file === undefined ? readSeed(defaultSeed) : readSeedFile(seed_file)
+  if (options.client) requireClient(seed, options.client)
   return start({
     config,
-    seed: seed_file === undefined ? defaultSeed : readSeedFile(seed_file),
+    seed,
     port: portOf(options.port ?? '8080'),
     host: address ?? options.host,
     dev_hosts: options.devHost,
     remote_controls: address !== undefined,
-    url: options.url ?? process.env.GATEHOUSE_URL,
-    internal_url: options.internalUrl,
+    url: addressOf('--url', options.url) ?? process.env.GATEHOUSE_URL,
+    internal_url: addressOf('--internal-url', options.internalUrl),
     public_issuer: options.publicIssuer,
     tls: options.tls,
     auto_login: options.autoLogin,
@@ -62,6 +70,28 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
     data_dir: options.dataDir,
     ...more,
   })
+}
+
+const requireClient = ({ entries: { clients } }: ReadSeed, wanted: string): void => {
+  const ids = clients.map(({ value }) => value.client_id)
+  if (!ids.includes(wanted))
+    throw new ConfigError(`--client: there is no client ${wanted}. Clients: ${ids.join(', ') || 'none'}.`)
+}
+
+const addressOf = (option: string, text: string | undefined): string | undefined => {
+  const { data, error } = baseUrl.optional().safeParse(text)
+  if (error) throw new ConfigError(`${option}: not ${error.issues[0]?.message}.`)
+  return data
+}
+
+const requireFolder = (file: string): void => {
+  try {
+    accessSync(dirname(file), constants.W_OK)
+  } catch (error) {
+    throw new ConfigError(
+      `--ready-file: ${file} cannot be written (${(error as NodeJS.ErrnoException).code}).`,
+    )
+  }
 }
 
 const portOf = (text: string): number => {

@@ -4,7 +4,8 @@ import type { Started } from '#src/testing/start.ts'
 import { type DevOptions, startWith } from './dev.ts'
 
 /** Runs a command beside its own temporary, seeded server on a free port. Returns the command's exit code. */
-export const exec = async (command: string[], options: DevOptions & { client?: string }): Promise<number> => {
+export const exec = async (command: string[], options: DevOptions): Promise<number> => {
+  if (!Bun.which(command[0] ?? '')) throw noCommand(command[0])
   const server = await startWith({ ...options, port: options.port ?? '0' })
   try {
     return await run(command, { ...process.env, ...environmentOf(server, options.client) })
@@ -17,10 +18,6 @@ export const exec = async (command: string[], options: DevOptions & { client?: s
 const environmentOf = (server: Started, wanted: string | undefined): Record<string, string> => {
   const clients = server.seed.entries.clients.map(({ value }) => value)
   const client = clients.find(({ client_id }) => client_id === (wanted ?? server.client_id))
-  if (wanted && !client)
-    throw new ConfigError(
-      `--client: there is no client ${wanted}. Clients: ${clients.map(({ client_id }) => client_id).join(', ') || 'none'}.`,
-    )
   return {
     SERVICE_URL: server.url,
     SERVICE_CLIENT_ID: client?.client_id ?? server.client_id,
@@ -43,10 +40,12 @@ const run = async (
   return child.signalCode ? 128 + (signals[child.signalCode] ?? 0) : (child.exitCode ?? 1)
 }
 
+const noCommand = (name: string | undefined) => new ConfigError(`${name}: there is no such command.`)
+
 const spawn = (command: string[], env: Record<string, string | undefined>) => {
   try {
     return Bun.spawn(command, { env, stdin: 'inherit', stdout: 'inherit', stderr: 'inherit' })
   } catch {
-    throw new ConfigError(`${command[0]}: there is no such command.`)
+    throw noCommand(command[0])
   }
 }

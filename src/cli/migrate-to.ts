@@ -17,11 +17,19 @@ import { stage, sum } from './progress.ts'
 export const migrateTo = async (to: string, options: { config?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { data_dir, database_url } = config
+  if (to !== 'sqlite') {
+    requireAddress(to)
+    if (database_url)
+      throw new StorageError(
+        'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` is possible.',
+        2,
+      )
+    requireDatabase(config)
+  } else if (!database_url)
+    throw new StorageError('GATEHOUSE_DATABASE_URL: not set, so this instance is in SQLite already.', 2)
   const unlock = lockInstance(data_dir)
   try {
-    if (to === 'sqlite') {
-      if (!database_url)
-        throw new StorageError('GATEHOUSE_DATABASE_URL: not set, so this instance is in SQLite already.', 2)
+    if (database_url) {
       const file = join(data_dir, DATABASE_FILE)
       if (existsSync(file)) throw new StorageError(`${file}: exists; move it away first.`, 1)
       const { rows } = await toFile(database_url, file, { online: false, onProgress: stage })
@@ -29,12 +37,6 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
       console.log('Next: remove GATEHOUSE_DATABASE_URL from the settings and start the server.')
       return
     }
-    requireAddress(to)
-    if (database_url)
-      throw new StorageError(
-        'GATEHOUSE_DATABASE_URL: names PostgreSQL already; only `migrate-to sqlite` is possible.',
-        2,
-      )
     const file = requireDatabase(config)
     stage('reading the database')
     verify(file)

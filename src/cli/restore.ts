@@ -11,6 +11,9 @@ import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireMasterKey } from './instance.ts'
 import { size, stage, sum } from './progress.ts'
 
+/** https://www.sqlite.org/fileformat.html#magic_header_string */
+const SQLITE = 'SQLite format 3\0'
+
 /**
  * Replaces the database of either engine with a backup and migrates it to this version. No server may run.
  */
@@ -18,6 +21,10 @@ export const restore = async (file: string, options: { config?: string; force?: 
   const { config } = loadConfig(process.env, options.config)
   if (!statSync(file, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${file}: no such file.`, 1)
+  // Before the lock, which creates the data directory.
+  const header = await Bun.file(file).slice(0, SQLITE.length).text()
+  if (header === '') throw new StorageError(`${file} is empty.`)
+  if (header !== SQLITE) throw new StorageError(`${file} is damaged: header: file is not a database.`)
   const unlock = lockInstance(config.data_dir)
   try {
     stage(`verifying ${size(statSync(file).size)}`)

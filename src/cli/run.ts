@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from 'commander'
-import { settings } from '#src/config.ts'
+import { ConfigError, settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 
@@ -11,7 +11,11 @@ export const program = (): Command => {
     .exitOverride()
     .showSuggestionAfterError()
   for (const row of commands) add(gatehouse, row)
-  return gatehouse.addHelpText('after', settingsHelp)
+  gatehouse
+    .command('help [subject...]')
+    .description('print all of this, the help of a command, or `settings`')
+    .action((subject: string[]) => console.log(helpOf(gatehouse, subject)))
+  return gatehouse.addHelpText('after', context => `\n${settingsHelp(context)}\n\n${otherHelp(context)}`)
 }
 
 const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: CommandRow): void => {
@@ -31,23 +35,46 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     command.action((...given) => run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2)))
 }
 
-/** The settings below the help, in the columns of commander. */
-const settingsHelp = ({ command }: { command: Command }): string => {
+/** @throws ConfigError for a subject that is no command */
+const helpOf = (gatehouse: Command, subject: string[]): string => {
+  if (subject.join() === 'settings') return settingsHelp({ command: gatehouse })
+  const found = subject.reduce<Command | undefined>(
+    (above, word) => above?.commands.find(command => command.name() === word),
+    gatehouse,
+  )
+  if (!found)
+    throw new ConfigError(`help: there is no command ${subject.join(' ')}. \`gatehouse help\` lists all.`)
+  if (found !== gatehouse) return found.helpInformation().trimEnd()
+  return [
+    found.helpInformation().trimEnd(),
+    settingsHelp({ command: found }),
+    otherHelp({ command: found }),
+  ].join('\n\n')
+}
+
+/** Lays out rows in the columns of commander. */
+const listing = (command: Command) => {
   const help = command.createHelp()
   help.prepareContext({ helpWidth: process.stdout.columns || 80 })
-  const list = (rows: [string, string][]): string => {
+  return (rows: [string, string][]): string => {
     const width = Math.max(...rows.map(([name]) => name.length))
     return rows.map(([name, about]) => help.formatItem(name, width, about, help)).join('\n')
   }
-  return `
-Settings:
+}
+
+const settingsHelp = ({ command }: { command: Command }): string => {
+  const list = listing(command)
+  return `Settings:
 ${list(Object.entries(settings).map(([name, { about }]) => [name, about]))}
 
   Set them in the file of --config by these names, or in the environment in
   upper case with a prefix, such as GATEHOUSE_DATA_DIR. A secret can also be in
-  a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.
+  a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.`
+}
 
-Exit codes:
+const otherHelp = ({ command }: { command: Command }): string => {
+  const list = listing(command)
+  return `Exit codes:
 ${list([
   ['0', 'done'],
   ['1', 'failed; check and doctor: something is wrong'],

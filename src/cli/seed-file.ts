@@ -1,7 +1,6 @@
 import { ConfigError } from '#src/config.ts'
-import type { Core } from '#src/context.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
-import { applySeed, type Change, type SeedOptions } from '#src/seed/apply.ts'
+import type { Change } from '#src/seed/apply.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 
 /** Bytes, about 120,000 users. Parsing them takes 1.4 GB of memory. */
@@ -25,9 +24,6 @@ const textOf = (file: string): string => {
     throw new ConfigError(`${file}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
 }
-
-export const applySeedFile = (instance: Core, file: string, options: SeedOptions = {}): Promise<Change[]> =>
-  applySeed(instance, readSeedFile(file), options)
 
 const signs = { create: '+', update: '~', delete: '-' }
 

@@ -4,9 +4,9 @@ import { loadConfig } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { createSetUpLink } from '#src/links/links.ts'
-import { needsAdmin, seedInstance } from '#src/operations/first-start.ts'
+import { checkNames, needsAdmin, seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
-import { lockInstance } from '#src/storage/sqlite/lock.ts'
+import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
@@ -20,12 +20,15 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const { config: given, warnings } = loadConfig(process.env, options.config)
   const { log, flush, close } = await openLog(given.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // Several servers may share a PostgreSQL database.
-  const unlock = given.database_url ? () => {} : lockInstance(given.data_dir)
+  // A mistake in a file or a name must not leave an instance behind.
+  const seed = given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
+  checkNames(given)
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()
-  const listener = listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
+  const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
+  // Several servers may share a PostgreSQL database.
+  const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()
@@ -33,11 +36,6 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const isUnknown = given.port === 0 && given.url.endsWith(':0')
   const config = isUnknown ? { ...given, url: `http://localhost:${listener.port}` } : given
   if (config.url.startsWith('http://')) warnInsecure(config.url, log)
-  if (!config.smtp_url || !config.mail_from)
-    log.info(
-      { event: 'config' },
-      'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
-    )
 
   const opened = await openInstance(config, log)
   const tracing = config.otel_exporter_otlp_endpoint
@@ -45,11 +43,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     : undefined
   const instance = tracing?.core ?? opened
   const first = await seedInstance(instance)
-  if (config.seed_file) {
-    const { applySeedFile } = await import('./seed-file.ts')
-    for (const change of await applySeedFile(instance, config.seed_file))
-      log.info({ event: 'seed', ...change })
-  }
+  const changes = seed ? await (await import('#src/seed/apply.ts')).applySeed(instance, seed) : []
   const running = await createApp(instance, { wrapKeys: tracing?.keys })
   app.resolve(running)
   listener.answer(tracing?.requests(running.fetch, running.routeOf) ?? running.fetch)
@@ -62,6 +56,13 @@ export const serve = async (options: { config?: string }): Promise<void> => {
     admin_client_file: first.admin_client_file,
     set_up: (await needsAdmin(instance)) ? await createSetUpLink(instance) : undefined,
   })
+  // After the banner, which would otherwise scroll away.
+  for (const change of changes) log.info({ event: 'seed', ...change })
+  if (!config.smtp_url || !config.mail_from)
+    log.info(
+      { event: 'config' },
+      'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
+    )
   // Releases the memory that only the start needed, after the first requests.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 

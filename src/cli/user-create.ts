@@ -2,7 +2,7 @@ import { hostActor } from '#src/audit/record.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { createSignInLink } from '#src/links/links.ts'
-import { organizationNamed, readPassword, type UserOptions, withInstance } from './user.ts'
+import { organizationNamed, printLink, readPassword, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   email: string
@@ -33,9 +33,10 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
       )
     const secret = options.password ? { password: await readPassword() } : { password_hash: null }
     const user = await createUser(context, { ...parsed.data, ...secret }, hostActor)
-    console.log(
-      options.password
-        ? user.id
-        : await context.store.write(tx => createSignInLink(context, tx, user, hostActor)),
-    )
+    if (options.password) console.log(user.id)
+    else
+      printLink(
+        await context.store.write(tx => createSignInLink(context, tx, user, hostActor)),
+        user.username,
+      )
   })

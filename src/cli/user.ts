@@ -3,6 +3,9 @@ import { loadConfig } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { urlOfFirstStart } from '#src/operations/first-start.ts'
 import { openExisting } from './instance.ts'
 
@@ -55,6 +58,16 @@ const readLine = async (): Promise<string> => {
     if (end >= 0) return text.slice(0, end)
   }
   return text
+}
+
+/** Prints a link: alone for programs, with its expiry on a terminal. */
+export const printLink = (link: string, whom: string): void => {
+  const until = iso(Date.now() + LINK_LIFETIME).slice(11, 16)
+  console.log(
+    process.stdout.isTTY
+      ? `Open this link to sign in as ${whom}. It works once, until ${until} UTC (${LINK_LIFETIME / MINUTE} minutes):\n\n  ${link}\n`
+      : link,
+  )
 }
 
 /** Reads one line of standard input; a terminal prompts for it without echo. */

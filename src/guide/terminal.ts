@@ -55,6 +55,9 @@ const columns = (rows: string[][], width: number): number[] | undefined => {
   return widths
 }
 
+/** Columns that the cells before the explanation need at least. */
+const demand = (row: string[]): number => row.slice(0, -1).reduce((sum, cell) => sum + longestWord(cell), 0)
+
 const tableRow = (cells: string[], widths: number[]): string[] => {
   const wrapped = cells.map((cell, i) => wrap(cell, widths[i] ?? 0))
   const height = Math.max(...wrapped.map(lines => lines.length))
@@ -67,16 +70,26 @@ const tableRow = (cells: string[], widths: number[]): string[] => {
 }
 
 const table = (head: string[], rows: string[][], { width, bold }: Style): string[] => {
-  const widths = columns([head, ...rows], width)
-  if (widths) return [...tableRow(head, widths).map(bold), ...rows.flatMap(row => tableRow(row, widths))]
+  // A few rows that are too wide leave the columns to the others.
+  const fitting = rows.toSorted((a, b) => demand(a) - demand(b))
+  const isFit = (count: number) => columns([head, ...fitting.slice(0, count)], width) !== undefined
+  let count = rows.length
+  while (count > rows.length / 2 && !isFit(count)) count--
+  const inColumns = new Set(fitting.slice(0, count))
+  const widths = count > rows.length / 2 ? columns([head, ...inColumns], width) : undefined
   // Too wide for columns: the first cell stands above the others, each with its column's name except the
   // last.
-  return rows.flatMap(([first = '', ...rest]) => [
+  const stacked = ([first = '', ...rest]: string[]): string[] => [
     bold(first),
     ...rest
       .map((cell, i) => (i < rest.length - 1 ? `${head[i + 1]}: ${cell}` : cell))
       .flatMap(cell => wrap(cell, width - 4).map(line => `    ${line}`)),
-  ])
+  ]
+  if (!widths) return rows.flatMap(stacked)
+  return [
+    ...tableRow(head, widths).map(bold),
+    ...rows.flatMap(row => (inColumns.has(row) ? tableRow(row, widths) : stacked(row))),
+  ]
 }
 
 const block = (part: Block, style: Style): string[] => {

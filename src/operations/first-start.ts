@@ -44,7 +44,7 @@ export interface FirstStart {
  * start
  */
 export const seedInstance = async (base: Core): Promise<FirstStart> => {
-  checkNames(base)
+  checkNames(base.config)
   const first = await base.store.exclusively('first start', () => seed(base), 'wait')
   if (!first) throw new StorageError('Another server is setting up this instance: try again.', 75)
   return first
@@ -171,7 +171,7 @@ export const urlOfFirstStart = (config: Config): string | undefined => {
   }
 }
 
-const adminUser = ({ config }: Core) =>
+const adminUser = (config: Config) =>
   config.admin_username === undefined
     ? undefined
     : CreateUser.safeParse({
@@ -185,15 +185,15 @@ const adminUser = ({ config }: Core) =>
       })
 
 /** Checks the names in the settings by the rules of the admin API. */
-const checkNames = (base: Core): void => {
-  const client = CreateClient.shape.client_id.safeParse(base.config.admin_client_id)
+export const checkNames = (config: Config): void => {
+  const client = CreateClient.shape.client_id.safeParse(config.admin_client_id)
   if (!client.success) throw new ConfigError(`admin_client_id: ${client.error.issues[0]?.message}`)
-  const [issue] = adminUser(base)?.error?.issues ?? []
+  const [issue] = adminUser(config)?.error?.issues ?? []
   if (issue) throw new ConfigError(`admin_${String(issue.path[0])}: ${issue.message}`)
 }
 
 const seedUser = async (base: Core): Promise<void> => {
-  const user = adminUser(base)?.data
+  const user = adminUser(base.config)?.data
   if (!user) return
   try {
     await createUser(base, user, hostActor)

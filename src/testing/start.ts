@@ -27,7 +27,7 @@ import { applySeed } from '#src/seed/apply.ts'
 import { type ReadSeed, readSeed } from '#src/seed/read.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import { openStore } from '#src/storage/open.ts'
-import { lockInstance } from '#src/storage/sqlite/lock.ts'
+import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { pinKey } from '#src/tokens/manual-keys.ts'
 import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts'
 
@@ -89,19 +89,20 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const given = configOf(options)
   const { data_dir } = given
   if (!options.data_dir) removeLeftovers()
-  const unlock = lockInstance(data_dir)
   const log = options.log ?? pino({ level: 'silent' })
   const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const answer = Promise.withResolvers<ReturnType<typeof development>>()
-  const listener = listen(given, {
-    hostname: given.host,
-    port: given.port,
-    ...socketOptions(log),
-    ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
-    fetch: async (request, server) => (await answer.promise)(request, server),
-  })
+  const [listener, unlock] = lockAround(data_dir, () =>
+    listen(given, {
+      hostname: given.host,
+      port: given.port,
+      ...socketOptions(log),
+      ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
+      fetch: async (request, server) => (await answer.promise)(request, server),
+    }),
+  )
   const config = { ...given, url: given.url.replace(/:0$/, `:${listener.port}`) }
 
   const clock = devClock()

@@ -3,9 +3,11 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { applicationOf, snippets } from '#src/cli/client-snippets.ts'
 import { program } from '#src/cli/run.ts'
 import { guideSections } from '#src/guide/pages.ts'
-import { SECRET, serveExecutable } from '#test/support/executable.ts'
+import type { Json } from '#test/support/app.ts'
+import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
 
 const scripts = guideSections
   .flatMap(({ pages }) => pages)
@@ -45,6 +47,51 @@ test('every command in a script is one, and has the options that it is given', (
       expect([line, known]).toEqual([line, expect.arrayContaining([option])])
   }
 })
+
+test('the programs of "Connect an application" are those that the command prints', () => {
+  const shop = {
+    kind: 'web' as const,
+    client_id: 'shop',
+    redirect_uris: ['http://localhost:3000/callback'],
+    web_origins: [],
+    scopes: ['openid', 'profile', 'email'],
+    token_endpoint_auth_method: 'client_secret_basic',
+  }
+  const orders = { ...shop, kind: 'service' as const, client_id: 'orders', scopes: ['orders:read'] }
+  const codeFor = (client: typeof shop | typeof orders) =>
+    snippets(applicationOf('https://id.example.com', client, 'default'))[0]?.code
+  const { blocks = [] } =
+    sections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'connect') ?? {}
+  const text = blocks.flatMap(block => (block.type === 'code' ? [block.text] : []))
+  expect(text).toContain(codeFor(shop) ?? '')
+  expect(text.some(script => script.endsWith(codeFor(orders) ?? '-'))).toBe(true)
+})
+
+test('each client of "Connect an application" is registered by its command', async () => {
+  await using server = await serveExecutable()
+  const env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }
+  const lines = scripts
+    .filter(({ subject }) => subject === 'connect')
+    .flatMap(({ text }) => text.replaceAll('\\\n', ' ').split('\n'))
+    .filter(line => line.startsWith('gatehouse client create'))
+  expect(lines).toHaveLength(6)
+  for (const line of lines)
+    expect(await gatehouse([...line.split(/\s+/).slice(1), '--json'], env)).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+  const { data } = (await server.admin('GET', '/clients')).body
+  expect(data.map(({ client_id, kind }: Json) => [client_id, kind])).toEqual(
+    expect.arrayContaining([
+      ['grafana', 'web'],
+      ['shop', 'web'],
+      ['board', 'spa'],
+      ['phone', 'native'],
+      ['orders', 'service'],
+      ['wiki', 'web'],
+    ]),
+  )
+}, 30_000)
 
 test('the ten lines of the admin API work as they stand', async () => {
   await using server = await serveExecutable()

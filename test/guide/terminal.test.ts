@@ -43,6 +43,32 @@ test('a table too wide for its columns stands in blocks, with the names of all b
   expect(text).toBe(['<abcdefghij>', '    B: klmnopqrst', '    r s t u v w x', '    y z'].join('\n'))
 })
 
+test('a few rows that are too wide leave the columns to the others', () => {
+  const rows = [
+    ['a', 'x', 'one two'],
+    ['a-very-long-name', 'y', 'three'],
+    ['b', 'z', 'four'],
+  ]
+  const text = pageText(
+    page({
+      type: 'table',
+      head: [words('Name'), words('Default'), words('Meaning')],
+      rows: rows.map(row => row.map(words)),
+    }),
+    { ...style, width: 22 },
+  )
+  expect(text).toBe(
+    [
+      '<Name  Default  Meaning>',
+      'a     x        one two',
+      '<a-very-long-name>',
+      '    Default: y',
+      '    three',
+      'b     z        four',
+    ].join('\n'),
+  )
+})
+
 test('lists are marked, headings bold, code indented, links named', () => {
   const link: Inline = { type: 'link', to: { subject: 'keys', id: '' }, text: words('Keys') }
   expect(

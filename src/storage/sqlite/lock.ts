@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDataDir, touch } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
@@ -34,6 +35,16 @@ export const lockInstance = (data_dir: string): (() => void) => {
     held.delete(db)
     db.close()
   }
+}
+
+/**
+ * Runs `listen` under the lock. In a new directory it runs first: a wrong address then creates no directory. In an
+ * existing one the lock comes first: its message names the other server, rather than a port in use.
+ */
+export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
+  const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined
+  const opened = listen()
+  return [opened, early ?? lockInstance(data_dir)]
 }
 
 /** True when a process, including this one, holds the data directory. */

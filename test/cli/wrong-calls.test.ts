@@ -1,0 +1,192 @@
+/** Wrong calls of each command in an empty directory, and what people read at a terminal. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { commands } from '#src/cli/commands.ts'
+import { EXECUTABLE, gatehouse, serveExecutable } from '#test/support/executable.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+/** Outside of the empty directory. */
+const junk = join(folder, 'junk')
+writeFileSync(junk, 'junk: [')
+const wrongSeed = join(folder, 'wrong.yaml')
+writeFileSync(wrongSeed, 'users: [{ username: x }]')
+
+interface Env {
+  [name: string]: string
+}
+
+/** Runs a command in a new directory, and gives what it left there. */
+const inEmptyDirectory = async (args: string[], env: Env = {}) => {
+  const cwd = mkdtempSync(join(folder, 'empty-'))
+  const child = Bun.spawn([EXECUTABLE, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', TMPDIR: folder, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const stderr = await new Response(child.stderr).text()
+  return { code: await child.exited, stderr, left: readdirSync(cwd, { recursive: true }) }
+}
+
+/** Values that each command refuses. */
+const refused: [args: string[], text: RegExp, env?: Env][] = [
+  [['serve'], /missing\.yaml: cannot be read/, { GATEHOUSE_SEED_FILE: 'missing.yaml' }],
+  [['serve'], /wrong\.yaml has/, { GATEHOUSE_SEED_FILE: wrongSeed }],
+  [
+    ['serve'],
+    /tls_cert: missing cannot be read/,
+    { GATEHOUSE_TLS_CERT: 'missing', GATEHOUSE_TLS_KEY: 'missing' },
+  ],
+  [['serve'], /GATEHOUSE_HOST: 300\.1\.1\.1/, { GATEHOUSE_HOST: '300.1.1.1' }],
+  [['serve'], /GATEHOUSE_COLOUR: no such setting/, { GATEHOUSE_COLOUR: 'red' }],
+  [['serve'], /admin_client_id: /, { GATEHOUSE_ADMIN_CLIENT_ID: 'x' }],
+  [
+    ['serve'],
+    /admin_username: /,
+    { GATEHOUSE_ADMIN_USERNAME: 'a', GATEHOUSE_ADMIN_EMAIL: 'a@example.com', GATEHOUSE_ADMIN_PASSWORD: 'x' },
+  ],
+  [['--config', 'missing.yaml', 'serve'], /missing\.yaml: can't be read/],
+  [['user', 'link'], /no instance here/],
+  [['user', 'create', 'ada', '--email', 'ada@example.com'], /no instance here/],
+  [['user', 'password', 'ada'], /no instance here/],
+  [['user', 'unlock', 'ada'], /no instance here/],
+  [['user', 'reset-mfa', 'ada'], /no instance here/],
+  [['client', 'create', 'app', '--kind', 'service'], /no instance here/],
+  [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
+  [['healthcheck', '--url', 'http://127.0.0.1:1'], /no answer/],
+  [['dev', '--seed', 'missing.yaml'], /missing\.yaml: cannot be read/],
+  [['dev', '--data-dir', 'd', '--port', 'x'], /--port: /],
+  [['dev', '--data-dir', 'd', '--port', '0', '--url', 'x'], /--url: not an http or https address/],
+  [['dev', '--data-dir', 'd', '--port', '0', '--internal-url', 'x'], /--internal-url: not an http/],
+  [['dev', '--data-dir', 'd', '--port', '0', '--key', junk], /--key: /],
+  [['dev', '--data-dir', 'd', '--port', '0', '--host', '300.1.1.1'], /cannot listen on 300/],
+  [
+    ['dev', '--data-dir', 'd', '--port', '0', '--ready-file', 'no/file'],
+    /--ready-file: no\/file cannot be written/,
+  ],
+  [['exec', '--data-dir', 'd', '--client', 'nobody', '--', 'true'], /--client: there is no client nobody/],
+  [['exec', '--data-dir', 'd', '--', 'no-such-program'], /no-such-program: there is no such command/],
+  [['token', '--user', 'ada'], /no development server is running/],
+  [['token', '--output', 'xml'], /--output: /],
+  [['token', '--data-dir', 'd', '--user', 'ada'], /no instance here/],
+  [['plan', 'missing.yaml'], /missing\.yaml: cannot be read/],
+  [['plan', wrongSeed], /wrong\.yaml has/],
+  [['apply', 'missing.yaml'], /missing\.yaml: cannot be read/],
+  [['apply', wrongSeed], /wrong\.yaml has/],
+  [['apply', junk], /junk has/],
+  [['apply', wrongSeed.replace('wrong', 'none'), '--prune'], /cannot be read/],
+  [['export', 'file.yaml'], /no instance here/],
+  [['openapi', '--seed'], /unknown option/],
+  [['config', 'check'], /GATEHOUSE_PORT: /, { GATEHOUSE_PORT: 'x' }],
+  [['config', 'print'], /GATEHOUSE_PORT: /, { GATEHOUSE_PORT: 'x' }],
+  [['backup', 'copy.db'], /no instance here/],
+  [['restore', 'missing'], /missing: no such file/],
+  [['restore', junk], /file is not a database/],
+  [['migrate-to', 'nowhere'], /migrate-to takes sqlite/],
+  [['migrate-to', 'sqlite'], /in SQLite already/],
+  [['migrate-to', 'postgres://me@127.0.0.1:1/none'], /no instance here/],
+  [['check'], /no instance here/],
+  [['events', 'export'], /no instance here/],
+  [['events', 'export', '--since', 'x'], /--since: /],
+  [['doctor'], /wrong/],
+  [['keys', 'list'], /no instance here/],
+  [['keys', 'rotate'], /no instance here/],
+  [['keys', 'revoke', 'x'], /no instance here/],
+  [['keys', 'import', 'missing'], /no instance here/],
+  [['keys', 'export', 'x'], /no instance here/],
+  [['keys', 'rekey', '--new-key-file', 'new.key'], /no instance here/],
+  [['guide', 'nothing'], /no such page/],
+  [['version', 'now'], /too many arguments/],
+  [['help', 'nothing'], /no command nothing/],
+]
+
+test('RUN-14, RUN-30 a wrong call of any command leaves an empty directory empty', async () => {
+  const run = commands.filter(row => row.run && !row.hidden)
+  const words = (name: string) => name.split(' ')
+  for (const { name } of run)
+    expect([name, refused.some(([args]) => args.join(' ').includes(name))]).toEqual([name, true])
+  const calls: typeof refused = [
+    ...refused,
+    ...run.map(({ name }): (typeof refused)[number] => [
+      [...words(name), '--no-such-flag'],
+      /--no-such-flag|required option/,
+    ]),
+    ...run
+      .filter(row => row.arguments?.some(([argument]) => argument.startsWith('<')))
+      .map(({ name }): (typeof refused)[number] => [
+        words(name),
+        /missing required argument|required option/,
+      ]),
+  ]
+  for (const [args, text, env] of calls) {
+    const { code, stderr, left } = await inEmptyDirectory(args, env)
+    expect([args, env, left]).toEqual([args, env, []])
+    expect([args, stderr]).toEqual([args, expect.stringMatching(text)])
+    expect([args, [1, 2, 75, 78].includes(code)]).toEqual([args, true])
+  }
+}, 120_000)
+
+test('help has a page for the settings and for each command, and no other', async () => {
+  const settings = await gatehouse(['help', 'settings'])
+  expect(settings.code).toBe(0)
+  expect(settings.stdout).toStartWith('Settings:\n')
+  expect(settings.stdout).toContain('otel_exporter_otlp_endpoint')
+  for (const word of ['Usage:', 'Commands:', 'Exit codes:']) expect(settings.stdout).not.toContain(word)
+  expect((await gatehouse(['help', 'client', 'create'])).stdout).toStartWith('Usage: gatehouse client create')
+  const { stdout } = await gatehouse(['help'])
+  expect(stdout).toBe((await gatehouse(['--help'])).stdout)
+  for (const word of ['Commands:', 'Settings:', 'Exit codes:']) expect(stdout).toContain(word)
+})
+
+/** Runs a command at a terminal. */
+const atTerminal = async (args: string[], env: Env, until?: RegExp): Promise<string> => {
+  let shown = ''
+  const decoder = new TextDecoder()
+  const enough = Promise.withResolvers<void>()
+  const child = Bun.spawn([EXECUTABLE, ...args], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'dumb', ...env },
+    terminal: {
+      cols: 200,
+      rows: 50,
+      data: (_terminal, bytes) => {
+        shown += decoder.decode(bytes, { stream: true })
+        if (until?.test(shown)) enough.resolve()
+      },
+    },
+  })
+  if (until) {
+    await enough.promise
+    child.kill('SIGTERM')
+  }
+  await child.exited
+  return shown.replaceAll('\r\n', '\n')
+}
+
+test('at a terminal a link stands below a sentence with its expiry; programs get the link alone', async () => {
+  const data_dir = join(folder, 'links')
+  mkdirSync(data_dir)
+  await using server = await serveExecutable({}, data_dir)
+  const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: server.url }
+  const sentence = (whom: string, path: string) =>
+    new RegExp(
+      `^Open this link to sign in as ${whom}\\. It works once, until \\d\\d:\\d\\d UTC \\(30 minutes\\):\n\n {2}${server.url}/account/${path}\\?token=[\\w-]{43}\n\n$`,
+    )
+  expect(await atTerminal(['user', 'link'], env)).toMatch(sentence('the first administrator', 'set-up'))
+  expect(await atTerminal(['user', 'create', 'ada', '--email', 'ada@example.com'], env)).toMatch(
+    sentence('ada', 'sign-in'),
+  )
+  expect(await atTerminal(['user', 'link', 'ada'], env)).toMatch(sentence('ada', 'sign-in'))
+  expect((await gatehouse(['user', 'link', 'ada'], env)).stdout).toMatch(/^http\S+\n$/)
+}, 30_000)
+
+test('at a terminal serve shows its banner before any line of the log', async () => {
+  const env = { GATEHOUSE_DATA_DIR: join(folder, 'banner'), GATEHOUSE_PORT: '0' }
+  const shown = await atTerminal(['serve'], env, /no mail is sent/)
+  expect(shown.slice(0, shown.indexOf('Gatehouse'))).not.toContain('INFO')
+  expect(shown.indexOf('First admin')).toBeLessThan(shown.indexOf('no mail is sent'))
+  expect(shown.indexOf('First admin')).toBeGreaterThan(0)
+}, 30_000)
