@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import { VERSION } from '#src/lib/version.ts'
 
 /** Arguments that commander passes to an action. They are untyped; each command declares its own types. */
@@ -10,7 +10,7 @@ export interface CommandRow {
   about: string
   hidden?: boolean
   /** In the order of the command line, as `<required>`, `[optional]` or `<several...>`. */
-  arguments?: readonly (readonly [name: string, about?: string])[]
+  arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
   /** Runs the command with the options of command and program, and its arguments. Absent for a group. */
   run?(options: Parsed[number], ...given: Parsed): void | Promise<void>
@@ -295,6 +295,17 @@ export const commands: readonly CommandRow[] = [
     about: 'read the guide',
     arguments: [['[subject]', 'page to print; default: the list of pages']],
     run: async (_options, subject) => (await import('./guide.ts')).guide(subject),
+  },
+  {
+    name: 'completion',
+    about: 'print a script that completes commands and options in the shell',
+    arguments: [new Argument('<shell>').choices(['bash', 'zsh', 'fish'])],
+    run: async (_options, shell) => (await import('./completion.ts')).completion(shell),
+  },
+  {
+    name: 'man',
+    about: 'print the manual page gatehouse(1)',
+    run: async () => (await import('./man.ts')).man(),
   },
   { name: 'version', about: 'print the version', run: () => console.log(VERSION) },
 ]

@@ -1,4 +1,4 @@
-import { Command, CommanderError, Option } from 'commander'
+import { Argument, Command, CommanderError, Option } from 'commander'
 import { ConfigError, settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
@@ -26,7 +26,9 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     return found
   }, gatehouse)
   const command = group.command(path.at(-1) ?? '', { hidden }).description(about)
-  for (const [spelled, meaning] of row.arguments ?? []) command.argument(spelled, meaning)
+  for (const argument of row.arguments ?? [])
+    if (argument instanceof Argument) command.addArgument(argument)
+    else command.argument(...argument)
   for (const option of row.options ?? [])
     if (option instanceof Option) command.addOption(option)
     else command.option(...option)
@@ -72,16 +74,18 @@ ${list(Object.entries(settings).map(([name, { about }]) => [name, about]))}
   a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.`
 }
 
-const otherHelp = ({ command }: { command: Command }): string => {
-  const list = listing(command)
-  return `Exit codes:
-${list([
+export const exitCodes: [code: string, meaning: string][] = [
   ['0', 'done'],
   ['1', 'failed; check and doctor: something is wrong'],
   ['2', 'wrong command line or setting'],
   ['75', 'in use by another server: try again later'],
   ['78', 'database or master key cannot be used'],
-])}
+]
+
+const otherHelp = ({ command }: { command: Command }): string => {
+  const list = listing(command)
+  return `Exit codes:
+${list(exitCodes)}
 
 First steps:
 ${list([

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Argument } from 'commander'
 import { commands } from '#src/cli/commands.ts'
 import { EXECUTABLE, gatehouse, serveExecutable } from '#test/support/executable.ts'
 
@@ -100,6 +101,8 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['keys', 'export', 'x'], /no instance here/],
   [['keys', 'rekey', '--new-key-file', 'new.key'], /no instance here/],
   [['guide', 'nothing'], /no such page/],
+  [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
+  [['man', 'serve'], /too many arguments/],
   [['version', 'now'], /too many arguments/],
   [['help', 'nothing'], /no command nothing/],
 ]
@@ -116,7 +119,9 @@ test('RUN-14, RUN-30 a wrong call of any command leaves an empty directory empty
       /--no-such-flag|required option/,
     ]),
     ...run
-      .filter(row => row.arguments?.some(([argument]) => argument.startsWith('<')))
+      .filter(row =>
+        row.arguments?.some(each => (each instanceof Argument ? each.required : each[0].startsWith('<'))),
+      )
       .map(({ name }): (typeof refused)[number] => [
         words(name),
         /missing required argument|required option/,
