@@ -1,10 +1,10 @@
 import { ConfigError } from '#src/config.ts'
 import { serverActor } from '#src/directory/access.ts'
-import { CreateClient, kinds } from '#src/directory/clients/schema.ts'
+import { CreateClient, clientKinds } from '#src/directory/clients/schema.ts'
 import { createClient } from '#src/directory/clients/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { type Application, applicationOf, type Kind, snippets } from './client-snippets.ts'
-import { organizationOf, type UserOptions, withInstance } from './user.ts'
+import { organizationNamed, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   kind: Kind
@@ -24,7 +24,7 @@ const optionOf: Record<string, string> = { client_id: 'name', redirect_uris: '--
 export const clientCreate = async (name: string, options: Options): Promise<void> => {
   const input = inputOf(name, options)
   await withInstance(options, async context => {
-    const { id: organization_id, slug } = await organizationOf(context, options.organization)
+    const { id: organization_id, slug } = await organizationNamed(context, options.organization)
     const { client, secret } = await createClient(context, { ...input, organization_id }, serverActor).catch(
       error => {
         if (!(error instanceof AppError) || error.code !== 'conflict') throw error
@@ -37,7 +37,7 @@ export const clientCreate = async (name: string, options: Options): Promise<void
 }
 
 const inputOf = (name: string, { kind, redirect = [], scope }: Options): CreateClient => {
-  const { type, grant } = kinds[kind]
+  const { type, grant } = clientKinds[kind]
   const isService = kind === 'service'
   if (isService && redirect.length > 0)
     throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')

@@ -1,6 +1,6 @@
-import type { kinds } from '#src/directory/clients/schema.ts'
+import type { clientKinds } from '#src/directory/clients/schema.ts'
 
-export type Kind = keyof typeof kinds
+export type Kind = keyof typeof clientKinds
 
 /** A registered client, as `gatehouse client create --json` prints it. */
 export interface Application {
@@ -45,7 +45,7 @@ export const applicationOf = (
 })
 
 export interface Snippet {
-  /** What the code is for. */
+  /** The library or program that the code is for. */
   title: string
   language: 'js' | 'json' | 'sh'
   code: string

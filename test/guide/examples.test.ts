@@ -61,7 +61,7 @@ test('the programs of "Connect an application" are those that the command prints
   const codeFor = (client: typeof shop | typeof orders) =>
     snippets(applicationOf('https://id.example.com', client, 'default'))[0]?.code
   const { blocks = [] } =
-    sections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'connect') ?? {}
+    guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'connect') ?? {}
   const text = blocks.flatMap(block => (block.type === 'code' ? [block.text] : []))
   expect(text).toContain(codeFor(shop) ?? '')
   expect(text.some(script => script.endsWith(codeFor(orders) ?? '-'))).toBe(true)
