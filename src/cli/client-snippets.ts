@@ -54,6 +54,9 @@ export interface Snippet {
 /** Libraries refuse plain http unless they are told. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
+/** The last line of a program. */
+const exporting = (names: string): string => `export { ${names} }`
+
 /** JavaScript text in single quotes. The schema of clients allows no quote in ids, scopes and URIs. */
 const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
@@ -76,7 +79,7 @@ const config = await client.discovery(
 )
 
 /** Returns where to send the browser; the session keeps two values. */
-export const logIn = async session => {
+const startLogin = async session => {
   const verifier = client.randomPKCECodeVerifier()
   const state = client.randomState()
   Object.assign(session, { verifier, state })
@@ -90,13 +93,15 @@ export const logIn = async session => {
 }
 
 /** Takes where the browser came back to; returns who logged in. */
-export const finish = async (url, session) => {
+const finishLogin = async (url, session) => {
   const tokens = await client.authorizationCodeGrant(config, new URL(url), {
     pkceCodeVerifier: session.verifier,
     expectedState: session.state,
   })
   return tokens.claims()
-}`,
+}
+
+${exporting('finishLogin, startLogin')}`,
 })
 
 const spa = (application: Application): Snippet => {
@@ -121,7 +126,7 @@ ${
 )
 
 /** Leaves for the login page. */
-export const logIn = async () => {
+const startLogin = async () => {
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
   sessionStorage.setItem('login', JSON.stringify({ verifier, state }))
@@ -139,7 +144,7 @@ export const logIn = async () => {
 }
 
 /** On the page of redirect_uri: returns who logged in, and an access token. */
-export const finish = async () => {
+const finishLogin = async () => {
   const { verifier, state } = JSON.parse(sessionStorage.getItem('login'))
   sessionStorage.removeItem('login')
   const answer = oauth.validateAuthResponse(server, client, new URL(location), state)
@@ -151,7 +156,9 @@ export const finish = async () => {
     ),
   )
   return { claims: oauth.getValidatedIdTokenClaims(tokens), token: tokens.access_token }
-}`,
+}
+
+${exporting('finishLogin, startLogin')}`,
   }
 }
 
@@ -175,12 +182,14 @@ const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Sn
     language: 'js',
     code: `import { createServiceClient } from '@gatehouse/resource-server/client'
 
-export const service = createServiceClient({
+const service = createServiceClient({
   issuer: ${quoted(issuer)},
   clientId: ${quoted(client_id)},
   clientSecret: process.env.CLIENT_SECRET,
 })
-// await service.fetch('https://api.example.com/orders')`,
+
+// await service.fetch('https://api.example.com/orders')
+${exporting('service')}`,
   },
 ]
 

@@ -1,3 +1,4 @@
+/** Over 300 lines on purpose: all commands and the texts of their help stand in one list. */
 import { Argument, type Command, Option } from 'commander'
 import { VERSION } from '#src/lib/version.ts'
 
@@ -12,7 +13,7 @@ export interface CommandRow {
   /** In the order of the command line, as `<required>`, `[optional]` or `<several...>`. */
   arguments?: readonly (readonly [name: string, about?: string] | Argument)[]
   options?: readonly (readonly [flags: string, about?: string, fallback?: string] | Option)[]
-  /** Runs the command with the options of command and program, and its arguments. Absent for a group. */
+  /** Runs the command with the options of command and program, its arguments and the program. Absent for a group. */
   run?(options: Parsed[number], ...given: Parsed): void | Promise<void>
 }
 
@@ -300,12 +301,12 @@ export const commands: readonly CommandRow[] = [
     name: 'completion',
     about: 'print a script that completes commands and options in the shell',
     arguments: [new Argument('<shell>').choices(['bash', 'zsh', 'fish'])],
-    run: async (_options, shell) => (await import('./completion.ts')).completion(shell),
+    run: async (_options, shell, program) => (await import('./completion.ts')).completion(shell, program),
   },
   {
     name: 'man',
     about: 'print the manual page gatehouse(1)',
-    run: async () => (await import('./man.ts')).man(),
+    run: async (_options, program) => (await import('./man.ts')).man(program),
   },
   { name: 'version', about: 'print the version', run: () => console.log(VERSION) },
 ]

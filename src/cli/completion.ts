@@ -1,5 +1,4 @@
 import type { Command, Option } from 'commander'
-import { program } from './run.ts'
 
 interface Node {
   /** The words of the command, such as `user create`; empty for the program. */
@@ -89,5 +88,5 @@ const fish = (nodes: Node[]): string =>
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 /** Prints a script that completes commands, options and their values. */
-export const completion = (shell: 'bash' | 'zsh' | 'fish'): void =>
-  console.log({ bash, zsh, fish }[shell](tree(program())))
+export const completion = (shell: 'bash' | 'zsh' | 'fish', program: Command): void =>
+  console.log({ bash, zsh, fish }[shell](tree(program)))

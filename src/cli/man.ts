@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { exitCodes, program } from './run.ts'
+import { exitCodes } from './exit-codes.ts'
 
 /** Escapes text for roff: https://man7.org/linux/man-pages/man7/groff_char.7.html */
 const roff = (text: string): string =>
@@ -35,8 +35,7 @@ const commandText = (command: Command): string[] => {
 }
 
 /** Prints the manual page gatehouse(1). */
-export const man = (): void => {
-  const gatehouse = program()
+export const man = (gatehouse: Command): void => {
   const help = gatehouse.createHelp()
   console.log(
     [

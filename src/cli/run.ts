@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { ConfigError, settings } from '#src/config.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
+import { exitCodes } from './exit-codes.ts'
 
 export const program = (): Command => {
   const gatehouse = new Command('gatehouse')
@@ -32,9 +33,11 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
   for (const option of row.options ?? [])
     if (option instanceof Option) command.addOption(option)
     else command.option(...option)
-  // commander's last two arguments are the options and the command.
+  // commander's last two arguments are the options and the command; the program follows the arguments.
   if (run)
-    command.action((...given) => run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2)))
+    command.action((...given) =>
+      run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2), gatehouse),
+    )
 }
 
 /** @throws ConfigError for a subject that is no command */
@@ -73,14 +76,6 @@ ${list(Object.entries(settings).map(([name, { about }]) => [name, about]))}
   upper case with a prefix, such as GATEHOUSE_DATA_DIR. A secret can also be in
   a file of its own, named by GATEHOUSE_MASTER_KEY_FILE and the like.`
 }
-
-export const exitCodes: [code: string, meaning: string][] = [
-  ['0', 'done'],
-  ['1', 'failed; check and doctor: something is wrong'],
-  ['2', 'wrong command line or setting'],
-  ['75', 'in use by another server: try again later'],
-  ['78', 'database or master key cannot be used'],
-]
 
 const otherHelp = ({ command }: { command: Command }): string => {
   const list = listing(command)

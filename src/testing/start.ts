@@ -88,7 +88,6 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   const seed = seedOf(options.seed ?? defaultSeed)
   const given = configOf(options)
   const { data_dir } = given
-  if (!options.data_dir) removeLeftovers()
   const log = options.log ?? pino({ level: 'silent' })
   const certificate = tls ? await selfSigned(new URL(given.url).hostname) : undefined
 
@@ -185,6 +184,7 @@ const secretsOf = ({ entries: { clients } }: ReadSeed): Map<string, string> =>
   )
 
 const configOf = (options: StartOptions): Config => {
+  if (!options.data_dir) removeLeftovers()
   const data_dir = options.data_dir ?? mkdtempSync(join(tmpdir(), TEMPORARY_PREFIX))
   checkDataDir(data_dir)
   const base = options.config ?? {}

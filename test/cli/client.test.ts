@@ -98,10 +98,10 @@ test('RUN-29 a web application: its settings are registered, and the code for op
   const program = join(folder, 'web.js')
   writeFileSync(program, codes[0] ?? '')
   process.env.CLIENT_SECRET = secretOf(settings)
-  const { logIn, finish } = await import(program)
+  const { startLogin, finishLogin } = await import(program)
   delete process.env.CLIENT_SECRET
   const session = {}
-  expect(await finish(await comeBack(await logIn(session)), session)).toMatchObject({
+  expect(await finishLogin(await comeBack(await startLogin(session)), session)).toMatchObject({
     iss: url,
     aud: 'shop',
     preferred_username: 'alice',
@@ -131,9 +131,9 @@ testInChromium(
     writeFileSync(join(folder, 'spa.js'), codes[0] ?? '')
     writeFileSync(
       entry,
-      `import { finish, logIn } from './spa.js'
-if (location.pathname === '/callback') document.title = 'Hello ' + (await finish()).claims.preferred_username
-else document.querySelector('button').onclick = logIn`,
+      `import { finishLogin, startLogin } from './spa.js'
+if (location.pathname === '/callback') document.title = 'Hello ' + (await finishLogin()).claims.preferred_username
+else document.querySelector('button').onclick = startLogin`,
     )
     const { outputs } = await Bun.build({ entrypoints: [entry], target: 'browser' })
     script = (await outputs[0]?.text()) ?? ''
