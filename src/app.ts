@@ -8,6 +8,7 @@ import { errorPage, wantsPage } from '#src/pages/boundary.ts'
 import { accountRoutes } from './account/routes.ts'
 import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
+import type { ReferencePage } from './admin/reference.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Config } from './config.ts'
 import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
@@ -173,6 +174,9 @@ const routableUrl = (url: string): string => {
 
 const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   let document: string | undefined
+  const describeApi = () =>
+    (document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION)))
+  let reference: Promise<ReferencePage> | undefined
   return mount({
     'GET /': () =>
       new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
@@ -183,8 +187,22 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
         : json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
     'GET /metrics': ({ request }) => metricsPage(context, request) ?? unmatched(context, [], callOf(request)),
     'GET /api/v1/openapi.json': () => {
-      document ??= JSON.stringify(openApiDocument(routes, context.config.url, VERSION))
-      return new Response(document, { headers: { 'content-type': 'application/json; charset=utf-8' } })
+      return new Response(describeApi(), { headers: { 'content-type': 'application/json; charset=utf-8' } })
+    },
+    'GET /api/v1/docs': async () => {
+      reference ??= import('./admin/reference.ts').then(({ referencePage }) =>
+        referencePage(JSON.parse(describeApi())),
+      )
+      const { html, policy } = await reference
+      return new Response(html, {
+        headers: {
+          'content-type': 'text/html; charset=utf-8',
+          'content-security-policy': policy,
+          'cache-control': 'no-cache',
+          'referrer-policy': 'no-referrer',
+          'x-frame-options': 'DENY',
+        },
+      })
     },
     'GET /assets/*': async ({ request }) => {
       const call = callOf(request)
