@@ -13,6 +13,23 @@ for (const button of document.querySelectorAll('.reveal')) {
   input.form.addEventListener('submit', () => show(false))
 }
 
+// The rules of src/directory/users/password.ts. The server alone knows common passwords.
+const rules = {
+  min_length: (text, count) => [...text].length >= count,
+  require_uppercase: text => /\p{Lu}/u.test(text),
+  require_lowercase: text => /\p{Ll}/u.test(text),
+  require_digit: text => /\p{Nd}/u.test(text),
+  require_special: text => /[^\p{L}\p{N}]/u.test(text),
+}
+for (const list of document.querySelectorAll('.rules')) {
+  const input = document.querySelector('[aria-describedby~="rules"]')
+  input.addEventListener('input', () => {
+    const text = input.value.normalize('NFC')
+    for (const item of list.querySelectorAll('li'))
+      item.className = rules[item.dataset.rule]?.(text, Number(item.dataset.count)) ? 'met' : ''
+  })
+}
+
 for (const button of document.querySelectorAll('[data-copy]')) {
   const { copy, copied } = button.dataset
   // Browsers have it on https and localhost alone.

@@ -1,6 +1,5 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
@@ -8,17 +7,17 @@ import type { ChangePasswordPage } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { logIn } from '#src/sign-in/log-in.ts'
-import { chooseNewPassword, passwordRules, replaceOwnPassword } from '#src/sign-in/new-password.ts'
+import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { accountToken, openForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
 
-const passwordPage = (
+const passwordPage = async (
   context: Context,
   call: Call,
   viewer: Viewer,
   { data, ...options }: RenderOptions & { data?: Partial<ChangePasswordPage> } = {},
-): Response =>
+): Promise<Response> =>
   render(
     'change-password',
     {
@@ -29,7 +28,7 @@ const passwordPage = (
       reason: 'chosen',
       user: pageUserOf(viewer.user),
       ask_current: true,
-      rules: passwordRules(settingsOf(viewer.organization).password_policy),
+      rules: await passwordRulesFor(context, viewer.organization, viewer.user.id),
       cancel_url: '/account',
       ...data,
     },
@@ -55,9 +54,8 @@ export const postAccountPassword =
     const { viewer, form } = await openForm(context, call, PAGE)
     permit(viewer, 'profile:update')
     const { user, organization, login_hash, login } = viewer
-    const { password_policy } = settingsOf(organization)
     const options = { user, ask_current: true, client_info: call }
-    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, options)
+    const { password_hash, again } = await chooseNewPassword(context, organization, form, options)
     if (again) return passwordPage(context, call, viewer, again)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })

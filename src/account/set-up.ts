@@ -71,7 +71,7 @@ export const postSetUp =
       ...fieldErrors(input),
       ...(await takenError(context, input)),
       ...(broken.length > 0 && { password: 'policy' }),
-      ...(opened.form.get('password_repeat') !== opened.form.get('password') && {
+      ...((opened.form.get('password_repeat') ?? input.password) !== input.password && {
         password_repeat: 'mismatch',
       }),
     }

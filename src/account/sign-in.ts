@@ -2,7 +2,7 @@ import { proceedAs } from '#src/authorize/authentication-result.ts'
 import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import type { Link } from '#src/directory/users/link-store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
@@ -13,7 +13,7 @@ import type { ChangePasswordPage } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
-import { chooseNewPassword, passwordRules } from '#src/sign-in/new-password.ts'
+import { chooseNewPassword, passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { checkMaker } from '#src/sign-in/user-links.ts'
 
@@ -31,13 +31,13 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
   return { user, organization }
 }
 
-const linkPage = (
+const linkPage = async (
   context: Context,
   call: Call,
   { action, token, csrf_token }: LinkPage,
   { user, organization }: LinkUser,
   { data, ...options }: RenderOptions & { data?: Partial<ChangePasswordPage> } = {},
-): Response =>
+): Promise<Response> =>
   render(
     'change-password',
     {
@@ -49,7 +49,7 @@ const linkPage = (
       reason: 'link',
       user: pageUserOf(user),
       ask_current: false,
-      rules: passwordRules(settingsOf(organization).password_policy),
+      rules: await passwordRulesFor(context, organization, user.id),
       ...data,
     },
     { locale: call.locale, ...options },
@@ -64,7 +64,7 @@ export const getSignIn =
   async (call: Call): Promise<Response> => {
     const opened = await openLink(context, call, kind)
     return withCookies(
-      linkPage(context, call, opened, await linkUserOf(context, opened.link)),
+      await linkPage(context, call, opened, await linkUserOf(context, opened.link)),
       opened.cookies,
     )
   }
@@ -75,8 +75,7 @@ export const postSignIn =
     const opened = await openLinkForm(context, call, kind)
     const holder = await linkUserOf(context, opened.link)
     const { user, organization } = holder
-    const { password_policy } = settingsOf(organization)
-    const { password_hash, again } = await chooseNewPassword(context, password_policy, opened.form, {
+    const { password_hash, again } = await chooseNewPassword(context, organization, opened.form, {
       user,
       ask_current: false,
       client_info: call,

@@ -1,5 +1,4 @@
 import type { Context } from '#src/context.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
@@ -22,11 +21,10 @@ export const postChangePassword =
     const { organization_id, user_id } = next.login
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
     if (!user) throw new PageError('expired', 400)
-    const { password_policy } = settingsOf(flow.organization)
     // Asks for the current password unless it was entered in this flow: a stranger at a logged-in browser
     // must not set it.
     const person = { user, ask_current: !isProven(flow), client_info: call }
-    const { password_hash, again } = await chooseNewPassword(context, password_policy, form, person)
+    const { password_hash, again } = await chooseNewPassword(context, flow.organization, form, person)
     if (again) return changePasswordPage(context, browser, flow, next.login, again)
     const { acr, amr, auth_time, signed_in_at, expires_at: until } = next.login
     return proceedAs(context, browser, flow, {

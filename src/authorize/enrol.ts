@@ -1,10 +1,11 @@
 import type { Context } from '#src/context.ts'
-import { addFactor, MAX_FACTORS, type NewFactor } from '#src/directory/users/factors/service.ts'
+import { addFactor, MAX_FACTORS, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { countRecoveryCodes, findPasskey, listFactors } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { iso, isPlain } from '#src/lib/text.ts'
+import { iso } from '#src/lib/text.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { pageUserOf } from '#src/pages/data.ts'
+import { translator } from '#src/pages/translate.ts'
 import { acrOf, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, verifyRegistration } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -19,8 +20,8 @@ import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Adds a factor: `name`, and the first `code` of an authenticator app or the `credential` of a new passkey.
- * The factor counts as proven in this login.
+ * Adds a factor: the first `code` of an authenticator app, or the `credential` of a new passkey. It is named
+ * by its maker or kind; users rename it on the security page. The factor counts as proven in this login.
  */
 export const postEnrol =
   (context: Context) =>
@@ -34,12 +35,10 @@ export const postEnrol =
     }
     const { login } = next
     const using = form.has('credential') ? 'passkey' : 'totp'
-    const again = (code: 'code' | 'passkey' | 'name') => {
+    const again = (code: 'code' | 'passkey') => {
       const data = { error: { code } }
       return enrolPage(context, browser, flow, login, { data, status: 400 }, using)
     }
-    const name = (form.get('name') ?? '').trim()
-    if (name === '' || name.length > 64 || !isPlain(name)) return again('name')
     if (levelWith(using) < login.level) throw new PageError('bad_request', 400)
     const factor = await newFactor(context, flow, login, form)
     if (!factor) return again(using === 'totp' ? 'code' : 'passkey')
@@ -57,9 +56,12 @@ export const postEnrol =
         // The same form was sent twice at once, and the first request has enrolled the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
-        if ((await listFactors(tx, user.id)).length >= MAX_FACTORS) throw new PageError('not_allowed', 403)
+        const factors = await listFactors(tx, user.id)
+        if (factors.length >= MAX_FACTORS) throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, client_info: call }
-        await addFactor(context, tx, user, { ...factor, name }, by)
+        const kind = translator(call.locale)(`enrol.kind.${factor.type}`)
+        const taken = factors.map(({ name }) => name)
+        await addFactor(context, tx, user, { ...factor, name: freeName(factor.name ?? kind, taken) }, by)
         const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
         codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
@@ -82,12 +84,19 @@ export const postEnrol =
     )
   }
 
+/** Returns the name with the lowest number that makes it the only one of its kind: `1Password 2`. */
+const freeName = (name: string, taken: readonly string[]): string => {
+  let free = name
+  for (let count = 2; taken.includes(free); count++) free = `${name} ${count}`
+  return free
+}
+
 const newFactor = async (
   context: Context,
   flow: StoredFlow,
   login: BrowserLogin,
   form: ReadonlyMap<string, string>,
-): Promise<Omit<NewFactor, 'name'> | undefined> => {
+): Promise<UnnamedFactor | undefined> => {
   const credential = form.get('credential')
   if (credential !== undefined)
     return verifyRegistration(context, credential, challengeOf(context, 'enrol', roundOf(flow)))

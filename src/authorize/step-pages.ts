@@ -1,12 +1,11 @@
 import type { Context } from '#src/context.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
 import type { Common, Pages } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import { passwordRules } from '#src/sign-in/new-password.ts'
+import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import type { StepUser } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
@@ -106,13 +105,13 @@ export const selectAccountPage = (
     undefined,
   )
 
-export const changePasswordPage = (
+export const changePasswordPage = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
   login: StepUser,
   again?: Retry<'change-password'>,
-): Response =>
+): Promise<Response> =>
   show(
     context,
     'change-password',
@@ -125,7 +124,7 @@ export const changePasswordPage = (
       reason: login.password_temporary ? 'temporary' : 'expired',
       user: pageUserOf(login),
       ask_current: !isProven(flow),
-      rules: passwordRules(settingsOf(flow.organization).password_policy),
+      rules: await passwordRulesFor(context, flow.organization, login.user_id),
     },
     again,
   )

@@ -127,14 +127,14 @@ interface EnrolForm extends Common {
   cancel_url?: string
 }
 
-/** Posts `name` and `code`. The QR code is an SVG path of unit squares in a square of `size`. */
+/** Posts `code`. The QR code is an SVG path of unit squares in a square of `size`. */
 export interface EnrolTotpPage extends EnrolForm {
   qr: { size: number; path: string }
   key: string
   uri: string
 }
 
-/** Posts `name` and `credential`. */
+/** Posts `credential`. */
 export interface EnrolPasskeyPage extends EnrolForm {
   options: string
 }

@@ -1,16 +1,19 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
+import type { Organization } from '#src/directory/organizations/store.ts'
 import {
   checkChosen,
   hashPassword,
   MAX_PASSWORD_BYTES,
-  type PasswordPolicy,
   verifyPassword,
 } from '#src/directory/users/password.ts'
+import { policyFor } from '#src/directory/users/password-policy.ts'
 import { revokeUser } from '#src/directory/users/revocation.ts'
 import { setPassword, type UserRow } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
+import type { UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { ChangePasswordPage, PasswordRule } from '#src/pages/data.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -33,6 +36,13 @@ export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] 
   return rules.map(rule => ({ ...rule, failed: isBroken(rule) }))
 }
 
+/** Returns the rules that a page shows to this user. */
+export const passwordRulesFor = async (
+  { store }: Pick<Context, 'store'>,
+  organization: Organization,
+  user_id: UserId,
+): Promise<PasswordRule[]> => passwordRules(await store.read(q => policyFor(q, organization, user_id)))
+
 /** Data, status and headers to show the form again with an error. */
 interface Retry {
   data: Required<Pick<ChangePasswordPage, 'error' | 'rules'>>
@@ -43,17 +53,18 @@ interface Retry {
 type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Retry }
 
 /**
- * Checks and hashes the new password of a form (`password`, `password_repeat`, and `current_password` with
- * `ask_current`). Returns the hash, or the page with the error.
+ * Checks and hashes the new password of a form (`password`, `password_repeat` unless the page let the user see
+ * what they type, and `current_password` with `ask_current`). Returns the hash, or the page with the error.
  */
 export const chooseNewPassword = async (
   context: Context,
-  policy: PasswordPolicy,
+  organization: Organization,
   form: ReadonlyMap<string, string>,
   person: { user: UserRow; ask_current: boolean; client_info: ClientInfo },
 ): Promise<Chosen> => {
   const { user, ask_current, client_info } = person
   const password = form.get('password') ?? ''
+  const policy = await context.store.read(q => policyFor(q, organization, user.id))
   const broken = checkChosen(policy, password)
   const again = (error: Retry['data']['error'], status = 400, headers = {}): Chosen => ({
     again: { data: { error, rules: passwordRules(policy, broken) }, status, headers },
@@ -77,7 +88,7 @@ export const chooseNewPassword = async (
     }
   }
   if (broken.length > 0) return again({ code: 'policy' })
-  if (password !== form.get('password_repeat')) return again({ code: 'mismatch' })
+  if (password !== (form.get('password_repeat') ?? password)) return again({ code: 'mismatch' })
   const lane = { work: 'change', organization: user.organization_id } as const
   if (user.password_hash && (await verifyPassword(context, user.password_hash, password, lane)))
     return again({ code: 'unchanged' })

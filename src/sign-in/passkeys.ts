@@ -3,10 +3,11 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
-import type { NewFactor } from '#src/directory/users/factors/service.ts'
+import type { UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import type { Factor } from '#src/directory/users/factors/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { acrValues } from '#src/protocol/oidc/acr.ts'
+import { makerOf } from './passkey-makers.ts'
 
 const hostOf = ({ url }: Pick<Config, 'url'>): string => new URL(url).hostname
 
@@ -133,7 +134,7 @@ export const verifyRegistration = async (
   context: Core,
   json: string | undefined,
   challenge: string,
-): Promise<Omit<NewFactor, 'name'> | undefined> => {
+): Promise<UnnamedFactor | undefined> => {
   const response = parse(Registration, json)
   if (!response) return undefined
   const { verifyRegistrationResponse } = await library()
@@ -144,9 +145,10 @@ export const verifyRegistration = async (
     supportedAlgorithmIDs: ALGORITHMS,
   }).catch(() => ({ registrationInfo: undefined }))
   if (!registrationInfo) return undefined
-  const { credential, credentialDeviceType } = registrationInfo
+  const { aaguid, credential, credentialDeviceType } = registrationInfo
   return {
     type: 'passkey',
+    name: makerOf(aaguid),
     credential_id: credential.id,
     public_key: Buffer.from(credential.publicKey),
     sign_count: credential.counter,

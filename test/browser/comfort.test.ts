@@ -78,3 +78,36 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'PAG-21 the rules are ticked while a password is typed, once where it can be shown',
+  async () => {
+    const { page, close } = await opened('set-up.empty')
+    const met = () => page.locator('.rules .met').evaluateAll(items => items.map(item => item.dataset.rule))
+    await page.getByLabel('Password', { exact: true }).fill('abcdefg7')
+    expect(await met()).toEqual(['require_lowercase', 'require_digit'])
+    await page.getByLabel('Password', { exact: true }).fill('Ábcdefghijk!')
+    expect(await met()).toEqual(['min_length', 'require_uppercase', 'require_lowercase', 'require_special'])
+    expect(await page.locator('.rules .met .icon:visible').count()).toBe(4)
+    expect(await page.locator('input[type=password]').count()).toBe(1)
+    await close()
+
+    const plain = await opened('set-up.refused', { javaScriptEnabled: false })
+    expect(await plain.page.locator('input[type=password]:visible').count()).toBe(2)
+    expect(await plain.page.locator('.rules .failed').count()).toBe(2)
+    await plain.close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'PAG-23 the first page of all shows its button without scrolling',
+  async () => {
+    const { page, close } = await opened('set-up.empty', { viewport: { width: 1280, height: 800 } })
+    const { y = 0, height = 0 } =
+      (await page.getByRole('button', { name: 'Create account' }).boundingBox()) ?? {}
+    expect(y + height).toBeLessThan(800)
+    await close()
+  },
+  60_000,
+)

@@ -345,7 +345,9 @@ test('where no mail goes out nobody can show that an address is theirs: it stays
   const user = await addUser(plain, 'ada')
   const browser = openBrowser(plain)
   const page = await signIn(browser, await browser.get('/account/profile'), 'ada')
-  expect(page.html).toContain('Your address is ada@example.com. Only an administrator can change it.')
+  expect(page.html).toContain(
+    'Your address is ada@example.com. This server can’t send email yet, so only an administrator can change it.',
+  )
   expect(Object.keys(formOf(page, '/account/profile').fields)).not.toContain('email')
   await plain.events()
   const change = { first_name: 'Augusta', email: 'squat@example.com' }

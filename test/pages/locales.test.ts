@@ -69,6 +69,7 @@ describe.each([...locales])('the texts in %s', locale => {
     const plurals = entries.filter(([, text]) => text.includes(', plural,'))
     expect(plurals.map(([key]) => key)).toEqual([
       'account-security.codes_left',
+      'account-security.notice.recovery_code_used',
       'mail.recovery_code_used.text',
     ])
     for (const [key, text] of plurals) {

@@ -205,12 +205,35 @@ describe('forms', () => {
     expect(marked).toEqual(['last_name', 'username', 'email', 'password'])
     expect(html).toContain('role="alert"')
     expect(html).toContain('<title>Error: Create the first administrator · Gatehouse</title>')
-    expect(html.match(/<li class="failed">/g)?.length).toBe(2)
+    expect(html.match(/<li [^>]*class="failed">/g)?.length).toBe(2)
+  })
+
+  test('PAG-22 a refused form puts the focus on its first wrong field', async () => {
+    const focused: Record<string, [string | undefined, string | undefined]> = {}
+    for (const sample of samples) {
+      const inputs = await inputsOf(await show(sample).text())
+      const [wrong] = inputs.filter(input => input['aria-invalid'] === 'true')
+      if (wrong) focused[nameOf(sample)] = [wrong.name, inputs.find(input => 'autofocus' in input)?.name]
+    }
+    // The login page keeps the user name, and asks for the password again.
+    expect(focused['login.refused']).toEqual(['username', 'password'])
+    delete focused['login.refused']
+    expect(Object.keys(focused).length).toBeGreaterThan(6)
+    expect(Object.values(focused).filter(([wrong, focus]) => wrong !== focus)).toEqual([])
+  })
+
+  test('PAG-21 a generator of passwords is told the rules', async () => {
+    const [password] = (await inputsOf(await show(find('set-up.empty')).text())).filter(
+      ({ name }) => name === 'password',
+    )
+    expect(password?.passwordrules).toBe(
+      'minlength: 12; required: upper; required: lower; required: digit; required: special;',
+    )
   })
 
   test('what ends a factor or the codes is behind a step that says what else it does', async () => {
     const html = await show(find('account-security.usual')).text()
-    const step = /<details>[\s\S]*?<\/details>/g
+    const step = /<details\b[\s\S]*?<\/details>/g
     const said = (action: string) => html.match(step)?.find(text => text.includes(action))
     expect(said('/account/security/remove')).toContain('You will be signed out everywhere else.')
     expect(said('/account/security/codes')).toContain('saved or printed stop working')

@@ -16,7 +16,10 @@ interface Quirks {
 const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest()
 
 /** A passkey in software (WebAuthn level 3, section 6): ES256, discoverable, answers in the JSON form that the pages post. */
-export const newPasskey = (origin = 'http://localhost:8080') => {
+export const newPasskey = (
+  origin = 'http://localhost:8080',
+  aaguid = '00000000-0000-0000-0000-000000000000',
+) => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const id = randomBytes(32)
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
@@ -67,7 +70,7 @@ export const newPasskey = (origin = 'http://localhost:8080') => {
       const data = authenticatorData(
         quirks.rpId ?? options.rp.id,
         quirks.verified === false ? 0x41 : 0x45,
-        Buffer.concat([Buffer.alloc(16), length, id, key]),
+        Buffer.concat([Buffer.from(aaguid.replaceAll('-', ''), 'hex'), length, id, key]),
       )
       const attestation = isoCBOR.encode(
         new Map<string, Json>([

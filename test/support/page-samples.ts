@@ -36,7 +36,11 @@ const login: Pages['login'] = {
 const providers = [
   { name: 'Google', url: '/oauth/social/google', kind: 'google' },
   { name: 'Microsoft', url: '/oauth/social/microsoft', kind: 'microsoft' },
-  { name: 'GitHub', url: '/oauth/social/github', kind: 'github' },
+  ...['Apple', 'GitHub', 'GitLab', 'Discord', 'Facebook', 'LinkedIn', 'Slack', 'X'].map(name => ({
+    name,
+    url: `/oauth/social/${name.toLowerCase()}`,
+    kind: name.toLowerCase(),
+  })),
   { name: 'Northwind SSO', url: '/saml/northwind/login', kind: 'saml' },
   { name: 'Fabrikam', url: '/oauth/social/fabrikam', kind: 'oidc' },
 ]
@@ -378,7 +382,7 @@ export const samples: Sample[] = [
     page: 'enrol-passkey',
     state: 'refused',
     status: 400,
-    data: { ...enrolForm, options: '{}', error: { code: 'name' }, request_id },
+    data: { ...enrolForm, options: '{}', error: { code: 'passkey' }, request_id },
   },
   {
     page: 'recovery-codes',

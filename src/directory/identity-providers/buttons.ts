@@ -7,9 +7,22 @@ import type { IdentityProvider } from './types.ts'
 export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>
   type === 'saml' ? `/saml/${alias}/login` : `/oauth/social/${alias}`
 
-/** Returns the icon of the button: the preset, else the type. */
-export const kindOf = ({ type, settings }: IdentityProvider): string =>
-  ('preset' in settings && settings.preset) || type
+/** Providers without a preset whose mark the pages have, by host. */
+const hosts: Record<string, string> = {
+  'facebook.com': 'facebook',
+  'linkedin.com': 'linkedin',
+  'slack.com': 'slack',
+  'x.com': 'x',
+  'twitter.com': 'x',
+}
+
+/** Returns the icon of the button: the preset, else the well-known host, else the type. */
+export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'settings'>): string => {
+  if ('preset' in settings && settings.preset) return settings.preset
+  const { issuer, authorization_endpoint } = settings as { issuer?: string; authorization_endpoint?: string }
+  const host = URL.parse(authorization_endpoint ?? issuer ?? '')?.hostname.replace(/^www\./, '')
+  return hosts[host ?? ''] ?? type
+}
 
 export interface Button {
   name: string

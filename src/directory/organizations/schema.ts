@@ -77,6 +77,9 @@ const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional(
 const PasswordPolicy = z
   .strictObject(
     {
+      preset: nullable(z.literal('nist', 'nist, or null for the default rules.')).describe(
+        'Rules of NIST SP 800-63B: length and a list of common passwords.',
+      ),
       min_length: nullable(integer(1, 256)).describe('Minimum number of characters.'),
       require_uppercase: nullable(flag).describe('Whether an upper-case letter is required.'),
       require_lowercase: nullable(flag).describe('Whether a lower-case letter is required.'),
@@ -112,6 +115,20 @@ export const Settings = z
     description: 'Settings of an organization. In a PUT, null resets a setting to its default.',
   })
 export type Settings = z.output<typeof Settings>
+
+/** An organization's rules for new passwords, with the defaults of the specification filled in. */
+export interface PasswordPolicy {
+  min_length: number
+  /** Replaces `min_length` for a user with a second factor. */
+  min_length_with_factor?: number | undefined
+  require_uppercase: boolean
+  require_lowercase: boolean
+  require_digit: boolean
+  require_special: boolean
+  /** Refuses common passwords; applies to passwords that users choose. */
+  refuse_common: boolean
+  max_age_days?: number | undefined
+}
 
 export const writable = {
   name: line(128, 1).describe('Name for administrators.'),

@@ -9,7 +9,7 @@ import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { Settings } from './schema.ts'
+import type { PasswordPolicy, Settings } from './schema.ts'
 
 export type Organization = Tables['organizations']['$inferSelect']
 
@@ -38,6 +38,26 @@ export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<
 export const findOrganization = cached('organizations', readOrganization)
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
 
+/**
+ * Rules of the preset `nist`: length and a list of common passwords, no composition, no ageing. A password is
+ * the only factor, or one of two: https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
+ */
+const NIST = { single_factor: 15, with_factor: 8 }
+
+const passwordPolicyOf = (policy: Settings['password_policy'], mfa_required: boolean): PasswordPolicy => {
+  const isNist = policy?.preset === 'nist'
+  return {
+    min_length: policy?.min_length ?? (isNist && !mfa_required ? NIST.single_factor : NIST.with_factor),
+    min_length_with_factor: isNist ? (policy.min_length ?? NIST.with_factor) : undefined,
+    require_uppercase: policy?.require_uppercase ?? !isNist,
+    require_lowercase: policy?.require_lowercase ?? !isNist,
+    require_digit: policy?.require_digit ?? !isNist,
+    require_special: policy?.require_special ?? !isNist,
+    refuse_common: policy?.refuse_common ?? true,
+    max_age_days: policy?.max_age_days ?? undefined,
+  }
+}
+
 /** Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. */
 export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
   const {
@@ -62,15 +82,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     accent_color: accent_color ?? undefined,
     custom_css: custom_css ?? undefined,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
-    password_policy: {
-      min_length: policy?.min_length ?? 8,
-      require_uppercase: policy?.require_uppercase ?? true,
-      require_lowercase: policy?.require_lowercase ?? true,
-      require_digit: policy?.require_digit ?? true,
-      require_special: policy?.require_special ?? true,
-      refuse_common: policy?.refuse_common ?? true,
-      max_age_days: policy?.max_age_days ?? undefined,
-    },
+    password_policy: passwordPolicyOf(policy, mfa_required ?? false),
   }
 }
 

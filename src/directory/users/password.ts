@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Core } from '#src/context.ts'
+import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
 import { type FairQueue, fairQueue, type HashLane } from '#src/lib/fair-queue.ts'
 import type { Metrics } from '#src/lib/metrics.ts'
@@ -7,18 +8,6 @@ import { isPlain, normalize } from '#src/lib/text.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
 import { lowerHashThreads } from './hash-threads.ts'
-
-/** An organization's rules for new passwords, with the defaults of the specification filled in. */
-export interface PasswordPolicy {
-  min_length: number
-  require_uppercase: boolean
-  require_lowercase: boolean
-  require_digit: boolean
-  require_special: boolean
-  /** Refuses common passwords; applies to passwords that users choose. */
-  refuse_common: boolean
-  max_age_days?: number | undefined
-}
 
 export const MAX_PASSWORD_BYTES = 1024
 

@@ -1,9 +1,9 @@
 import type { Core } from '#src/context.ts'
 import { throwProblems } from '#src/directory/access.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { checkPolicy, hashPassword } from './password.ts'
+import { policyFor } from './password-policy.ts'
 import { recordUser } from './record.ts'
 import { revokeUser } from './revocation.ts'
 import { organizationById } from './rules.ts'
@@ -23,8 +23,8 @@ export const judgePassword = async (
   by: Pick<UserChangedBy, 'caller'>,
 ) => {
   const user = await getUserToChange(q, by, id)
-  const { password_policy } = settingsOf(await organizationById(q, user.organization_id))
-  return { user, problems: password === undefined ? [] : checkPolicy(password_policy, password) }
+  const policy = await policyFor(q, await organizationById(q, user.organization_id), user.id)
+  return { user, problems: password === undefined ? [] : checkPolicy(policy, password) }
 }
 
 /** Sets a password for somebody else: all that the user had open ends, codes on their way included. */

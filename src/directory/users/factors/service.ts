@@ -15,6 +15,9 @@ export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
+/** A factor whose `name` is that of its maker, if that is known. */
+export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
+
 const bare = {
   secret: null,
   last_step: 0,

@@ -1,0 +1,18 @@
+import type { PasswordPolicy } from '#src/directory/organizations/schema.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { listFactors } from './factors/store.ts'
+
+/** Returns the rules for a new password of this user. */
+export const policyFor = async (
+  q: Queries,
+  organization: Pick<Organization, 'settings'>,
+  user_id: UserId,
+): Promise<PasswordPolicy> => {
+  const { password_policy } = settingsOf(organization)
+  const { min_length_with_factor: min_length } = password_policy
+  if (min_length === undefined) return password_policy
+  const { length } = await listFactors(q, user_id)
+  return length > 0 ? { ...password_policy, min_length } : password_policy
+}
