@@ -3,8 +3,9 @@ import { Elysia } from 'elysia'
 import { browserRoutes } from '#src/authorize/routes.ts'
 import { tokenRoutes } from '#src/oauth/routes.ts'
 import { accentAsset } from '#src/pages/accent.ts'
-import { asset } from '#src/pages/assets.ts'
+import { asset, touchIcon } from '#src/pages/assets.ts'
 import { errorPage, wantsPage } from '#src/pages/boundary.ts'
+import { offersPasskeys } from '#src/sign-in/passkeys.ts'
 import { accountRoutes } from './account/routes.ts'
 import { authenticate } from './admin/authenticate.ts'
 import { openApiDocument } from './admin/openapi.ts'
@@ -180,6 +181,26 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
   return mount({
     'GET /': () =>
       new Response(null, { status: 303, headers: { location: `${context.config.url}/account` } }),
+    // https://www.w3.org/TR/change-password-url/
+    'GET /.well-known/change-password': () =>
+      new Response(null, {
+        status: 302,
+        headers: { location: `${context.config.url}/account/change-password` },
+      }),
+    // https://www.w3.org/TR/passkey-endpoints/
+    'GET /.well-known/passkey-endpoints': ({ request }) =>
+      offersPasskeys(context.config)
+        ? json({
+            enroll: `${context.config.url}/account/security/add`,
+            manage: `${context.config.url}/account/security`,
+          })
+        : unmatched(context, [], callOf(request)),
+    'GET /favicon.ico': touchIcon,
+    'GET /apple-touch-icon.png': touchIcon,
+    'GET /robots.txt': () =>
+      new Response('User-agent: *\nDisallow: /\n', {
+        headers: { 'content-type': 'text/plain; charset=utf-8' },
+      }),
     'GET /healthz': () => json({ status: 'ok' }),
     'GET /readyz': async () =>
       (await context.store.ready())

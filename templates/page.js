@@ -25,9 +25,29 @@ for (const list of document.querySelectorAll('.rules')) {
   const input = document.querySelector('[aria-describedby~="rules"]')
   input.addEventListener('input', () => {
     const text = input.value.normalize('NFC')
-    for (const item of list.querySelectorAll('li'))
-      item.className = rules[item.dataset.rule]?.(text, Number(item.dataset.count)) ? 'met' : ''
+    for (const item of list.querySelectorAll('li')) {
+      const isMet = rules[item.dataset.rule]?.(text, Number(item.dataset.count))
+      item.className = isMet ? 'met' : ''
+      item.querySelector('.unseen').textContent = isMet ? list.dataset.met : ''
+    }
   })
+}
+
+// Seconds to wait: the buttons count down beside their words, where no live region reads each number aloud.
+for (const notice of document.querySelectorAll('[data-wait]')) {
+  const until = Date.now() + notice.dataset.wait * 1000
+  const buttons = notice.parentElement.querySelectorAll('form button.primary')
+  const count = () => {
+    const left = Math.ceil((until - Date.now()) / 1000)
+    for (const button of buttons) {
+      button.disabled = left > 0
+      if (left > 0) button.dataset.left = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`
+      else delete button.dataset.left
+    }
+    if (left > 0) setTimeout(count, 250)
+    else notice.hidden = true
+  }
+  count()
 }
 
 for (const button of document.querySelectorAll('[data-copy]')) {

@@ -6,11 +6,18 @@ import { join } from 'node:path'
  * macro: it runs when the caller is transpiled or bundled, so the executable contains the texts.
  * https://bun.com/docs/bundler/macros
  */
-export const embed = (folder: string, extensions: string[]): Record<string, string> => {
+export const embed = (folder: string, extensions: string[]): Record<string, string> =>
+  read(folder, extensions, 'utf8')
+
+/** As {@link embed}, in base64. */
+export const embedBinary = (folder: string, extensions: string[]): Record<string, string> =>
+  read(folder, extensions, 'base64')
+
+const read = (folder: string, extensions: string[], encoding: BufferEncoding): Record<string, string> => {
   const root = join(import.meta.dir, '../..', folder)
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort()
   const wanted = paths.filter(path => extensions.some(extension => path.endsWith(extension)))
   return Object.fromEntries(
-    wanted.map(path => [path.replaceAll('\\', '/'), readFileSync(join(root, path), 'utf8')]),
+    wanted.map(path => [path.replaceAll('\\', '/'), readFileSync(join(root, path), encoding)]),
   )
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { assetAnswer } from './assets.ts'
+import { assetAnswer, assetText } from './assets.ts'
 import { contrast, mix, readableOn } from './color.ts'
+import type { Brand } from './data.ts'
 
 const WHITE = '#ffffff'
 const BLACK = '#000000'
@@ -109,3 +110,13 @@ export const accentAsset = (pathname: string): Response | undefined => {
   const accent = `#${color}`
   return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
 }
+
+/** Returns the accent of the light and the dark scheme, which colours the browser's own frame. */
+export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
+  accent
+    ? [lightTokens(accent).accent, darkTokens(accent).accent]
+    : [...(assetText(`themes/${theme}.css`) ?? assetText('themes/default.css') ?? '').matchAll(ACCENT)].map(
+        ([, color = '']) => color,
+      )
+
+const ACCENT = /--accent: (#[0-9a-f]{6});/g

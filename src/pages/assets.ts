@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
-import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { embed, embedBinary } from '#src/lib/embed.ts' with { type: 'macro' }
 
 const files = embed('templates', ['.css', '.js', '.svg'])
+/** 180 pixels square, as base64: browsers and phones ask for it at fixed addresses. */
+const { 'touch-icon.png': icon = '' } = embedBinary('templates', ['.png'])
+
 const types = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
@@ -26,6 +29,9 @@ const load = (): void => {
     by_url.set(url, { body, type: path.slice(dot + 1) as AssetType })
   }
 }
+
+/** Returns the content of an embedded file (`themes/ember.css`). */
+export const assetText = (path: string): string | undefined => files[path]
 
 /** Returns the URL of an embedded file (`style.css`). It contains a hash of the content. */
 export const assetUrl = (path: string): string | undefined => {
@@ -59,3 +65,6 @@ export const asset = (pathname: string): Response | undefined => {
   const found = by_url.get(pathname)
   return found && assetAnswer(found.body, found.type)
 }
+
+export const touchIcon = (): Response =>
+  assetAnswer(Uint8Array.fromBase64(icon), 'png', { 'cache-control': 'public, max-age=86400' })

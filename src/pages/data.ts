@@ -24,6 +24,8 @@ export interface Brand {
   name: string
   theme?: string
   sheets?: string[]
+  /** Accent colour, `#rrggbb`, when the organization sets its own. */
+  accent?: string
   logo?: string
   logo_dark?: string
 }

@@ -1,6 +1,7 @@
 import { Eta } from 'eta/core'
 import { direction } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
+import { frameColors } from './accent.ts'
 import { assetUrl } from './assets.ts'
 import type { Brand, Pages } from './data.ts'
 import { type Translate, translator } from './translate.ts'
@@ -74,6 +75,7 @@ export const render = <Page extends keyof Pages>(
     t,
     title,
     sheets: sheetsOf(data.brand),
+    frame_colors: frameColors(data.brand),
     locale,
     dir: direction(locale),
     url: assetUrl,

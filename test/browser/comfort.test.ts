@@ -44,7 +44,7 @@ testInChromium(
     await page.getByRole('button', { name: 'Print' }).click()
     expect(await page.evaluate('printed')).toBe(1)
     await page.emulateMedia({ media: 'print' })
-    const paper = await page.locator('main').innerText()
+    const paper = await page.locator('main').textContent()
     for (const fact of ['Account: ada', 'Server: id.northwind.example', 'Date: November 20, 2026', ...codes])
       expect(paper).toContain(fact)
     expect(await page.locator(':is(button, input, a, [role=alert]):visible').count()).toBe(0)
@@ -107,6 +107,27 @@ testInChromium(
     const { y = 0, height = 0 } =
       (await page.getByRole('button', { name: 'Create account' }).boundingBox()) ?? {}
     expect(y + height).toBeLessThan(800)
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'PAG-27 a throttled form counts down in its button, and is open again when the wait is over',
+  async () => {
+    const { page, close } = await opened('login.empty')
+    await page.clock.install({ time: new Date('2026-11-20T12:00:00Z') })
+    await page.clock.pauseAt(new Date('2026-11-20T13:00:00Z'))
+    await page.goto(`${server.url}login.throttled`)
+    const button = page.locator('button.primary')
+    expect(await button.isDisabled()).toBe(true)
+    expect(await button.getAttribute('data-left')).toBe('0:16')
+    await page.clock.runFor(10_000)
+    expect(await button.getAttribute('data-left')).toBe('0:06')
+    expect(await page.getByRole('alert').isVisible()).toBe(true)
+    await page.clock.runFor(6_500)
+    expect(await button.isEnabled()).toBe(true)
+    expect(await page.getByRole('alert').isVisible()).toBe(false)
     await close()
   },
   60_000,

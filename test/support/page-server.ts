@@ -52,9 +52,10 @@ export const servePages = (port = 0) =>
       const theme = url.searchParams.get('theme') ?? 'default'
       const accent = url.searchParams.get('accent')
       const sheets = accent ? [accentUrl(`#${accent}`)] : []
+      const colors = accent ? { accent: `#${accent}` } : {}
       const page = render(
         sample.page,
-        { ...sample.data, brand: { ...sample.data.brand, theme, sheets } },
+        { ...sample.data, brand: { ...sample.data.brand, theme, sheets, ...colors } },
         { status: sample.status ?? 200, locale },
       )
       return locale === 'he' ? inHebrewLetters(page) : page

@@ -18,6 +18,7 @@ export const brandOf = (
       ...(accent_color ? [accentUrl(accent_color)] : []),
       ...(custom_css ? [custom_css] : []),
     ],
+    ...(accent_color && { accent: accent_color }),
     ...(logo && { logo }),
     ...(logo_dark && { logo_dark }),
   }

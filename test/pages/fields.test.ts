@@ -1,0 +1,43 @@
+/** Tests what forms tell browsers about their fields: the focus, and the rules of a password. */
+import { expect, test } from 'bun:test'
+import { render } from '#src/pages/render.ts'
+import { type Sample, samples } from '#test/support/page-samples.ts'
+
+const nameOf = ({ page, state }: Sample) => `${page}.${state}`
+const find = (name: string): Sample => {
+  const found = samples.find(sample => nameOf(sample) === name)
+  if (!found) throw new Error(`no sample ${name}`)
+  return found
+}
+
+const inputsOf = async ({ page, data }: Sample): Promise<Record<string, string>[]> => {
+  const inputs: Record<string, string>[] = []
+  const rewriter = new HTMLRewriter().on('input', {
+    element: ({ attributes }) => {
+      inputs.push(Object.fromEntries(attributes))
+    },
+  })
+  await rewriter.transform(render(page, data)).text()
+  return inputs
+}
+
+test('PAG-22 a refused form puts the focus on its first wrong field', async () => {
+  const focused: Record<string, [string | undefined, string | undefined]> = {}
+  for (const sample of samples) {
+    const inputs = await inputsOf(sample)
+    const [wrong] = inputs.filter(input => input['aria-invalid'] === 'true')
+    if (wrong) focused[nameOf(sample)] = [wrong.name, inputs.find(input => 'autofocus' in input)?.name]
+  }
+  // The login page keeps the user name, and asks for the password again.
+  expect(focused['login.refused']).toEqual(['username', 'password'])
+  delete focused['login.refused']
+  expect(Object.keys(focused).length).toBeGreaterThan(6)
+  expect(Object.values(focused).filter(([wrong, focus]) => wrong !== focus)).toEqual([])
+})
+
+test('PAG-21 a generator of passwords is told the rules', async () => {
+  const [password] = (await inputsOf(find('set-up.empty'))).filter(({ name }) => name === 'password')
+  expect(password?.passwordrules).toBe(
+    'minlength: 12; required: upper; required: lower; required: digit; required: special;',
+  )
+})
