@@ -46,7 +46,9 @@ test('a start that finds no room says where and ends with 78, wherever it runs o
 test('an instance whose disk has filled up says so to every command, and lives on when there is room', async () => {
   // A disk for each: what a refused command leaves behind may be room enough for the next one.
   const elsewhere = join(folder, 'elsewhere.db')
-  for (const args of [['serve'], ['keys', 'rotate'], ['user', 'link'], ['check'], ['backup', elsewhere]])
+  const register = ['client', 'create', 'app', '--kind', 'service']
+  const rotate = ['keys', 'rotate']
+  for (const args of [['serve'], rotate, ['user', 'link'], register, ['check'], ['backup', elsewhere]])
     await withDisk('2m', async dir => {
       await instanceOn(dir)
       const ballast = join(dir, 'ballast')
