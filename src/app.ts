@@ -28,6 +28,7 @@ import { VERSION } from './lib/version.ts'
 import { metricsPage, observe, openProcessMetrics } from './operations/metrics.ts'
 import { openKeys } from './tokens/keys.ts'
 
+/** A server before it listens: its context, routes and request handler. */
 export interface App {
   context: Context
   /** All admin routes, which the tests of permissions and tenancy iterate over. */
@@ -39,6 +40,7 @@ export interface App {
   fetch(request: Request, server?: Pick<Server<unknown>, 'requestIP'>): Response | Promise<Response>
 }
 
+/** Hooks of tracing and of development mode. */
 export interface AppOptions {
   /** Wraps the signing keys, for tracing. */
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined

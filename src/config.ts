@@ -129,6 +129,7 @@ export interface Config extends Values {
   readonly host: string
 }
 
+/** The parsed settings, and where each came from. */
 export interface LoadedConfig {
   config: Config
   /** Source of each value, for `config print`. */

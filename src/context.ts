@@ -83,6 +83,7 @@ export interface XmlReader {
   check(organization_id: string, ip_address?: string): void
 }
 
+/** The public key set as it is served, with its ETag. */
 export interface PublishedKeys {
   body: string
   etag: string
@@ -91,6 +92,7 @@ export interface PublishedKeys {
 /** `at+jwt` marks access tokens (RFC 9068 section 2.1). */
 export type TokenType = 'at+jwt' | 'JWT'
 
+/** Header values and claims of a token with a valid signature. */
 export interface OpenedToken {
   alg: SigningAlg
   typ: TokenType

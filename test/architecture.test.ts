@@ -154,6 +154,17 @@ test('an exported name means one thing: no two files export it', () => {
   expect(shared.map(([name, at]) => `${name}: ${[...at].join(', ')}`)).toEqual([])
 })
 
+test('every interface and every export of a published package has a doc comment', () => {
+  const isPublished = (file: string) => /^(?:resource-server|testing)\//.test(file)
+  const undocumented = [...source].flatMap(([file, text]) => {
+    const kinds = isPublished(file) ? 'const|function|class|interface|type' : 'interface'
+    return [...text.matchAll(new RegExp(`(?<!\\*/)\\nexport (?:async )?(?:${kinds}) (\\w+)`, 'g'))].map(
+      match => `${file} ${match[1]}`,
+    )
+  })
+  expect(undocumented).toEqual([])
+})
+
 test('inside directory/ the order is access, roles, organizations, users, sessions, groups, clients, identity-providers', () => {
   const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
   expect(

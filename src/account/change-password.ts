@@ -55,8 +55,8 @@ export const postAccountPassword =
     permit(viewer, 'profile:update')
     const { user, organization, login_hash, login } = viewer
     const options = { user, ask_current: true, client_info: call }
-    const { password_hash, again } = await chooseNewPassword(context, organization, form, options)
-    if (again) return passwordPage(context, call, viewer, again)
+    const { password_hash, retry } = await chooseNewPassword(context, organization, form, options)
+    if (retry) return passwordPage(context, call, viewer, retry)
     const { cookie } = await context.store.write(async tx => {
       await replaceOwnPassword(context, tx, { user, password_hash, client_info: call })
       const { acr, amr, auth_time, signed_in_at, expires_at: until } = login

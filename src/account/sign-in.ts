@@ -75,15 +75,15 @@ export const postSignIn =
     const opened = await openLinkForm(context, call, kind)
     const holder = await linkUserOf(context, opened.link)
     const { user, organization } = holder
-    const { password_hash, again } = await chooseNewPassword(context, organization, opened.form, {
+    const { password_hash, retry } = await chooseNewPassword(context, organization, opened.form, {
       user,
       ask_current: false,
       client_info: call,
     })
-    if (again) {
+    if (retry) {
       // The same form was sent twice at once: the second request finds the new password in place.
       await context.store.read(opened.check)
-      return linkPage(context, call, opened, holder, again)
+      return linkPage(context, call, opened, holder, retry)
     }
     const browser = browserSessionOf(context, call)
     const flow = await flowOf(context, accountRequest(organization.id))

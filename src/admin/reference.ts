@@ -4,6 +4,7 @@ import type { Json } from './components.ts'
 
 type Named = Record<string, Json>
 
+/** The API reference as an HTML document. */
 export interface ReferencePage {
   html: string
   /** Content-Security-Policy. */

@@ -13,6 +13,7 @@ export interface Actor {
   email: string | null
 }
 
+/** The actor of events that no known user caused. */
 export const anonymousActor: Actor = { id: null, email: null }
 
 /** The actor of what the server or its command line does: no user or client, and no address. */
@@ -21,6 +22,7 @@ export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   client_info: { ip_address: '', user_agent: '' },
 }
 
+/** An event to record. Id, time and MAC are added. */
 export interface NewEvent {
   type: EventType
   actor: Actor

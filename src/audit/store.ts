@@ -23,6 +23,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type EventRow = Tables['events']['$inferSelect']
 
+/** Filters of the audit log; absent ones match all events. */
 export interface EventFilter {
   type?: string | undefined
   actor_id?: string | undefined

@@ -19,10 +19,10 @@ interface AuthenticationMethod {
   amr: string[]
 }
 
-/** The login (or first factor) that the flow settles on, and the login when a new one began. */
+/** The login (or first factor) that the flow chooses, and the login when a new one began. */
 interface Outcome {
-  kind: 'settled'
-  settled: ChosenLogin & { enrolled?: boolean }
+  kind: 'accepted'
+  chosen: ChosenLogin & { enrolled?: boolean }
   login?: NewLogin
   cookies?: string[]
 }
@@ -45,7 +45,7 @@ interface AuthenticationResult extends AuthenticationMethod {
 }
 
 /**
- * Starts the login, settles the flow on it and continues. A user who owes a second factor is logged in only
+ * Starts the login, stores it as the flow's choice and continues. A user who owes a second factor is logged in only
  * after it (O-69); the post-login action waits until then.
  */
 export const proceedAs = (
@@ -56,10 +56,10 @@ export const proceedAs = (
 ): Promise<Response> =>
   applyResult(context, browser, flow, async tx => {
     await confirm?.(tx)
-    return settleAs(context, tx, browser, flow, user.id, rest)
+    return completeAuthentication(context, tx, browser, flow, user.id, rest)
   })
 
-const settleAs = async (
+const completeAuthentication = async (
   context: Context,
   tx: Transaction,
   { call, login_hash }: BrowserSession,
@@ -91,7 +91,7 @@ const settleAs = async (
       ...(auth_time !== undefined && { auth_time }),
     }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
-    return { kind: 'settled', settled: { login_id: null, selected: false, proof } }
+    return { kind: 'accepted', chosen: { login_id: null, selected: false, proof } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
   if (action) await runAction(context, tx, user, action, call)
@@ -99,8 +99,8 @@ const settleAs = async (
   const login = await logIn(context, tx, { user, organization, ...means, client_info: call, login_hash })
   const cookies = await recognizeDevice(context, tx, user, call)
   return {
-    kind: 'settled',
-    settled: { login_id: login.login_id, selected: false, proof: null },
+    kind: 'accepted',
+    chosen: { login_id: login.login_id, selected: false, proof: null },
     login,
     cookies,
   }
@@ -110,7 +110,7 @@ const settleAs = async (
  * Adds a further factor for the user of this step: starts the login, or raises the existing one to the new
  * level.
  */
-export const settleWith = async (
+export const completeWithFactor = async (
   context: Context,
   tx: Transaction,
   browser: BrowserSession,
@@ -124,7 +124,13 @@ export const settleWith = async (
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined
     const { auth_time, until } = proof ?? {}
-    return settleAs(context, tx, browser, flow, subject.user_id, { acr, amr, action, auth_time, until })
+    return completeAuthentication(context, tx, browser, flow, subject.user_id, {
+      acr,
+      amr,
+      action,
+      auth_time,
+      until,
+    })
   }
   if (!browser.login_hash) throw new PageError('expired', 400)
   const login = await stepUp(context, tx, {
@@ -136,7 +142,7 @@ export const settleWith = async (
   if (!login) throw new PageError('expired', 400)
   const { pending } = flow
   const selected = pending.login_id === login.login_id ? pending.selected : true
-  return { kind: 'settled', settled: { login_id: login.login_id, selected, proof: null }, login }
+  return { kind: 'accepted', chosen: { login_id: login.login_id, selected, proof: null }, login }
 }
 
 /** Leaves the flow unchanged; the write is committed with the events that it recorded. */
@@ -146,26 +152,26 @@ interface Refused {
 }
 
 /**
- * Runs `begin` in a write, settles the flow on its outcome and answers with `show`, or answers its refusal.
+ * Runs `begin` in a write, stores the chosen login and answers with `show`, or answers its refusal.
  */
 export const applyResult = async (
   context: Context,
   { call, login_hash }: BrowserSession,
   flow: StoredFlow,
   begin: (tx: Transaction) => Promise<Outcome | Refused>,
-  show = (browser: BrowserSession, settled: StoredFlow) => advance(context, browser, settled, 'post'),
+  show = (browser: BrowserSession, chosen: StoredFlow) => advance(context, browser, chosen, 'post'),
 ): Promise<Response> => {
   const { pending } = flow
   const outcome = await context.store.write(async tx => {
     const begun = await begin(tx)
-    if (begun.kind === 'settled' && !(await updatePending(tx, pending.request_hash, begun.settled)))
+    if (begun.kind === 'accepted' && !(await updatePending(tx, pending.request_hash, begun.chosen)))
       throw new PageError('expired', 400)
     return begun
   })
   if (outcome.kind === 'refused') return outcome.answer()
-  const { settled, login, cookies = [] } = outcome
+  const { chosen, login, cookies = [] } = outcome
   const browser = { call, login_hash: login?.login_hash ?? login_hash }
-  const answer = await show(browser, { ...flow, pending: { ...pending, ...settled } }).catch(error =>
+  const answer = await show(browser, { ...flow, pending: { ...pending, ...chosen } }).catch(error =>
     errorPage(context, call, error),
   )
   // The new cookie is sent even when the next step fails, because the old one no longer works.

@@ -61,6 +61,7 @@ export const postAuthorize =
     })
   }
 
+/** Replays an authorization request that another site posted, once. */
 export const getStoredPost =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -161,6 +162,7 @@ const redirectingErrors = async (
   }
 }
 
+/** Returns the query of a call without `?`, as it was sent. */
 export const queryOf = ({ request }: Call): string => {
   const start = request.url.indexOf('?')
   return start < 0 ? '' : request.url.slice(start + 1)

@@ -6,7 +6,7 @@ import { chooseNewPassword } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
 import { advance, decide, isStale } from './advance.ts'
 import { proceedAs } from './authentication-result.ts'
-import { isProven, openStep, settleOn } from './flow.ts'
+import { chooseLogin, isProven, openStep } from './flow.ts'
 import { changePasswordPage } from './step-pages.ts'
 
 /** Replaces a temporary or expired password before anything is issued. */
@@ -14,7 +14,7 @@ export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
-    const flow = settleOn(opened, login_id)
+    const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
     if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
     if (next.step !== 'change_password' || next.login.id !== login_id) throw new PageError('expired', 400)
@@ -24,8 +24,8 @@ export const postChangePassword =
     // Asks for the current password unless it was entered in this flow: a stranger at a logged-in browser
     // must not set it.
     const person = { user, ask_current: !isProven(flow), client_info: call }
-    const { password_hash, again } = await chooseNewPassword(context, flow.organization, form, person)
-    if (again) return changePasswordPage(context, browser, flow, next.login, again)
+    const { password_hash, retry } = await chooseNewPassword(context, flow.organization, form, person)
+    if (retry) return changePasswordPage(context, browser, flow, next.login, retry)
     const { acr, amr, auth_time, signed_in_at, expires_at: until } = next.login
     return proceedAs(context, browser, flow, {
       user,

@@ -4,7 +4,7 @@ import { PageError } from '#src/pages/boundary.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { advance, decideAmong, refuseAuthorization } from './advance.ts'
 import { listBrowserLogins } from './eligible-logins.ts'
-import { openStep, settleOn } from './flow.ts'
+import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
 /**
@@ -18,7 +18,7 @@ export const postConsent =
     const decision = form.get('decision')
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
-    const flow = settleOn(opened, login_id)
+    const flow = chooseLogin(opened, login_id)
     const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
     // The user has logged out since, or another step is due: the answered page is out of date.

@@ -12,10 +12,10 @@ import { confirmProof } from '#src/sign-in/password.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { sealSecret, stepOf } from '#src/sign-in/totp.ts'
 import { advance, decide, isStale, resume } from './advance.ts'
-import { applyResult, settleWith } from './authentication-result.ts'
+import { applyResult, completeWithFactor } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { enrolPage, secretFor } from './factor-pages.ts'
-import { openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { chooseLogin, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { show } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
@@ -27,7 +27,7 @@ export const postEnrol =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow: opened, form, login_id } = await openStep(context, call, 'enrol')
-    const flow = settleOn(opened, login_id)
+    const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
     if (next.step !== 'enrol' || next.login.id !== login_id) {
       if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, browser, opened, 'post')
@@ -35,13 +35,13 @@ export const postEnrol =
     }
     const { login } = next
     const using = form.has('credential') ? 'passkey' : 'totp'
-    const again = (code: 'code' | 'passkey') => {
+    const retry = (code: 'code' | 'passkey') => {
       const data = { error: { code } }
       return enrolPage(context, browser, flow, login, { data, status: 400 }, using)
     }
     if (levelWith(using) < login.level) throw new PageError('bad_request', 400)
     const factor = await newFactor(context, flow, login, form)
-    if (!factor) return again(using === 'totp' ? 'code' : 'passkey')
+    if (!factor) return retry(using === 'totp' ? 'code' : 'passkey')
 
     let codes: string[] | undefined
     return applyResult(
@@ -52,7 +52,7 @@ export const postEnrol =
         const user = await confirmProof(tx, { ...login, id: login.user_id })
         const { credential_id } = factor
         if (credential_id && (await findPasskey(tx, credential_id)))
-          return { kind: 'refused', answer: () => again('passkey') }
+          return { kind: 'refused', answer: () => retry('passkey') }
         // The same form was sent twice at once, and the first request has enrolled the factor.
         if (!(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
@@ -66,11 +66,11 @@ export const postEnrol =
         codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))
         const amr = factor.type === 'totp' ? ['otp', 'mfa'] : [factor.synced ? 'swk' : 'hwk', 'mfa']
-        const outcome = await settleWith(context, tx, browser, flow, login, { acr, amr })
-        return { ...outcome, settled: { ...outcome.settled, enrolled: true } }
+        const outcome = await completeWithFactor(context, tx, browser, flow, login, { acr, amr })
+        return { ...outcome, chosen: { ...outcome.chosen, enrolled: true } }
       },
-      async (then, settled) => {
-        if (!codes) return advance(context, then, settled, 'post')
+      async (then, chosen) => {
+        if (!codes) return advance(context, then, chosen, 'post')
         const data = {
           user: pageUserOf(login),
           codes,
@@ -79,7 +79,7 @@ export const postEnrol =
           action: '/oauth/enrol',
           request: flow.handle,
         }
-        return show(context, 'recovery-codes', then, settled, data, undefined)
+        return show(context, 'recovery-codes', then, chosen, data, undefined)
       },
     )
   }

@@ -30,7 +30,7 @@ export const secondFactorPage = async (
   browser: BrowserSession,
   flow: StoredFlow,
   login: BrowserLogin,
-  again?: Retry<'second-factor'>,
+  retry?: Retry<'second-factor'>,
   using = queryParameter(browser, 'method'),
 ): Promise<Response> => {
   const methods = methodsFor(login)
@@ -57,7 +57,7 @@ export const secondFactorPage = async (
         replace_url: `/account/security?organization=${flow.organization.slug}`,
       }),
     },
-    again,
+    retry,
   )
 }
 
@@ -82,7 +82,7 @@ export const enrolPage = async (
   browser: BrowserSession,
   flow: StoredFlow,
   login: BrowserLogin,
-  again?: Retry<'enrol-totp'> | Retry<'enrol-passkey'>,
+  retry?: Retry<'enrol-totp'> | Retry<'enrol-passkey'>,
   using = queryParameter(browser, 'kind'),
 ): Promise<Response> => {
   const { config } = context
@@ -106,7 +106,7 @@ export const enrolPage = async (
   }
   if (kind === 'totp') {
     const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)
-    return show(context, 'enrol-totp', browser, flow, { ...form, ...set_up }, again as Retry<'enrol-totp'>)
+    return show(context, 'enrol-totp', browser, flow, { ...form, ...set_up }, retry as Retry<'enrol-totp'>)
   }
   const passkeys = (await context.store.read(q => listFactors(q, login.user_id))).filter(isPasskey)
   const challenge = challengeOf(context, 'enrol', roundOf(flow))
@@ -117,5 +117,5 @@ export const enrolPage = async (
     { ...login, id: login.user_id },
     passkeys,
   )
-  return show(context, 'enrol-passkey', browser, flow, { ...form, options }, again as Retry<'enrol-passkey'>)
+  return show(context, 'enrol-passkey', browser, flow, { ...form, options }, retry as Retry<'enrol-passkey'>)
 }

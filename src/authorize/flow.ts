@@ -27,6 +27,7 @@ export interface BrowserSession {
   readonly login_hash: SecretHash | undefined
 }
 
+/** Returns the browser session that the login cookie of a call names. */
 export const browserSessionOf = (context: Context, call: Call): BrowserSession => ({
   call,
   login_hash: loginHash(context, call.request),
@@ -202,14 +203,14 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   }
 }
 
-/** Returns the flow as if it had settled on this login, for a page that showed it. */
-export const settleOn = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
+/** Returns the flow with this login chosen, for a page that showed it. */
+export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
   return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
 }
 
-/** The login that the flow has settled on, or `proof` while its login waits for the second factor. */
+/** The login that the flow has chosen, or `proof` while its login waits for the second factor. */
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
   pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
 

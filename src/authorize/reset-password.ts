@@ -29,7 +29,7 @@ const page = (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-  again?: Retry<'reset-password'>,
+  retry?: Retry<'reset-password'>,
 ): Response => {
   const { login_hint } = flow.request
   return show(
@@ -44,7 +44,7 @@ const page = (
       login_url: `/oauth/login?request=${flow.handle}`,
       ...(login_hint !== undefined && { username: login_hint }),
     },
-    again,
+    retry,
   )
 }
 

@@ -9,10 +9,10 @@ import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passk
 import { confirmProof } from '#src/sign-in/password.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
 import { advance, decide, resume } from './advance.ts'
-import { applyResult, settleWith } from './authentication-result.ts'
+import { applyResult, completeWithFactor } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { secondFactorPage } from './factor-pages.ts'
-import { isProven, openStep, roundOf, type StoredFlow, settleOn } from './flow.ts'
+import { chooseLogin, isProven, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
 /** Handles the second factor: `code`, `recovery_code` or `credential` (the passkey's assertion as JSON). */
@@ -20,7 +20,7 @@ export const postSecondFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
-    const flow = settleOn(opened, login_id)
+    const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
     if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { login } = next
@@ -41,18 +41,18 @@ export const postSecondFactor =
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal
           const code = refusal.code === 'throttled' ? 'throttled' : using
-          const again = { data: { error: { code, seconds } }, status, headers } as const
+          const retry = { data: { error: { code, seconds } }, status, headers } as const
           return {
             kind: 'refused',
-            answer: () => secondFactorPage(context, browser, flow, login, again, using),
+            answer: () => secondFactorPage(context, browser, flow, login, retry, using),
           }
         }
         if (levelOf(proof.acr) < login.level) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
-        return settleWith(context, tx, browser, flow, login, proof)
+        return completeWithFactor(context, tx, browser, flow, login, proof)
       },
-      async (then, settled) => {
-        const end = using === 'recovery' ? await endOnSecurityPage(context, settled, login) : settled
+      async (then, chosen) => {
+        const end = using === 'recovery' ? await endOnSecurityPage(context, chosen, login) : chosen
         return advance(context, then, end, 'post')
       },
     )

@@ -21,9 +21,9 @@ export const postSelectAccount =
     const picked = form.get('login')
     const login = next.logins.filter(isLogin).find(({ id }) => id === picked)
     if (!login && picked !== 'other') throw new PageError('bad_request', 400)
-    const settled = { login_id: login?.id ?? null, selected: true, proof: null }
+    const chosen = { login_id: login?.id ?? null, selected: true, proof: null }
     await context.store.write(async tx => {
-      if (!(await updatePending(tx, flow.pending.request_hash, settled))) throw new PageError('expired', 400)
+      if (!(await updatePending(tx, flow.pending.request_hash, chosen))) throw new PageError('expired', 400)
     })
-    return advance(context, browser, { ...flow, pending: { ...flow.pending, ...settled } }, 'post', logins)
+    return advance(context, browser, { ...flow, pending: { ...flow.pending, ...chosen } }, 'post', logins)
   }

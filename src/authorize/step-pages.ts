@@ -23,7 +23,7 @@ export const show = <Page extends keyof Pages>(
   { call }: BrowserSession,
   { organization }: StoredFlow,
   data: Omit<Pages[Page], keyof Common>,
-  again: Retry<Page> | undefined,
+  retry: Retry<Page> | undefined,
 ): Response =>
   render(
     page,
@@ -31,9 +31,9 @@ export const show = <Page extends keyof Pages>(
       brand: brandOf(context, organization),
       request_id: call.request_id,
       ...data,
-      ...again?.data,
+      ...retry?.data,
     } as Pages[Page],
-    { ...again, locale: call.locale },
+    { ...retry, locale: call.locale },
   )
 
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
@@ -44,11 +44,11 @@ export const loginPage = async (
   browser: BrowserSession,
   flow: StoredFlow,
   login?: StepUser,
-  again?: Retry<'login'>,
+  retry?: Retry<'login'>,
 ): Promise<Response> => {
   const username = login?.username ?? flow.request.login_hint
   const csrf_token = stepToken(context, flow, 'login')
-  const other = again
+  const other = retry
     ? undefined
     : await context.loginPage?.({
         request: browser.call.request,
@@ -80,7 +80,7 @@ export const loginPage = async (
         },
       }),
     },
-    again,
+    retry,
   )
 }
 
@@ -110,7 +110,7 @@ export const changePasswordPage = async (
   browser: BrowserSession,
   flow: StoredFlow,
   login: StepUser,
-  again?: Retry<'change-password'>,
+  retry?: Retry<'change-password'>,
 ): Promise<Response> =>
   show(
     context,
@@ -126,7 +126,7 @@ export const changePasswordPage = async (
       ask_current: !isProven(flow),
       rules: await passwordRulesFor(context, flow.organization, login.user_id),
     },
-    again,
+    retry,
   )
 
 export const consentPage = (

@@ -41,11 +41,13 @@ export const findPending = async (
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
 ): Promise<Pending | undefined> => (await pendingOf(q, key))[0] as Pending | undefined
 
+/** A proven first factor that waits for the second one. */
 export type FirstFactorProof = NonNullable<Pending['proof']>
 
-/** The login or first factor on which a flow has settled. */
+/** The login or first factor that a flow has chosen. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
+/** Stores a new pending request. */
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
@@ -54,12 +56,12 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
-  settled: ChosenLogin & { enrolled?: boolean },
+  chosen: ChosenLogin & { enrolled?: boolean },
 ): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx
     .update(t)
-    .set(settled)
+    .set(chosen)
     .where(eq(t.request_hash, request_hash))
     .returning({ hash: t.request_hash })
   return rows.length > 0

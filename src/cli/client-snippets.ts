@@ -44,6 +44,7 @@ export const applicationOf = (
   token_endpoint_auth_method: client.token_endpoint_auth_method,
 })
 
+/** A configuration example for one library or framework. */
 export interface Snippet {
   /** The library or program that the code is for. */
   title: string

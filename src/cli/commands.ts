@@ -5,6 +5,7 @@ import { VERSION } from '#src/lib/version.ts'
 /** Arguments that commander passes to an action. They are untyped; each command declares its own types. */
 type Parsed = Parameters<Parameters<Command['action']>[0]>
 
+/** A command with its arguments, options and action. */
 export interface CommandRow {
   /** The command, preceded by its groups. */
   name: string

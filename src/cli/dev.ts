@@ -10,6 +10,7 @@ import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import { openLog } from './log.ts'
 import { readSeedFile } from './seed-file.ts'
 
+/** Options of `gatehouse dev`. */
 export interface DevOptions {
   config?: string
   port?: string

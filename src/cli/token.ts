@@ -16,6 +16,7 @@ import type { MintOptions } from '#src/testing/types.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { openExisting } from './instance.ts'
 
+/** Options of `gatehouse token`. */
 export interface TokenOptions {
   config?: string
   dataDir?: string

@@ -9,6 +9,7 @@ import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { urlOfFirstStart } from '#src/operations/first-start.ts'
 import { openExisting } from './instance.ts'
 
+/** Options that the `gatehouse user` commands share. */
 export interface UserOptions {
   config?: string
   /** Slug of the organization that the user belongs to. */

@@ -31,6 +31,7 @@ import { Mint, mint } from './mint.ts'
 import type { Recorder } from './recorder.ts'
 import { filteredEventsAfter, firstUsers, restoreAll, restoreOrganization, type Snapshot } from './store.ts'
 
+/** The running development server, as its controls see it. */
 export interface DevState {
   context: Context
   clock: DevClock

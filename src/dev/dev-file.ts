@@ -4,6 +4,7 @@
  */
 export const DEV_FILE = 'dev.json'
 
+/** Content of the file by which other processes find a development server. */
 export interface DevFile {
   /** The issuer. */
   url: string

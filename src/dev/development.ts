@@ -22,6 +22,7 @@ import { type Snapshot, takeSnapshot } from './store.ts'
 
 type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 
+/** Options of development mode. */
 export interface DevelopmentOptions {
   clock: DevClock
   /** Bearer token of the controls; its holder has full access to the server. */

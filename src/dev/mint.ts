@@ -59,6 +59,7 @@ export const Mint = z.strictObject({
 export type Mint = z.output<typeof Mint>
 export type MintInput = z.input<typeof Mint>
 
+/** A minted access token and its claims. */
 export interface Minted {
   token: string
   claims: Claims

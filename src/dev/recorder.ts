@@ -12,6 +12,7 @@ export interface ReceivedRequest {
   status: number
 }
 
+/** A token that the server issued. */
 export interface IssuedRecord {
   at: string
   client_id: string | null

@@ -79,6 +79,7 @@ export const serverActor: ChangedBy = {
   client_info: hostActor.client_info,
 }
 
+/** Throws 422 with all details, if there are any. */
 export const throwProblems = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }

@@ -22,6 +22,7 @@ export interface UpstreamIdentity {
   is_form?: boolean
 }
 
+/** The next step of a login through a provider. */
 export type LinkingResult =
   /** The account is linked: log in its user. */
   | { step: 'enter'; user: UserRow }

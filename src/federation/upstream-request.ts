@@ -32,6 +32,7 @@ interface SealedState {
   round?: number
 }
 
+/** A started login at a provider, bound to one browser. */
 export interface UpstreamRequest extends SealedState {
   provider_id: IdentityProviderId
 }

@@ -8,6 +8,7 @@ export interface GuidePage {
   blocks: Block[]
 }
 
+/** Pages of the guide under one title. */
 export interface GuideSection {
   title: string
   pages: GuidePage[]

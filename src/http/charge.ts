@@ -63,6 +63,7 @@ export const openCharges = (): Core['charges'] => ({
   mailboxes: new TokenBuckets(MAX_BUCKETS),
 })
 
+/** Work to charge to a network and an organization. */
 export interface Charge {
   ip_address: string
   /**

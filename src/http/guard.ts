@@ -49,6 +49,7 @@ export interface AdminRoute {
   handle(input: RouteInput): Promise<unknown>
 }
 
+/** The validated input of a route's handler. */
 export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown> {
   caller: Caller
   params: P

@@ -17,6 +17,7 @@ export class YamlError extends Error {
   }
 }
 
+/** A parsed YAML document. */
 export interface Yaml {
   value: unknown
   /** Returns the line of the value at `path`, or of its nearest parent, from 1. */

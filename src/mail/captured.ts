@@ -1,5 +1,6 @@
 import type { Mail, MailTransport } from '#src/context.ts'
 
+/** A mail that development mode captured instead of sending it. */
 export interface CapturedMail extends MailTransport {
   /** In the order of sending. */
   readonly mails: readonly Mail[]

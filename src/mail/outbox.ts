@@ -18,6 +18,7 @@ const LEASE = 2 * MINUTE
 const MAX_WAIT = 6 * 60 * MINUTE
 const BATCH = 20
 
+/** A mail to put into the outbox. Texts are rendered when it is sent. */
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId

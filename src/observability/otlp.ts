@@ -9,6 +9,7 @@ import { VERSION } from '#src/lib/version.ts'
  */
 export type Attributes = Record<string, string | number>
 
+/** A finished span, before it is encoded as OTLP. */
 export interface Span {
   trace_id: string
   span_id: string

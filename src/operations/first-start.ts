@@ -27,6 +27,7 @@ const KNOWN_SCOPES = 'known_scopes'
 const rememberScopes = (tx: Transaction, now: number): Promise<void> =>
   putSetting(tx, KNOWN_SCOPES, allScopes, now)
 
+/** Results of the first start that the command prints. */
 export interface FirstStart {
   /** File with the generated secret of the first admin client, when this start wrote it. */
   admin_client_file?: string

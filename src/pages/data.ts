@@ -4,6 +4,7 @@
  */
 import type en from '../../templates/locales/en.json'
 
+/** Key of a text in `templates/locales`. */
 export type MessageKey = keyof typeof en
 /**
  * The part of message keys between `Prefix` and `Suffix`: `Code<'login.error.'>` is `'invalid_credentials' |
@@ -37,6 +38,7 @@ export interface Common {
   request_id?: string
 }
 
+/** A user as a page shows them. */
 export interface PageUser {
   /** The username is shown when both names are empty. */
   first_name: string
@@ -45,6 +47,7 @@ export interface PageUser {
   email: string
 }
 
+/** A rule of the password policy, as the page lists it. */
 export interface PasswordRule {
   rule: MessageCode<'rule.'>
   /** For `min_length`: characters; for `too_long`: bytes. */
@@ -59,6 +62,7 @@ export interface FormError<Codes> {
   seconds?: number
 }
 
+/** Posts `username` and `password`. */
 export interface LoginPage extends Common {
   action: string
   request: string
@@ -240,6 +244,7 @@ export interface SetUpPage extends Common {
   rules: PasswordRule[]
 }
 
+/** Shown when a user is signed in and no client waits. */
 export interface SignedInPage extends Common {
   user: PageUser
   account_url: string
@@ -255,6 +260,7 @@ export interface LogoutConfirmPage extends Common {
   cancel_url: string
 }
 
+/** Shown after a logout that does not redirect. */
 export interface LoggedOutPage extends Common {
   client_name?: string
   /** True when the client sent a `post_logout_redirect_uri` that it has not registered. */
@@ -264,8 +270,10 @@ export interface LoggedOutPage extends Common {
   login_url?: string
 }
 
+/** Shown after users have deleted their account. */
 export type DeletedPage = Common
 
+/** Shown for refusals that cannot be redirected, and for failures. */
 export interface ErrorPage extends Common {
   code: MessageCode<'error.', '.title'>
   seconds?: number
@@ -402,6 +410,7 @@ export interface AccountPage extends AccountFrame {
   notice?: MessageCode<'account.notice.'>
 }
 
+/** Data types by page name. */
 export interface Pages {
   login: LoginPage
   'reset-password': ResetPasswordPage
@@ -429,6 +438,7 @@ export interface Pages {
   'account-data': AccountDataPage
 }
 
+/** Picks the fields of a user that pages show. */
 export const pageUserOf = ({ first_name, last_name, username, email }: PageUser): PageUser => ({
   first_name,
   last_name,

@@ -5,6 +5,7 @@ export const PICTURE_LIMIT = 64 * 1024
 export const PIXEL_LIMIT = 4096
 
 export type PictureType = 'png' | 'svg' | 'webp' | 'jpg'
+/** A checked picture: its type and bytes. */
 export interface Picture {
   type: PictureType
   bytes: Buffer<ArrayBuffer>

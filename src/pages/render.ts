@@ -32,6 +32,7 @@ const headers = {
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
 
+/** Locale, status and headers of a page. */
 export interface RenderOptions {
   /** One of `chooseLocale`'s answers. */
   locale?: string

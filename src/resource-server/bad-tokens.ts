@@ -1,12 +1,14 @@
 import { base64url } from 'jose'
 import type { ErrorCode } from './errors.ts'
 
+/** JOSE header of a token: https://www.rfc-editor.org/rfc/rfc7515#section-4 */
 export type Header = {
   alg: string
   kid?: string | undefined
   typ?: string | undefined
   [name: string]: unknown
 }
+/** Claims of a token by name. */
 export type Payload = Record<string, unknown>
 
 /** Invalid tokens for tests, with the error code of the refusal. */
@@ -24,6 +26,7 @@ export const BAD_TOKENS = {
   tampered: 'invalid_signature',
 } as const satisfies Record<string, ErrorCode>
 
+/** Name of an invalid token, such as `expired`. */
 export type BadToken = keyof typeof BAD_TOKENS
 
 /** A valid token before signing, from which an invalid one is derived. */

@@ -3,6 +3,7 @@ import { ConfigurationError } from './errors.ts'
 import { type Fetch, fetchJson } from './fetch-json.ts'
 import { type Environment, isHttpUrl, processEnv, requireEnv } from './options.ts'
 
+/** Options of `createServiceClient`: the issuer and the credentials of a confidential client. */
 export type ServiceClientOptions = {
   /** The server's URL. */
   issuer: string
@@ -27,6 +28,7 @@ export type ServiceClientOptions = {
   now?: () => number
 }
 
+/** Gets access tokens by client credentials and keeps them until shortly before they expire. */
 export type ServiceClient = {
   /**
    * Returns a valid access token for these scopes (default: those of the options).

@@ -7,10 +7,12 @@ import type { Verifier } from './verifier.ts'
 
 export { SECURITY_SCHEME, securityScheme } from './openapi.ts'
 
+/** Replacements for the answers to refused requests. */
 export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Response>>
 
 /** Rules of a route, or `true` for any valid token. */
 export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
+/** Rules of a route that also serves requests without a token, or `true` for any valid token. */
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**

@@ -14,6 +14,7 @@ declare global {
   }
 }
 
+/** Rules of the routes behind the middleware, and replacements for the answers to refused requests. */
 export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next: NextFunction], unknown>
 
 /**

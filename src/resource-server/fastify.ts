@@ -20,6 +20,7 @@ declare module 'fastify' {
   }
 }
 
+/** The verifier, and replacements for the answers to refused requests. */
 export type FastifyOptions = { verifier: Verifier } & Handlers<
   [request: FastifyRequest, reply: FastifyReply],
   unknown

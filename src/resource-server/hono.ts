@@ -11,6 +11,7 @@ import {
 import { AccessError } from './errors.ts'
 import type { Verifier } from './verifier.ts'
 
+/** Rules of the routes behind the middleware, and replacements for the answers to refused requests. */
 export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Response>>
 
 /**

@@ -14,6 +14,7 @@ export type KeySetOptions = {
   timeout: number
 }
 
+/** A remote key set, cached in memory. */
 export type KeySet = {
   /**
    * Returns the key for a header. On the hot path it returns the key itself, without a promise.
@@ -163,6 +164,7 @@ function createLimit(now: () => number) {
   return { isKnownMissing, rememberMissing, takeForced }
 }
 
+/** Returns a cache of a remote key set. */
 export function createKeySet(options: KeySetOptions): KeySet {
   const cache = createCache(options)
   const { isKnownMissing, rememberMissing, takeForced } = createLimit(options.now)

@@ -72,6 +72,7 @@ function isUsable(jwk: unknown): jwk is JWK {
   return jwk.kty === 'EC' && typeof jwk.x === 'string' && typeof jwk.y === 'string'
 }
 
+/** Returns true when the key set has a key with this id. */
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**

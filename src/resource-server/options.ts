@@ -39,6 +39,7 @@ export type VerifierOptions = {
   now?: () => number
 }
 
+/** Validated options of a verifier, with defaults filled in. */
 export type ResolvedOptions = ClaimPolicy & {
   issuer: string
   strictType: boolean
@@ -110,8 +111,10 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   }
 }
 
+/** Returns true for an http or https URL without query and fragment. */
 export const isHttpUrl = (value: string) => /^https?:[^?#"\\\s]+$/i.test(value) && URL.canParse(value)
 
+/** Environment variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
@@ -131,6 +134,7 @@ export function optionsFromEnv(env: Environment = processEnv()): VerifierOptions
   }
 }
 
+/** Returns the trimmed values; throws ConfigurationError naming all missing variables. */
 export function requireEnv<Name extends string>(
   env: Environment,
   names: readonly Name[],

@@ -4,8 +4,10 @@ import type { Fetch } from './fetch-json.ts'
 
 export { BAD_TOKENS, type BadToken, badToken, type Genuine, type Header, type Payload } from './bad-tokens.ts'
 
+/** Signature algorithms of a test issuer: https://www.rfc-editor.org/rfc/rfc7518#section-3.1 */
 export type Algorithm = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
+/** Options of `createTestIssuer`. All have defaults. */
 export type TestIssuerOptions = {
   /** Default `https://id.example.test`. */
   issuer?: string

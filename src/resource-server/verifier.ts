@@ -35,6 +35,7 @@ export type Guarded<C> =
 /** Rules of the route and custom answers. */
 export type GuardOptions = Rules & Handlers<[request: Request], Response | Promise<Response>>
 
+/** Verifies access tokens of one issuer for one audience. */
 export type Verifier = TokenVerifier & {
   /** The issuer without trailing slash. */
   readonly issuer: string

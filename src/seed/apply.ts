@@ -13,6 +13,7 @@ import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from '
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import { allClients, allGroups, allOrganizations, allProviders, allRoles, allUsers } from './store.ts'
 
+/** A change that a seed makes, as a plan lists it. */
 export interface Change {
   action: 'create' | 'update' | 'delete'
   section: SeedSection
@@ -21,6 +22,7 @@ export interface Change {
   fields?: string[]
 }
 
+/** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
   /** Deletes entries of the server that the file does not name, in the sections that the file has. */
   prune?: boolean

@@ -39,6 +39,7 @@ export class SeedError extends Error {
   }
 }
 
+/** An entry of a seed, with its place in the file. */
 export interface Entry<S extends SeedSection = SeedSection> {
   value: SeedOf<S>
   /** The fields that the file names; an update changes no others. */
@@ -46,6 +47,7 @@ export interface Entry<S extends SeedSection = SeedSection> {
   path: string
 }
 
+/** A validated seed, with the place of each entry. */
 export interface ReadSeed {
   source: Source
   entries: { [S in SeedSection]: Entry<S>[] }

@@ -137,6 +137,7 @@ export const expireDueSessions = async (context: Core, tx: Transaction, limit: n
   return postponed + expired.length
 }
 
+/** A login and its user, as `logOut` needs them. */
 export interface LoggedIn {
   id: LoginId
   user_id: UserId

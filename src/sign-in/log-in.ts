@@ -14,6 +14,7 @@ import type { Transaction } from '#src/storage/store.ts'
 /** acr (protocol/oidc/acr.ts) and amr (https://www.rfc-editor.org/rfc/rfc8176) of a password login. */
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
 
+/** A login that began in this write, with its cookie. */
 export interface NewLogin {
   login_id: LoginId
   login_hash: SecretHash

@@ -9,12 +9,12 @@ import { findThrottle, removeThrottle, removeThrottles } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 
 /** Attempts that one network has at one account after the account's shared budget is spent. */
-const OWN: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
+const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
  * These attempts for all networks together: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive
  * failures.
  */
-const SPARE: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
+const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /** Concurrent attempts at an account with few failures. With more failures, attempts run one by one. */
 const CONCURRENT = 20
@@ -33,7 +33,7 @@ export interface Budget {
   /** Milliseconds until an attempt is allowed. */
   wait: number
   /** Maximum number of concurrent attempts with the same `key`. */
-  room: number
+  concurrent: number
   /** Keys that count a failure. */
   failed: ThrottleKey[]
   /** Keys that count a success: a correct password from an unknown browser must not bypass them. */
@@ -42,12 +42,12 @@ export interface Budget {
 
 /**
  * An attempt is allowed if one budget of each list is free. The client learns the wait of `name` but not of
- * `person`: a shared wait would show that two names belong to one account. Names of no user are counted in
+ * `user`: a shared wait would show that two names belong to one account. Names of no user are counted in
  * the same way.
  */
 export interface Budgets {
   name: Budget[]
-  person: Budget[]
+  user: Budget[]
   /**
    * True when the user has signed in with this browser: failures elsewhere, even in its network, do not delay
    * it.
@@ -72,34 +72,34 @@ export const budgetsOf = async (
   const find = async (key: string, limit: Limit) => {
     const row = await findThrottle(q, key)
     const wait = Math.max(0, (row?.blocked_until ?? 0) - clock.now())
-    return { key, limit, wait, room: (row?.failures ?? 0) < ROW.after ? CONCURRENT : 1 }
+    return { key, limit, wait, concurrent: (row?.failures ?? 0) < ROW.after ? CONCURRENT : 1 }
   }
   const id = counted.user?.id ?? ''
   if (await isKnownDevice(q, id, client_info)) {
     const device = await find(deviceKey(id, client_info), ROW)
-    const [key, room] = [`known:${id}`, Math.min(device.room, KNOWN_CONCURRENT)]
-    return { name: [{ ...device, key, room, failed: [device], passed: [] }], person: [], is_known: true }
+    const [key, concurrent] = [`known:${id}`, Math.min(device.concurrent, KNOWN_CONCURRENT)]
+    return { name: [{ ...device, key, concurrent, failed: [device], passed: [] }], user: [], is_known: true }
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
     // Counted per /48: its 65,536 /64 networks would use up what all others share.
-    const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, OWN)
-    const spare = await find(`${subject}:spare`, SPARE)
+    const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
+    const spare = await find(`${subject}:spare`, SPARE_LIMIT)
     // A success is not counted here: others in the same network could detect it.
     const shared = { ...common, failed: [common, own], passed: [] }
-    if (common.room > 1) return [shared]
+    if (common.concurrent > 1) return [shared]
     const wait = Math.max(own.wait, spare.wait)
-    return [shared, { ...own, wait, room: 1, failed: [common, own, spare], passed: [own, spare] }]
+    return [shared, { ...own, wait, concurrent: 1, failed: [common, own, spare], passed: [own, spare] }]
   }
   const [name, person] = subjectsOf(counted)
-  return { name: await budgets(name), person: await budgets(person), is_known: false }
+  return { name: await budgets(name), user: await budgets(person), is_known: false }
 }
 
 /**
  * Updates the budgets after a success: removes consecutive failures and counts the attempt against `passed`.
  * A success in a known browser keeps the shared count: others could detect the owner's login by it.
  */
-export const settleBudgets = async (
+export const countSuccess = async (
   context: Core,
   tx: Transaction,
   counted: Counted,

@@ -50,7 +50,7 @@ interface Retry {
   headers: Record<string, string>
 }
 
-type Chosen = { password_hash: string; again?: never } | { password_hash?: never; again: Retry }
+type ChosenPassword = { password_hash: string; retry?: never } | { password_hash?: never; retry: Retry }
 
 /**
  * Checks and hashes the new password of a form (`password`, `password_repeat` unless the page let the user see
@@ -61,13 +61,13 @@ export const chooseNewPassword = async (
   organization: Organization,
   form: ReadonlyMap<string, string>,
   person: { user: UserRow; ask_current: boolean; client_info: ClientInfo },
-): Promise<Chosen> => {
+): Promise<ChosenPassword> => {
   const { user, ask_current, client_info } = person
   const password = form.get('password') ?? ''
   const policy = await context.store.read(q => policyFor(q, organization, user.id))
   const broken = checkChosen(policy, password)
-  const again = (error: Retry['data']['error'], status = 400, headers = {}): Chosen => ({
-    again: { data: { error, rules: passwordRules(policy, broken) }, status, headers },
+  const retry = (error: Retry['data']['error'], status = 400, headers = {}): ChosenPassword => ({
+    retry: { data: { error, rules: passwordRules(policy, broken) }, status, headers },
   })
   if (ask_current) {
     const { organization_id, username: identifier } = user
@@ -80,18 +80,18 @@ export const chooseNewPassword = async (
     })
     if (refusal) {
       const { code, seconds, status, headers } = refusal
-      return again(
+      return retry(
         { code: code === 'invalid_credentials' ? 'wrong_current' : code, seconds },
         status,
         headers,
       )
     }
   }
-  if (broken.length > 0) return again({ code: 'policy' })
-  if (password !== (form.get('password_repeat') ?? password)) return again({ code: 'mismatch' })
+  if (broken.length > 0) return retry({ code: 'policy' })
+  if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
   const lane = { work: 'change', organization: user.organization_id } as const
   if (user.password_hash && (await verifyPassword(context, user.password_hash, password, lane)))
-    return again({ code: 'unchanged' })
+    return retry({ code: 'unchanged' })
   return { password_hash: await hashPassword(context, password, lane) }
 }
 

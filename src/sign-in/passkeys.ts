@@ -163,6 +163,7 @@ export const parseAssertion = (json: string | undefined): Assertion | undefined 
 export const handleOf = ({ response }: Assertion): string | undefined =>
   response.userHandle && Buffer.from(response.userHandle, 'base64url').toString()
 
+/** A verified passkey assertion: its new counter and `amr`. */
 export interface ProvenPasskey {
   sign_count: number
   amr: string[]

@@ -14,7 +14,7 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
-import { type Budget, budgetsOf, settleBudgets } from './login-throttle.ts'
+import { type Budget, budgetsOf, countSuccess } from './login-throttle.ts'
 import { checkThrottle, passwordsFrom, type ThrottleKey } from './throttle.ts'
 
 /** The input of a login form. */
@@ -70,7 +70,7 @@ export const provePassword = async (context: Context, credentials: Credentials):
   })
   const nameSlot = wait > 0 ? undefined : acquireSlot(context.attempts, budgets.name)
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
-  const userSlot = budgets.person.length === 0 ? FREE : acquireSlot(context.attempts, budgets.person)
+  const userSlot = budgets.user.length === 0 ? FREE : acquireSlot(context.attempts, budgets.user)
   try {
     const { is_known } = budgets
     const { ip_address, device_hash } = client_info
@@ -154,7 +154,9 @@ const FREE: Slot = { failed: [], passed: [], release: () => {} }
  * counted.
  */
 const acquireSlot = (counts: Map<string, number>, budgets: readonly Budget[]): Slot | undefined => {
-  const budget = budgets.find(({ key, wait, room }) => wait === 0 && (counts.get(key) ?? 0) < room)
+  const budget = budgets.find(
+    ({ key, wait, concurrent }) => wait === 0 && (counts.get(key) ?? 0) < concurrent,
+  )
   if (!budget) return undefined
   const { key, failed, passed } = budget
   counts.set(key, (counts.get(key) ?? 0) + 1)
@@ -196,7 +198,7 @@ const recordSuccess = async (
   const old = password_hash ?? ''
   const fresh = needsRehash(context, old) ? await hashPassword(context, password, lane) : undefined
   await context.store.write(async tx => {
-    await settleBudgets(context, tx, counted, passed, client_info)
+    await countSuccess(context, tx, counted, passed, client_info)
     if (fresh) await replacePasswordHash(tx, id, old, fresh)
   })
 }

@@ -7,7 +7,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { type ExternalIdentity, linkOwnAccount } from './external-accounts.ts'
-import { settleBudgets } from './login-throttle.ts'
+import { countSuccess } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
 import { checkMaker } from './user-links.ts'
@@ -79,7 +79,7 @@ const confirmOwner = async (
 ): Promise<void> => {
   const { organization_id } = user
   for (const identifier of [user.username, user.email])
-    await settleBudgets(
+    await countSuccess(
       context,
       tx,
       { name: accountName({ organization_id, identifier }), user },

@@ -7,6 +7,7 @@ export type Values = Record<string, unknown>
 export type Row = Record<string, unknown>
 export type Decode = (value: unknown) => unknown
 
+/** A selected column or expression, and its path in the row. */
 export interface SelectedField {
   path: string[]
   field: Column | SQL | SQL.Aliased

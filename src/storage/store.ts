@@ -2,6 +2,7 @@ import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import type { Metrics } from '#src/lib/metrics.ts'
 import type { Tables } from './tables.ts'
 
+/** The supported database engines. */
 export type Engine = 'sqlite' | 'postgres'
 
 /**
@@ -28,6 +29,7 @@ export type Topic =
   | 'identity_providers'
   | 'mails'
 
+/** Queries inside a write. All of them commit or none. */
 export type Transaction = Queries & {
   changed(topic: Topic): void
   /**
@@ -47,6 +49,7 @@ export type Transaction = Queries & {
   nested<T>(body: () => Promise<T>): Promise<T>
 }
 
+/** The database of one instance. */
 export interface Store {
   readonly engine: Engine
   /** Metrics of the server that uses this store. */

@@ -2,6 +2,7 @@ import type { AuditEvent, Controls, KeyState } from './types.ts'
 
 // Imports nothing of the server: this file is published, and runs in Node, Deno and Bun.
 
+/** Returns the controls of a running development server, as functions over its HTTP interface. */
 export const controlsOf = ({ url, control_token }: { url: string; control_token: string }): Controls => {
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const answer = await fetch(`${url}/dev/${path}`, {

@@ -4,6 +4,7 @@ import type { Gatehouse, GatehouseOptions } from './types.ts'
 
 export type * from './types.ts'
 
+/** Options of `startGatehouse` when the executable runs as a process of its own. */
 export interface ProcessOptions extends GatehouseOptions {
   /** Path of the executable; default: `gatehouse` on the PATH. */
   executable?: string

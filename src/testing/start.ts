@@ -31,6 +31,7 @@ import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { pinKey } from '#src/tokens/manual-keys.ts'
 import { removeLeftovers, TEMPORARY_PREFIX } from './leftovers.ts'
 
+/** Options of a development server in this process. */
 export interface StartOptions {
   /**
    * Data at the start and after each reset. Default: the users alice and admin, a public and a confidential
@@ -67,6 +68,7 @@ export interface StartOptions {
   log?: Logger | undefined
 }
 
+/** A running development server. */
 export interface Started extends DevFile {
   config: Config
   seed: ReadSeed

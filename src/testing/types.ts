@@ -4,6 +4,7 @@
  * interface is one page.
  */
 
+/** Signature algorithms of access and ID tokens: https://www.rfc-editor.org/rfc/rfc7518#section-3.1 */
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
 interface OfOrganization {
@@ -11,6 +12,7 @@ interface OfOrganization {
   organization?: string
 }
 
+/** A user of a seed. */
 export interface SeedUser extends OfOrganization {
   /** `usr_` and a UUID; the `sub` of tokens is the UUID. */
   id?: `usr_${string}`
@@ -29,6 +31,7 @@ export interface SeedUser extends OfOrganization {
   password_hash?: string
 }
 
+/** A client of a seed. */
 export interface SeedClient extends OfOrganization {
   client_id: string
   type: 'confidential' | 'public'
@@ -84,6 +87,7 @@ export interface Seed {
   identity_providers?: object[]
 }
 
+/** Name of an invalid token that the server mints for tests. */
 export type BadTokenName =
   | 'expired'
   | 'not-yet-valid'
@@ -97,6 +101,7 @@ export type BadTokenName =
   | 'missing-claim'
   | 'tampered'
 
+/** The user, client and claims of a minted token. */
 export interface MintOptions extends OfOrganization {
   /**
    * User name, e-mail address or id. An unknown user is made up; without a user the token is the client's
@@ -118,6 +123,7 @@ export interface MintOptions extends OfOrganization {
   bad?: BadTokenName
 }
 
+/** A minted access token and its claims. */
 export interface Minted {
   token: string
   claims: Record<string, unknown>
@@ -155,6 +161,7 @@ export interface Fault {
   malformed?: true
 }
 
+/** A signing key and its place in the rotation. Times are ISO 8601. */
 export interface KeyState {
   kid: string
   alg: SigningAlg
@@ -164,6 +171,7 @@ export interface KeyState {
   published_until: string | null
 }
 
+/** A user as the admin API returns it. Times are ISO 8601. */
 export interface User {
   id: string
   username: string
@@ -180,6 +188,7 @@ export interface User {
   last_login: string | null
 }
 
+/** A request that the server received. `at` is ISO 8601. */
 export interface ReceivedRequest {
   at: string
   method: string
@@ -190,6 +199,7 @@ export interface ReceivedRequest {
   status: number
 }
 
+/** A token that the server issued. `at` is ISO 8601. */
 export interface IssuedToken {
   at: string
   client_id: string | null
@@ -201,6 +211,7 @@ export interface IssuedToken {
   claims?: Record<string, unknown>
 }
 
+/** An event of the audit log. `timestamp` is ISO 8601. */
 export interface AuditEvent {
   id: string
   type: string
@@ -287,6 +298,7 @@ export interface Gatehouse extends Controls {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Options of `startGatehouse`. All have defaults. */
 export interface GatehouseOptions {
   /**
    * Data at the start and after each reset. Default: the users alice and admin, a public and a confidential

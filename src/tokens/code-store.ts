@@ -9,6 +9,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 const LIFETIME = 60 * SECOND
 
+/** The values of a new authorization code. Times are milliseconds. */
 export interface NewCode {
   client_id: string
   user_id: UserId
@@ -90,6 +91,7 @@ const consume = prepared((q, { authorization_codes }) =>
     .returning(),
 )
 
+/** A stored authorization code. */
 export type CodeRow = Tables['authorization_codes']['$inferSelect']
 
 /**

@@ -11,6 +11,7 @@ export interface Issued {
   expires_at: number
 }
 
+/** A signed token. */
 export interface IssuedToken {
   token: string
   /** Seconds. */

@@ -15,7 +15,7 @@ interface Key extends KeyRow {
 }
 
 /** The keys as they apply from `since` until `until`, when the next key begins to sign or is withdrawn. */
-interface Ring {
+interface KeyRing {
   since: number
   until: number
   /** The signing key of each algorithm. */
@@ -31,7 +31,7 @@ const MAX_REMEMBERED = 10_000
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-const makeRing = (keys: Key[], now: number): Ring => {
+const makeRing = (keys: Key[], now: number): KeyRing => {
   const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
   const known = keys.filter(({ expires_at }) => expires_at === null || expires_at > now)
   const signing = new Map<SigningAlg, Key>()
@@ -73,7 +73,7 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 const openKeyRing = (base: Core) => {
   const { store, clock } = base
   let keys: Key[] | undefined
-  let ring: Ring | undefined
+  let ring: KeyRing | undefined
   let generation = 0
   const forget = (): void => {
     generation++
@@ -86,13 +86,13 @@ const openKeyRing = (base: Core) => {
   let opened = new Map<string, Key>()
 
   /** Returns the current ring if the keys are loaded. */
-  const present = (): Ring | undefined => {
+  const present = (): KeyRing | undefined => {
     const now = clock.now()
     if (ring && now >= ring.since && now < ring.until) return ring
     ring = keys && makeRing(keys, now)
     return ring
   }
-  const load = async (): Promise<Ring> => {
+  const load = async (): Promise<KeyRing> => {
     for (;;) {
       const ready = present()
       if (ready) return ready

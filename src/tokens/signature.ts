@@ -5,6 +5,7 @@ import { curves, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
 const hashOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
 
+/** A signing key and its public half. */
 export interface KeyPair {
   publicKey: KeyObject
   privateKey: KeyObject

@@ -13,6 +13,7 @@ export interface SigningJob {
   input: string
 }
 
+/** Answer of the signing thread. */
 export interface SigningResult {
   id: number
   signature: string

@@ -21,8 +21,8 @@ const newUser = () => addUser(app, `user${++users}`)
 
 const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const edge = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0.0.0 Edg/140.0.0.0'
-const here = () => openBrowser(app, { headers: { 'user-agent': firefox } })
-const elsewhere = () => openBrowser(app, { ip: '198.51.100.7', headers: { 'user-agent': edge } })
+const thisBrowser = () => openBrowser(app, { headers: { 'user-agent': firefox } })
+const otherBrowser = () => openBrowser(app, { ip: '198.51.100.7', headers: { 'user-agent': edge } })
 
 const redeem = async (browser: Browser) => {
   const { code = '' } = answerOf(await browser.get(authorizeUrl('web')))
@@ -53,11 +53,11 @@ const summary = (events: Awaited<ReturnType<typeof app.events>>) =>
 
 test('the browsers of a person are shown with what they are signed in to, this one first', async () => {
   const user = await newUser()
-  const mine = here()
+  const mine = thisBrowser()
   await signIn(mine, await mine.get('/account'), user.username)
   await redeem(mine)
   app.clock.advance(MINUTE)
-  const other = elsewhere()
+  const other = otherBrowser()
   await signIn(other, await other.get('/account'), user.username)
   const page = await mine.get('/account')
   expect(page.html.indexOf('Firefox on Linux')).toBeLessThan(page.html.indexOf('The web'))
@@ -68,7 +68,7 @@ test('the browsers of a person are shown with what they are signed in to, this o
   expect(offered(await other.get('/account'))).toEqual(['browser', 'session'])
   // A session outlives its login, and stands by itself from then on.
   app.clock.advance(DAY)
-  const later = here()
+  const later = thisBrowser()
   const alone = await signIn(later, await later.get('/account'), user.username)
   expect(offered(alone)).toEqual(['session'])
   expect(alone.html).not.toContain('Edge on Windows')
@@ -77,7 +77,7 @@ test('the browsers of a person are shown with what they are signed in to, this o
 
 test('a browser is signed out with every session from it; nobody else’s', async () => {
   const user = await newUser()
-  const [mine, other, stranger] = [here(), elsewhere(), elsewhere()]
+  const [mine, other, stranger] = [thisBrowser(), otherBrowser(), otherBrowser()]
   for (const browser of [mine, other]) await logInTo(browser, 'web', user.username)
   await logInTo(stranger, 'web', (await newUser()).username)
   const [kept, lost] = [await redeem(mine), await redeem(other)]
@@ -104,11 +104,11 @@ test('a browser is signed out with every session from it; nobody else’s', asyn
 
 test('everywhere else is signed out at once, what outlived its browser too', async () => {
   const user = await newUser()
-  const old = elsewhere()
+  const old = otherBrowser()
   await logInTo(old, 'web', user.username)
   const orphan = await redeem(old)
   app.clock.advance(DAY)
-  const [mine, other] = [here(), elsewhere()]
+  const [mine, other] = [thisBrowser(), otherBrowser()]
   for (const browser of [mine, other]) await logInTo(browser, 'web', user.username)
   const [kept, lost] = [await redeem(mine), await redeem(other)]
   const waiting = answerOf(await other.get(authorizeUrl('web')))
@@ -133,9 +133,9 @@ test('everywhere else is signed out at once, what outlived its browser too', asy
 describe('a factor that is removed', () => {
   test('by its owner ends every other login and what hangs on it', async () => {
     const user = await newUser()
-    const mine = here()
+    const mine = thisBrowser()
     const { passkey } = await enrolPasskey(mine, await openEnrolment(mine, user.username))
-    const thief = elsewhere()
+    const thief = otherBrowser()
     await signInWith(thief, await thief.get('/account'), passkey)
     const [kept, lost] = [await redeem(mine), await redeem(thief)]
     const security = await mine.get('/account/security')
@@ -154,7 +154,7 @@ describe('a factor that is removed', () => {
 
   test('that is nobody’s ends nothing', async () => {
     const user = await newUser()
-    const mine = here()
+    const mine = thisBrowser()
     await enrolTotp(app, mine, await openEnrolment(mine, user.username))
     app.clock.advance(MINUTE)
     const security = await mine.get('/account/security')
@@ -167,7 +167,7 @@ describe('a factor that is removed', () => {
 
   test.each(['one', 'all'])('by an administrator ends them all: %s', async which => {
     const user = await newUser()
-    const mine = here()
+    const mine = thisBrowser()
     await enrolTotp(app, mine, await openEnrolment(mine, user.username))
     const tokens = await redeem(mine)
     const { body } = await app.admin('GET', `/users/${user.id}/factors`)

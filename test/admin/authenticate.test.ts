@@ -109,7 +109,7 @@ describe('a user', () => {
 })
 
 describe('a client', () => {
-  test('API-02 has the permission strings among its granted scopes, and is nobody else', async () => {
+  test('API-02 has the permissions among its granted scopes, and acts as no user', async () => {
     const worker = await service('worker', { scopes: ['users:read', 'roles:read', 'reports'] })
     const token = await app.tokenOf('worker', worker.client_secret, 'users:read reports')
     expect(await callerOf(token)).toMatchObject({

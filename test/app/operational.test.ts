@@ -24,7 +24,7 @@ test('RUN-19 healthz and readyz say how it is; a store that is not well makes th
   Object.assign(app.context.store, { ready })
 })
 
-test('the root leads to the person’s own page', async () => {
+test('the root redirects to the account page', async () => {
   const answer = await app.call('/')
   expect([answer.status, answer.headers.get('location')]).toEqual([303, 'http://localhost:8080/account'])
 })

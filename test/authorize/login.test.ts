@@ -151,7 +151,7 @@ test('O-33 after the password the browser goes on with a GET', async () => {
   expect(asked.status).toBe(303)
 })
 
-describe('O-34 nobody learns who exists', () => {
+describe('O-34 answers do not reveal which users exist', () => {
   const attempt = async (username: string, password: string) => {
     const { browser, page } = await start()
     const answer = await browser.submit(page, { username, password })

@@ -42,7 +42,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(openBrowser(app))).toBe('login_required')
   })
 
-  test('a cookie that nobody gave out', async () => {
+  test('a cookie that was not issued', async () => {
     const browser = await loggedIn()
     browser.cookies.set('gatehouse_login_8080', 'A'.repeat(43))
     expect(await none(browser)).toBe('login_required')

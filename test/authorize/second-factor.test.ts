@@ -18,7 +18,7 @@ import { startWithFactors } from './factor-world.ts'
 const { app, web, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
 
 describe('O-69 a login that waits for its second factor is nowhere a login', () => {
-  test('no cookie, no row, and nobody knows the browser', async () => {
+  test('sets no cookie, stores no login, and does not recognize the browser', async () => {
     const { user, key } = await withTotp()
     const before = await loginsOf(user)
     const { browser, page } = await secondStep(user)

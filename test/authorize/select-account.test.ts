@@ -70,7 +70,7 @@ test('needs no picker with one login, none at all without', async () => {
   expect(answerOf(await browser.get(picker())).code).toBeString()
 })
 
-test('lists nobody of another organization, and nobody disabled (M-03)', async () => {
+test('M-03 lists no user of another organization and no disabled one', async () => {
   const browser = await several()
   await logInTo(browser, 'acme-web', 'foreign')
   await logInTo(browser, 'web', 'carl', { prompt: 'login' })

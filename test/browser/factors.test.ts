@@ -147,7 +147,7 @@ const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator ap
 }
 
 /** From the page of the recovery codes, which asks for a tick. */
-const goOn = async (page: Page) => {
+const acceptRecoveryCodes = async (page: Page) => {
   await page.getByLabel('I have saved these codes').check()
   await page.getByRole('button', { name: 'Continue' }).click()
 }
@@ -160,7 +160,7 @@ const enrolApp = async (page: Page, user: Json) => {
   await page.getByRole('button', { name: 'Turn on' }).click()
   await heading(page, 'Save your recovery codes')
   const codes = await page.locator('code.recovery-code').allInnerTexts()
-  await goOn(page)
+  await acceptRecoveryCodes(page)
   await heading(page, 'Security')
   return { key, codes }
 }
@@ -281,7 +281,7 @@ testInChromium(
     await open(page, { acr_values: 'phr' })
     await heading(page, 'Add a passkey')
     await page.getByRole('button', { name: 'Create passkey' }).click()
-    await goOn(page)
+    await acceptRecoveryCodes(page)
     expect((await atClient(page)).has('code')).toBe(true)
     expect(await device.credentials()).toHaveLength(1)
     await open(page, { acr_values: 'phr', prompt: 'none' })
@@ -337,7 +337,7 @@ testInChromium(
     await page.getByText('Work phone').first().waitFor()
     await page.locator('summary', { hasText: 'Get new codes' }).click()
     await page.getByRole('button', { name: 'Get new codes' }).click()
-    await goOn(page)
+    await acceptRecoveryCodes(page)
     expect(await eventsOf(user)).toEqual(['user.updated', 'user.updated'])
 
     await page.getByRole('link', { name: 'Profile' }).click()

@@ -9,7 +9,7 @@ import { closeChromium, openPage, testInChromium } from '#test/support/chromium.
 import { startDev } from '#test/support/development.ts'
 import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
 
-const here = import.meta.dir
+const folder = import.meta.dir
 const tools = mkdtempSync(join(tmpdir(), 'gatehouse-tools-'))
 symlinkSync(EXECUTABLE, join(tools, 'gatehouse'))
 const PATH = `${tools}:${process.env.PATH}`
@@ -24,14 +24,14 @@ interface Ended {
 }
 
 const run = async (command: string[], env: Record<string, string> = {}): Promise<Ended> => {
-  const child = Bun.spawn(command, { cwd: here, env: { PATH, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn(command, { cwd: folder, env: { PATH, ...env }, stdout: 'pipe', stderr: 'pipe' })
   const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   return { code: await child.exited, output: texts.join('') }
 }
 
 /** A program that says `listening on <address>`. */
 const listening = async (program: string, env: Record<string, string>) => {
-  const child = Bun.spawn(['bun', program], { cwd: here, env: { PATH, PORT: '0', ...env }, stdout: 'pipe' })
+  const child = Bun.spawn(['bun', program], { cwd: folder, env: { PATH, PORT: '0', ...env }, stdout: 'pipe' })
   let output = ''
   for await (const chunk of child.stdout) {
     output += new TextDecoder().decode(chunk)
@@ -138,7 +138,8 @@ testInChromium(
 )
 
 describe('files for other programs', () => {
-  const read = async (name: string): Promise<Json> => Bun.YAML.parse(await Bun.file(join(here, name)).text())
+  const read = async (name: string): Promise<Json> =>
+    Bun.YAML.parse(await Bun.file(join(folder, name)).text())
 
   test('each step of the GitHub Actions workflow is one, and its test runs as it stands', async () => {
     const workflow = await read('github-actions.yml')

@@ -14,7 +14,7 @@ import {
 } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
 import { startLinking } from './linking-world.ts'
-import { addProvider, goThrough, type Somebody } from './upstream.ts'
+import { addProvider, goThrough, type UpstreamUser } from './upstream.ts'
 
 const { app, upstream, trusted, fresh, somebody, entry, accountsOf, whoIs, refusal } = await startLinking()
 
@@ -38,7 +38,7 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(user.id)).toHaveLength(1)
   })
 
-  const doubtful: [string, string, Json, Somebody][] = [
+  const doubtful: [string, string, Json, UpstreamUser][] = [
     ['the provider is not trusted', 'asking', {}, {}],
     ['it is not verified', 'trusted', {}, { email_verified: 'false' }],
     ['S-35 M-09 the user is an admin', 'trusted', { roles: ['admin'] }, {}],
@@ -83,7 +83,7 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('M-09 of another organization is nobody’s here: no link, and a user of this organization', async () => {
+  test('M-09 of another organization does not link: a new user is made in this one', async () => {
     const { sub, email } = somebody()
     const { id } = await addOrganization(app, `home-of-${sub}`)
     const other = await addUser(app, sub, { organization_id: id })
@@ -93,7 +93,7 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(other.id)).toEqual([])
   })
 
-  test('of a disabled user lets nobody in', async () => {
+  test('of a disabled user is refused', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, sub, { enabled: false })
     await app.events()
@@ -105,14 +105,14 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('on an account that another provider brought without verifying it is no trap for its owner', async () => {
+  test('unverified, on an account from another provider, does not lock out its owner', async () => {
     const { sub, email } = somebody()
     await goThrough(fresh(), upstream, entry('asking'), { sub: `trap-${sub}`, email })
     const owner = await goThrough(fresh(), upstream, entry('trusted'), { sub, email })
     expect(owner.heading).toBe('Is this you?')
   })
 
-  test('S-35 that somebody gave themselves is no trap for its owner either', async () => {
+  test('S-35 that a user entered without verification does not lock out its owner', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, `trap-of-${sub}`)
     const browser = fresh()
@@ -250,7 +250,7 @@ describe('O-69 a user who has a second factor', () => {
     const { page } = await enrolTotp(app, browser, choice)
     expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
     expect(await whoIs(await browser.submit(page, {}, '/oauth/enrol'))).toBe(user.id)
-    // Somebody whom the provider brings enrols one as well, before anything is a login.
+    // UpstreamUser whom the provider brings enrols one as well, before anything is a login.
     const newcomer = fresh()
     const first = await goThrough(newcomer, upstream, at, somebody())
     expect(first.heading).toBe('Protect your account')

@@ -43,7 +43,7 @@ beforeEach(async () => {
 })
 
 describe('H-30 single sign-on at a provider', () => {
-  test('H-30 a proof of eight hours ago is told to clients as such, and is no recent one', async () => {
+  test('H-30 auth_time eight hours ago is passed to clients and does not count as recent', async () => {
     const browser = fresh()
     const who = somebody()
     provenAgo(8 * 3600)
@@ -73,7 +73,7 @@ describe('H-30 single sign-on at a provider', () => {
     ])
   })
 
-  test('H-30 without a word on when it was the login is not fresh for any limit, unless it was asked for', async () => {
+  test('H-30 a login without auth_time meets no max_age, unless reauthentication was requested', async () => {
     const browser = fresh()
     const who = somebody()
     provenAgo(undefined)
@@ -90,7 +90,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await prove(browser)).location).toBe('/account')
   })
 
-  test('H-30 a provider whose time is said to lie ahead gives no time to come', async () => {
+  test('H-30 an auth_time in the future is lowered to now', async () => {
     provenAgo(-3600)
     expect(await loginOf(await goThrough(fresh(), upstream, entry(), somebody()))).toMatchObject({
       auth_time: now(),
@@ -100,7 +100,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect(auth_time).toBe(now() - 2)
   })
 
-  test('H-30 the second factor after it does not make it younger', async () => {
+  test('H-30 the second factor does not change auth_time', async () => {
     const browser = fresh()
     const who = somebody()
     await goThrough(browser, upstream, entry('&prompt=login'), who)
@@ -118,7 +118,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await prove(other)).heading).toBe('Sign in')
   })
 
-  test('H-30 a temporary password is replaced after a fresh proof alone: the provider is asked for one', async () => {
+  test('H-30 replacing a temporary password requires a recent login: the provider is asked for one', async () => {
     const browser = fresh()
     const who = somebody()
     const { user_id } = await loginOf(await goThrough(browser, upstream, entry(), who))
@@ -140,7 +140,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect(end.heading).toBe('Choose a new password')
   })
 
-  test('H-30 the latest sign-in is the one that the own pages show, however old its proof', async () => {
+  test('H-30 the account pages show the latest sign-in, however old its auth_time', async () => {
     const browser = fresh()
     const local = await addUser(app, 'local')
     await signIn(browser, await browser.get(authorizeUrl('app')), local.username)
@@ -151,7 +151,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await browser.get('/account')).html).toContain(who.email)
   })
 
-  test('H-30 the local password that links an account is a proof of now', async () => {
+  test('H-30 the local password that links an account sets auth_time to now', async () => {
     const user = await addUser(app, 'both')
     provenAgo(8 * 3600)
     const browser = fresh()
@@ -160,7 +160,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect(await loginOf(end)).toMatchObject({ auth_time: now(), amr: ['pwd', 'fed'] })
   })
 
-  test('H-30 what is asked of a newcomer in between leaves the time as the provider said it', async () => {
+  test('H-30 completing the profile keeps the provider’s auth_time', async () => {
     provenAgo(3600)
     const browser = fresh()
     const page = await goThrough(browser, upstream, entry(), { sub: `nameless-${++made}`, email: '' })
@@ -173,7 +173,7 @@ describe('H-30 single sign-on at a provider', () => {
   })
 })
 
-test('H-30 SAML: AuthnInstant is the time, of an answer that nobody asked for too', async () => {
+test('H-30 SAML: auth_time is AuthnInstant, also of an unsolicited response', async () => {
   const idp = await certifiedProvider()
   await addSaml(app, idp, 'idp', { allow_idp_initiated: true })
   const authn_instant = new Date(now() - 8 * HOUR).toISOString()
@@ -192,7 +192,7 @@ describe('H-30 plain OAuth 2.0', () => {
       Response.json([{ email: 'mona@github.example', primary: true, verified: true }]),
   }
 
-  test('H-30 says nothing of the time, and is asked for more than silence where a fresh proof is due', async () => {
+  test('H-30 has no auth_time: a due recent login makes the provider show a page', async () => {
     const other = await startApp(
       {},
       { fetch: async url => answers[String(url)]?.() ?? new Response('', { status: 404 }) },
@@ -236,7 +236,7 @@ describe('H-30 plain OAuth 2.0', () => {
   })
 })
 
-test('H-30 the first factor that an organization demands is added by a newcomer whose provider never says when', async () => {
+test('H-30 a new user without auth_time can enrol the factor that the organization requires', async () => {
   const { id } = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
   await addClient(app, 'guarded', { organization_id: id })
   await addProvider(app, 'silent', { organization_id: id, client_id: 'silent' })

@@ -2,7 +2,7 @@ import type { Json } from '#test/support/app.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
-import { addProvider, type Somebody, startFederated } from './upstream.ts'
+import { addProvider, startFederated, type UpstreamUser } from './upstream.ts'
 
 /** A server with providers that are trusted with addresses, not trusted, and closed to new users. */
 export const startLinking = async () => {
@@ -15,7 +15,7 @@ export const startLinking = async () => {
   let made = 0
   /** Each from an address of its own, and a person of their own. */
   const fresh = (): Browser => openBrowser(app, { ip: `198.51.100.${made++ & 255}` })
-  const somebody = (): Required<Pick<Somebody, 'sub' | 'email'>> => {
+  const somebody = (): Required<Pick<UpstreamUser, 'sub' | 'email'>> => {
     const sub = `person-${made++}`
     return { sub, email: `${sub}@example.com` }
   }

@@ -4,7 +4,7 @@ import { removals } from '#src/operations/sweep-store.ts'
 import { create } from '#test/support/callers.ts'
 import { addOrganization, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
-import { addProvider, goThrough, type Somebody } from './upstream.ts'
+import { addProvider, goThrough, type UpstreamUser } from './upstream.ts'
 
 const { app, upstream, honest, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } =
   await startLinking()
@@ -119,7 +119,7 @@ describe('somebody new', () => {
     const { id } = await addOrganization(app, 'walled', { settings: { allowed_domains: ['walled.example'] } })
     await addProvider(app, 'walled', { organization_id: id, client_id: 'walled', trust_email: true })
     await app.events()
-    const arrive = (said: Somebody) => goThrough(fresh(), upstream, '/oauth/social/walled', said)
+    const arrive = (said: UpstreamUser) => goThrough(fresh(), upstream, '/oauth/social/walled', said)
     const { sub } = somebody()
     for (const said of [{ email: '' }, { email: 'me@walled.example', email_verified: 'false' }])
       expect((await arrive({ sub, ...said })).heading).toBe('Signing in didn’t work')

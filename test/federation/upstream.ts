@@ -53,7 +53,7 @@ export const addProvider = (app: TestApp, alias: string, more: Json = {}): Promi
     ...more,
   })
 
-export interface Somebody {
+export interface UpstreamUser {
   sub?: string
   name?: string
   email?: string
@@ -64,7 +64,7 @@ export interface Somebody {
 export const atUpstream = async (
   upstream: Upstream,
   location: string,
-  who: Somebody = {},
+  who: UpstreamUser = {},
 ): Promise<string> => {
   const asked = new URL(location)
   const form = new URLSearchParams({
@@ -87,7 +87,7 @@ export const goThrough = async (
   browser: Browser,
   upstream: Upstream,
   entry: string,
-  who: Somebody = {},
+  who: UpstreamUser = {},
 ): Promise<Page> => {
   const away = await browser.get(entry)
   if (!away.location?.startsWith(ISSUER))

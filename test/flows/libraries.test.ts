@@ -60,7 +60,7 @@ afterAll(async () => {
 /** A person at a browser: logs in where asked, allows, and ends at the client. */
 const walk = async (
   url: URL,
-): Promise<{ callback: URL; goOn(url: URL): Promise<URL>; close(): Promise<void> }> => {
+): Promise<{ callback: URL; continueTo(url: URL): Promise<URL>; close(): Promise<void> }> => {
   const { page, close } = await openPage()
   await page.goto(url.href)
   await page.getByLabel('Username or email').fill('alice')
@@ -68,11 +68,11 @@ const walk = async (
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('button', { name: 'Allow' }).click()
   await page.waitForURL(address => address.href.startsWith(REDIRECT))
-  const goOn = async (next: URL): Promise<URL> => {
+  const continueTo = async (next: URL): Promise<URL> => {
     await page.goto(next.href)
     return new URL(page.url())
   }
-  return { callback: new URL(page.url()), goOn, close }
+  return { callback: new URL(page.url()), continueTo, close }
 }
 
 testInChromium(
@@ -133,7 +133,7 @@ testInChromium(
       error: 'invalid_grant',
     })
 
-    const end = await browser.goOn(
+    const end = await browser.continueTo(
       openid.buildEndSessionUrl(config, {
         id_token_hint: tokens.id_token ?? '',
         post_logout_redirect_uri: AFTER_LOGOUT,
@@ -141,7 +141,7 @@ testInChromium(
       }),
     )
     expect(end.href).toBe(`${AFTER_LOGOUT}?state=gone`)
-    const afterwards = await browser.goOn(
+    const afterwards = await browser.continueTo(
       openid.buildAuthorizationUrl(config, {
         redirect_uri: REDIRECT,
         scope: 'openid',

@@ -158,7 +158,7 @@ test('the rows that paired users with a deleted role or group follow in batches,
   expect((await app.admin('GET', '/roles/role_user')).body.user_count).toBe(3)
 })
 
-test('of two that take one name at the same moment one is told so', async () => {
+test('of two parallel creations with one name one gets a conflict', async () => {
   const bodies: Record<string, Json> = {
     '/organizations': { name: 'Acme', slug: 'acme' },
     '/roles': { name: 'editor', permissions: [] },

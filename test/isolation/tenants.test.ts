@@ -135,7 +135,7 @@ describe('H-12 a client that loses cross_organization', () => {
   })
 })
 
-test('M-08 the same name, address and password in two organizations are two people', async () => {
+test('M-08 the same name, address and password in two organizations are two users', async () => {
   for (const username of ['ada', 'ADA', 'same@example.com'])
     for (const [client_id, user] of [
       ['a-web', adaA],
@@ -159,7 +159,7 @@ test('M-08 failures in one organization do not slow the other down', async () =>
   expect(answerOf(await signIn(other, await other.get(authorizeUrl('b-web')), 'ada')).code).toBeString()
 })
 
-describe('M-04, M-05 what is handed out for one thing opens no other', () => {
+describe('M-04, M-05 a handle, code, link or cookie is refused in place of another kind', () => {
   const secrets = (page: Page) => Object.values(formOf(page).fields).filter(value => value.length > 40)
 
   test('handles and csrf tokens as codes', async () => {
@@ -198,7 +198,7 @@ describe('M-04, M-05 what is handed out for one thing opens no other', () => {
   })
 })
 
-describe('M-07 what began in one organization does not end in another', () => {
+describe('M-07 a flow or link of one organization is refused in another', () => {
   test('a pending request', async () => {
     const browser = openBrowser(app)
     const a = await browser.get(authorizeUrl('a-web'))
@@ -213,7 +213,7 @@ describe('M-07 what began in one organization does not end in another', () => {
     expect((await openBrowser(app).get(url)).status).toBe(410)
   })
 
-  test('a deleted organization takes its pending requests, logins and links along', async () => {
+  test('deleting an organization deletes its pending requests, logins and links', async () => {
     const gone = await addOrganization(app, 'gone')
     const user = await addUser(app, 'gil', { organization_id: gone.id })
     await addClient(app, 'gone-web', { organization_id: gone.id })

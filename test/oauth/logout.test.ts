@@ -78,7 +78,7 @@ describe('with a valid id_token_hint', () => {
     return Object.fromEntries(new URL(page.location ?? '').searchParams)
   }
 
-  test('others who are logged in in the same browser stay', async () => {
+  test('other users of the same browser stay logged in', async () => {
     const { browser, tokens } = await shopping('alice', 'bob')
     await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
     expect(await events()).toEqual([loggedOut(bob), revoked(bob, sessionOf(tokens))])
@@ -86,7 +86,7 @@ describe('with a valid id_token_hint', () => {
     expect(page.location).toContain('code=')
   })
 
-  test('an old hint still counts; so does one whose session was revoked by its client first', async () => {
+  test('an expired hint is accepted, and so is one whose session the client has revoked', async () => {
     const { browser, tokens } = await shopping('alice')
     app.clock.advance(DAY - 1)
     await app.call('/oauth/revoke', {
@@ -118,7 +118,7 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([])
   })
 
-  test('H-34 where somebody else is logged in, or the same person by another login, the person is asked', async () => {
+  test('H-34 asks when another user, or the same user with another login, is logged in', async () => {
     const { browser: elsewhere, tokens } = await shopping('alice')
     for (const user of [alice, bob]) {
       const { browser, tokens: own } = await shopping(user.username)
@@ -151,7 +151,7 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([])
   })
 
-  test('as a form from the application’s site it is taken up by our own GET', async () => {
+  test('a form from the application’s site is replayed as a GET', async () => {
     const { browser, tokens } = await shopping('alice')
     const form = { id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE, junk: 'x' }
     const posted = await openBrowser(app).post('/oauth/logout', form, { origin: 'https://app.example' })
@@ -164,7 +164,7 @@ describe('with a valid id_token_hint', () => {
   })
 })
 
-describe('without a valid hint the person is asked', () => {
+describe('asks without a valid hint', () => {
   const hints = async (): Promise<Record<string, Record<string, string>>> => {
     const { id_token, access_token } = await grantTokens(app, other, alice)
     await app.events()
@@ -204,14 +204,14 @@ describe('without a valid hint the person is asked', () => {
     expect(await events()).toEqual([])
   })
 
-  test('a browser where nobody is logged in is told so, without a question', async () => {
+  test('a browser without a login gets the signed-out page without a question', async () => {
     const page = await openBrowser(app).get('/oauth/logout')
     expect([page.status, page.forms.length]).toEqual([200, 0])
     expect(await events()).toEqual([])
   })
 })
 
-describe('O-68 where it leads', () => {
+describe('O-68 the address after the logout', () => {
   test('O-68 only to an address registered exactly so by the client concerned; otherwise a page', async () => {
     const bad = [
       'javascript:alert(1)',
@@ -264,7 +264,7 @@ describe('H-40 the look of the sign-out page', () => {
   }
   const logoutOf = (client_id: string) => `/oauth/logout?client_id=${client_id}`
 
-  test('H-40 is that of the organization whose user is logged in, whatever client the request names', async () => {
+  test('H-40 is that of the logged-in user’s organization, not of the client that the request names', async () => {
     const [own] = [await tenant('own'), await tenant('evil')]
     const browser = openBrowser(app)
     await logInTo(browser, 'web-own', 'user-own')
@@ -274,7 +274,7 @@ describe('H-40 the look of the sign-out page', () => {
     expect([sheetsOf(done.html), done.forms.length]).toEqual([[own.sheet], 0])
   })
 
-  test('H-40 is the default organization’s where nobody is logged in, or users of several are', async () => {
+  test('H-40 is that of the default organization without a login, or with logins in several', async () => {
     await Promise.all([tenant('first'), tenant('second')])
     const browser = openBrowser(app)
     expect(sheetsOf((await browser.get(logoutOf('web-first'))).html)).toEqual([])

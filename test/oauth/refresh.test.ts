@@ -87,7 +87,7 @@ describe('rotation', () => {
     await app.events()
   })
 
-  test('O-18 fifty parallel refreshes with one token: one succeeds, and the family is dead', async () => {
+  test('O-18 of fifty parallel refreshes with one token one succeeds, and the family is revoked', async () => {
     const tokens = await grantTokens(app, client, alice)
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => refresh(app, client, tokens.refresh_token)),
@@ -108,7 +108,7 @@ describe('rotation', () => {
     expect((await refresh(app, client, tokens.refresh_token)).status).toBe(200)
   })
 
-  test('O-19 another client that presents a used token does not kill the family', async () => {
+  test('O-19 a used token presented by another client does not revoke the family', async () => {
     const first = await grantTokens(app, client, alice)
     const { body: second } = await refresh(app, client, first.refresh_token)
     await refresh(app, other, first.refresh_token)

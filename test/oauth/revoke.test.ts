@@ -140,7 +140,7 @@ describe('O-64 nothing is revoked, and the answer is the same', () => {
     await untouched(tokens)
   })
 
-  test('many revocations of access tokens from one address are no guessing', async () => {
+  test('many revocations of access tokens from one address do not count as guesses', async () => {
     const tokens = await fresh()
     for (let i = 0; i < 40; i++) await revoke({ token: tokens.access_token })
     await revoke({ token: tokens.refresh_token })
@@ -176,7 +176,7 @@ describe.each(registered)('H-47 a client registered for %s', (method, as) => {
   })
 })
 
-test('R-05 a store that cannot write is the one failure that is told: 503', async () => {
+test('R-05 only a store that cannot write is reported: 503', async () => {
   const { refresh_token } = await fresh()
   const write = app.context.store.write
   const { retryLater } = await import('#src/lib/app-error.ts')

@@ -178,14 +178,14 @@ describe('PKCE', () => {
     expect(answer.body.error_description).toContain('code_verifier')
   })
 
-  test('O-09 a code without a challenge is redeemable by nobody', async () => {
+  test('O-09 a code without a challenge cannot be redeemed', async () => {
     for (const code_challenge of ['', 'x'])
       expect(await redeem(app, client, await addCode(app, client, alice, { code_challenge }))).toMatchObject(
         refusal('invalid_grant'),
       )
   })
 
-  test('O-10 a stolen code is worth nothing with the verifier of another flow', async () => {
+  test('O-10 a stolen code is refused with the verifier of another flow', async () => {
     const code = await addCode(app, spa, alice)
     expect(await redeem(app, spa, code, { code_verifier: 'y'.repeat(43) })).toMatchObject(
       refusal('invalid_grant'),
@@ -232,7 +232,7 @@ describe('one code, one use, one client', () => {
     expect(await types()).toEqual([])
   })
 
-  test('O-13 after /oauth/revoke has ended the session, a second use still kills its access token', async () => {
+  test('O-13 after /oauth/revoke has ended the session, a second use still revokes its access token', async () => {
     const code = await addCode(app, client, alice)
     const { body: tokens } = await redeem(app, client, code)
     await post(app, '/oauth/revoke', { token: tokens.refresh_token })
@@ -260,7 +260,7 @@ describe('one code, one use, one client', () => {
     expect(await redeem(app, client, late)).toMatchObject(refusal('invalid_grant'))
   })
 
-  test('O-16 a wrong secret does not burn the code, a wrong verifier does', async () => {
+  test('O-16 a wrong verifier uses up the code, a wrong secret does not', async () => {
     const code = await addCode(app, client, alice)
     const wrong = await redeem(app, client, code, { client_secret: 'wrong' })
     expect(wrong).toMatchObject(refusal('invalid_client', 401))
@@ -270,7 +270,7 @@ describe('one code, one use, one client', () => {
     expect(await redeem(app, client, burnt)).toMatchObject(refusal('invalid_grant'))
   })
 
-  test('a code dies with the login that it came from, with its user, and when the user is disabled', async () => {
+  test('a code is refused after its login ended and after its user was deleted or disabled', async () => {
     const carol = await addUser(app, 'carol')
     const reset = await addCode(app, client, carol)
     await app.admin('POST', `/users/${carol.id}/reset-password`, { password: 'Another-horse-8' })

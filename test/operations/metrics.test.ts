@@ -6,7 +6,7 @@ const metric = (text: string, name: string): number => {
   const line = text.split('\n').find(candidate => candidate.startsWith(`${name} `))
   return line ? Number(line.slice(name.length + 1)) : 0
 }
-const here = { headers: { host: 'localhost:8080' } }
+const localRequest = { headers: { host: 'localhost:8080' } }
 const ISSUED = 'gatehouse_tokens_total{grant="client_credentials"}'
 const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 
@@ -14,7 +14,7 @@ test('RUN-25 counts what happened: requests by family, tokens by grant, events b
   const app = await startApp()
   // The keys of the start are written beside the first requests: that write would wait in the queue, too.
   await app.context.keys.published()
-  const read = async () => (await app.call('/metrics', here)).text()
+  const read = async () => (await app.call('/metrics', localRequest)).text()
   const before = await read()
   const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin' }
   await app.tokenOf('gatehouse-admin', app.context.config.admin_client_secret ?? '')
@@ -35,12 +35,12 @@ test('RUN-25 counts what happened: requests by family, tokens by grant, events b
 
 test('every line is one of the text format, and buckets add up', async () => {
   const app = await startApp()
-  const answer = await app.call('/metrics', here)
+  const answer = await app.call('/metrics', localRequest)
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   const text = await answer.text()
   for (const line of text.trimEnd().split('\n'))
     expect(line).toMatch(/^# (HELP|TYPE) \w+ .+$|^\w+(\{\w+="[^"]*"(,le="[^"]*")?\})? -?[\d.e+-]+$/)
-  const again = await (await app.call('/metrics', here)).text()
+  const again = await (await app.call('/metrics', localRequest)).text()
   expect(metric(again, 'gatehouse_request_duration_seconds_bucket{family="other",le="+Inf"}')).toBe(
     metric(again, 'gatehouse_request_duration_seconds_count{family="other"}'),
   )
@@ -48,12 +48,12 @@ test('every line is one of the text format, and buckets add up', async () => {
 
 test('without a token: this machine alone, and not through a proxy on it', async () => {
   const app = await startApp()
-  expect((await app.call('/metrics', { ...here, ip: '::1' })).status).toBe(200)
-  expect((await app.call('/metrics', { ...here, ip: '192.0.2.1' })).status).toBe(404)
+  expect((await app.call('/metrics', { ...localRequest, ip: '::1' })).status).toBe(200)
+  expect((await app.call('/metrics', { ...localRequest, ip: '192.0.2.1' })).status).toBe(404)
   for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
-    expect((await app.call('/metrics', { headers: { ...here.headers, [name]: '127.0.0.1' } })).status).toBe(
-      404,
-    )
+    expect(
+      (await app.call('/metrics', { headers: { ...localRequest.headers, [name]: '127.0.0.1' } })).status,
+    ).toBe(404)
   for (const host of ['id.example.com', 'localhost.example.com', '127.0.0.1.example.com', ''])
     expect((await app.call('/metrics', { headers: { host } })).status).toBe(404)
 })

@@ -16,14 +16,14 @@ export type Reply = {
   body: Record<string, unknown>
 }
 /** Sends a bearer token, or headers as they are, or nothing. */
-type Ask = (token?: string | HeadersInit) => Promise<Reply>
+type SendRequest = (token?: string | HeadersInit) => Promise<Reply>
 
 export type World = {
   sdk: Sdk
   clock: { now: number }
   issuer: TestIssuer
   verifier(options?: Partial<VerifierOptions>): Verifier
-  route(route?: Partial<Route>): Promise<Ask>
+  route(route?: Partial<Route>): Promise<SendRequest>
 }
 
 export type Case = { name: string; run(world: World): Promise<void> }
@@ -35,7 +35,7 @@ export async function runCase(sdk: Sdk, target: Target, { run }: Case): Promise<
   const mounted: Mounted[] = []
   const verifier = (options: Partial<VerifierOptions> = {}) =>
     sdk.core.createVerifier({ ...issuer, ...options })
-  const route = async (options: Partial<Route> = {}): Promise<Ask> => {
+  const route = async (options: Partial<Route> = {}): Promise<SendRequest> => {
     const app = await target.mount(sdk, { verifier: verifier(), ...options })
     mounted.push(app)
     return async token => {

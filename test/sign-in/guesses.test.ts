@@ -36,7 +36,7 @@ const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) 
 /**
  * Bound on concurrent checks: on PostgreSQL reading the count takes a round trip, in which a few more start.
  */
-const ABREAST = isPostgres ? 24 : 20
+const CONCURRENT = isPostgres ? 24 : 20
 
 describe('O-35 an account', () => {
   test('is slowed down after five failures in a row, and the page says how long', async () => {
@@ -142,7 +142,7 @@ describe('O-35 an account', () => {
       Array.from({ length: 200 }, () => provePassword(app.context, credentials)),
     )
     const looked = proofs.filter(({ refusal }) => refusal?.code === 'invalid_credentials')
-    expect(looked.length).toBeLessThanOrEqual(ABREAST)
+    expect(looked.length).toBeLessThanOrEqual(CONCURRENT)
   })
 
   test('nor do they under both names: no more are looked at than under one', async () => {
@@ -160,7 +160,7 @@ describe('O-35 an account', () => {
       ),
     )
     const reasons = (await app.events()).map(({ metadata }) => metadata.failure_reason)
-    expect(reasons.filter(reason => reason === 'wrong_password').length).toBeLessThanOrEqual(ABREAST)
+    expect(reasons.filter(reason => reason === 'wrong_password').length).toBeLessThanOrEqual(CONCURRENT)
   })
 })
 

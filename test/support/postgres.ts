@@ -37,7 +37,7 @@ export interface PostgresServer {
 }
 
 /** Settings that make tests fast: the server does not wait for the disk. */
-const HASTY = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
+const NOT_DURABLE = { fsync: 'off', full_page_writes: 'off', shared_buffers: '64MB', autovacuum: 'off' }
 
 /** Starts a PostgreSQL server without a password on a free port. `durable` keeps its default settings. */
 export const startPostgres = ({ durable = false } = {}): PostgresServer => {
@@ -68,7 +68,7 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
     max_connections: 400,
-    ...(!durable && HASTY),
+    ...(!durable && NOT_DURABLE),
   }
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   const log = join(folder, 'log')

@@ -25,6 +25,7 @@ const pageHeaders = {
   'content-security-policy': POLICY,
 }
 
+/** A page of the development home. */
 export interface DevPage {
   title: string
   body: Html

@@ -63,6 +63,7 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   tx.changed('clients')
 }
 
+/** Filters of the list; absent ones match all clients. */
 export interface ClientFilter {
   organization_id: OrganizationId | undefined
   type: Client['type'] | undefined

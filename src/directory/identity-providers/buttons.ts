@@ -24,6 +24,7 @@ export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'sett
   return hosts[host ?? ''] ?? type
 }
 
+/** A provider as the login page offers it. */
 export interface Button {
   name: string
   url: string

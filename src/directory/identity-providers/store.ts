@@ -116,6 +116,7 @@ export const rolesOf = (q: Queries, organization_id: OrganizationId) => {
     .where(eq(roles.organization_id, organization_id))
 }
 
+/** Filters of the list; absent ones match all providers. */
 export interface ProviderFilter {
   organization_id: OrganizationId | undefined
   type: IdentityProvider['type'] | undefined

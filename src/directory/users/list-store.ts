@@ -22,6 +22,7 @@ export interface Facets {
   purging: boolean
 }
 
+/** Order, start and size of a page of users. */
 export interface PageQuery {
   sort: 'created_at' | 'username' | 'email' | 'last_login'
   order: 'asc' | 'desc'

@@ -33,12 +33,14 @@ export const rolesToGive = async (
   return { ids: roles.map(({ id }): RoleId => id), problems }
 }
 
+/** Returns the organization, or throws 404. */
 export const organizationById = async (q: Queries, id: OrganizationId) => {
   const organization = await readOrganization(q, id)
   if (!organization) throw notFound('The organization')
   return organization
 }
 
+/** Details of an address whose domain the organization does not allow. */
 export const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
   allowed_domains.length === 0 ||
   allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')

@@ -50,6 +50,7 @@ import {
 } from './list-store.ts'
 import type { UserRow } from './store.ts'
 
+/** Filters of the list; absent ones match all users. */
 export interface UserFilter {
   organization_id?: OrganizationId | undefined
   enabled?: boolean | undefined

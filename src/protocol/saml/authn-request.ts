@@ -2,6 +2,7 @@ import { buildXml } from './build-xml.ts'
 import { namespaces, POST_BINDING, RSA_SHA256 } from './names.ts'
 import { formatTime } from './time.ts'
 
+/** Values of an authentication request: SAML Core section 3.4.1. */
 export interface AuthnRequest {
   /** Random; starts with a letter or `_`, as xs:ID requires. */
   readonly id: string

@@ -1,5 +1,6 @@
 import { namespaces } from './names.ts'
 
+/** A content encryption algorithm: https://www.w3.org/TR/xmlenc-core1/#sec-Alg-Block */
 export interface Cipher {
   readonly name: 'aes-128-gcm' | 'aes-256-gcm' | 'aes-128-cbc' | 'aes-256-cbc'
   readonly key_bytes: 16 | 32

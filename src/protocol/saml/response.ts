@@ -17,6 +17,7 @@ export interface Expected extends Gate {
   readonly clock_tolerance: number
 }
 
+/** The NameID of a subject: SAML Core section 2.2.3. */
 export interface NameId {
   readonly value: string
   readonly format: string

@@ -84,7 +84,7 @@ export const checkpointer = (db: Database) => {
       if (++commits % CHECK_INTERVAL === 0) copyIfLong()
     },
     /** Starts a checkpoint if the log is long, and waits for a running one. */
-    settled: async (): Promise<void> => {
+    idle: async (): Promise<void> => {
       copyIfLong()
       await running?.promise
     },

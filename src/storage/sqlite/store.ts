@@ -160,7 +160,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     caches: new Map(),
     read: body => body(reads),
     write,
-    drained: checkpoints.settled,
+    drained: checkpoints.idle,
     rehearse: body => rehearsed(write, body),
     // The instance lock (lock.ts) already excludes other processes.
     exclusively: (_, body) => body(),

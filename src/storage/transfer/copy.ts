@@ -7,6 +7,7 @@ import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 /** A row in the same JSON form for both engines; bytes are in PostgreSQL's hexadecimal format (`\x00ff`). */
 export type CopiedRow = Record<string, boolean | number | string | null>
 
+/** A table and its columns, as both engines copy it. */
 export interface CopiedTable {
   name: string
   columns: SQLiteColumn[]

@@ -7,7 +7,7 @@ import { openBrowser, type Page } from '#test/support/browser.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
-import { ordinary, type Said } from '#test/support/saml/response-parts.ts'
+import { ordinary, type ResponseContent } from '#test/support/saml/response-parts.ts'
 import {
   addSaml,
   arrive,
@@ -36,14 +36,14 @@ const refusedFor = (reason: string) => [['user.login_failed', reason]]
 const forget = async () => void (await app.events())
 
 /** Somebody of that provider's own. */
-const person = (alias: string): Partial<Said> => ({
+const person = (alias: string): Partial<ResponseContent> => ({
   name_id: `${alias}-1`,
   attributes: { mail: [`${alias}@example.com`], givenName: ['Somebody'] },
 })
 const answerTo = (trip: Trip) => encode(idp.respond({ ...ordinary(trip.party), ...person(trip.alias) }))
 const unasked = (alias: string) => encode(idp.respond({ ...ordinary(partyOf(app, alias)), ...person(alias) }))
 
-test('FED-08 a first arrival makes a user, a second one finds it', async () => {
+test('FED-08 a first login makes a user, a second one finds it', async () => {
   await forget()
   const person = {
     name_id: 'first-1',
@@ -67,7 +67,7 @@ test('FED-08 a first arrival makes a user, a second one finds it', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('with neither application nor request the person ends on their own page', async () => {
+test('without client and request the login ends on the account page', async () => {
   const page = await arrive(app, idp, await setOut(app, 'corp'))
   expect([page.url, page.status]).toEqual(['/account', 200])
 })
@@ -78,7 +78,7 @@ test('several logins in flight in one browser can all finish', async () => {
   for (const trip of trips.reverse()) expect(isIn(await arrive(app, idp, trip))).toBe(true)
 })
 
-test('O-32 the POST is stored and answered 303 to our own GET; no cookie is set or needed by it', async () => {
+test('O-32 the POST is stored and answered with 303 to a GET of this site; it neither sets nor needs a cookie', async () => {
   const trip = await setOut(app, 'corp', entry)
   const fields = { SAMLResponse: answerTo(trip), RelayState: trip.relay_state }
   const answer = await post(app, 'corp', fields)
@@ -91,7 +91,7 @@ test('O-32 the POST is stored and answered 303 to our own GET; no cookie is set 
   expect((await trip.browser.get(location)).status).toBe(400)
 })
 
-test('O-57 what is posted for one journey again and again is kept once, and the last of it counts', async () => {
+test('O-57 repeated POSTs for one upstream request are kept once, and the last one counts', async () => {
   const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
   const trip = await setOut(app, 'corp', entry)
   const before = await stored()
@@ -159,7 +159,7 @@ describe('S-29 the request that is answered', () => {
     expect(await reasons()).toEqual(refusedFor('unknown_state'))
   })
 
-  test('S-29 nobody asked, and the provider may not send people of its own accord', async () => {
+  test('S-29 was not made, and the provider may not send unsolicited responses', async () => {
     await forget()
     for (const fields of [
       { SAMLResponse: unasked('corp') },
@@ -262,7 +262,7 @@ test('S-30 SessionNotOnOrAfter ends the login, before the organization would and
   expect((await logins()).at(-1)?.expires_at).toBe(app.clock.now() + 86_400_000)
 })
 
-test('O-48 a person who was to prove anew who they are, and did not', async () => {
+test('O-48 a user who had to authenticate again and did not is refused', async () => {
   const forced = authorizeUrl('web', { prompt: 'login' }).replace('/oauth/authorize', '')
   const long_ago = { authn_instant: formatTime(app.clock.now() - 3_600_000) }
   await forget()
@@ -272,7 +272,7 @@ test('O-48 a person who was to prove anew who they are, and did not', async () =
   expect(isIn(await arrive(app, idp, await setOut(app, 'corp', forced)))).toBe(true)
 })
 
-test('S-29 refused arrivals have a throttle of their own, by address', async () => {
+test('S-29 refused responses have a throttle of their own, by address', async () => {
   const ip = '2001:db8:ffff::7'
   await app.admin('POST', '/users', {
     ...{
@@ -320,7 +320,7 @@ test('fields of the provider object are used: mapping and roles', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('O-43 nothing of a response reaches the log or the audit log but our own words for the reason', async () => {
+test('O-43 the log and the audit log hold only the reason’s name, and nothing of a response', async () => {
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: line => void lines.push(line) })
   const loud = await createApp({ ...app.context, log })

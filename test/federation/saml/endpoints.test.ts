@@ -58,7 +58,7 @@ describe('GET /saml/providers', () => {
 })
 
 describe('GET /saml/{alias}/metadata', () => {
-  test('FED-12 is XML about us, under the address as entity id', async () => {
+  test('FED-12 is XML that describes Gatehouse, with its URL as entity id', async () => {
     const answer = await app.call('/saml/corp/metadata')
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/xml'])
     const root = parseXml(await answer.text())
@@ -97,7 +97,7 @@ describe('GET /saml/{alias}/metadata', () => {
     ).toBeGreaterThan(1_000)
   })
 
-  test('is there for a provider that is not enabled yet, to be set up on the other side', async () => {
+  test('is served for a provider that is not enabled yet, so that the other side can be set up', async () => {
     expect((await app.call('/saml/off/metadata')).status).toBe(200)
     expect(off.enabled).toBe(false)
   })
@@ -134,7 +134,7 @@ describe('GET /saml/{alias}/login', () => {
     expect(trip.relay_state).not.toBe((await setOut(app, 'corp')).relay_state)
   })
 
-  test('H-20 again and again from one login page: one journey, signatures off the event loop, and a bound', async () => {
+  test('H-20 again and again from one login page: one upstream request, signatures off the event loop, and a bound', async () => {
     const at = await startApp()
     const ip = '198.51.100.20'
     await addClient(at, 'web')
@@ -166,7 +166,7 @@ describe('GET /saml/{alias}/login', () => {
     expect((await arrive(at, idp, last)).url).toBe('/account')
   }, 60_000)
 
-  test('goes unsigned where the provider wants it so', async () => {
+  test('goes unsigned when the provider wants no signature', async () => {
     const location = (await app.call('/saml/other/login')).headers.get('location') ?? ''
     expect([...new URL(location).searchParams.keys()]).toEqual(['SAMLRequest', 'RelayState'])
   })
@@ -203,7 +203,7 @@ describe('GET /saml/{alias}/login', () => {
     expect((await browser.get(`/saml/corp/login?request=${request}`)).location?.startsWith(SSO)).toBe(true)
   })
 
-  test('O-46 prompt=none never leaves the house', async () => {
+  test('O-46 prompt=none never redirects to a provider', async () => {
     const answer = await app.call(
       `/saml/corp/login${authorizeUrl('web', { prompt: 'none' }).replace('/oauth/authorize', '')}`,
     )
@@ -218,7 +218,7 @@ describe('GET /saml/{alias}/login', () => {
   })
 })
 
-test('S-26 a DEFLATE bomb by the redirect binding: no endpoint of ours inflates anything', async () => {
+test('S-26 a DEFLATE bomb by the redirect binding: no endpoint inflates anything', async () => {
   const bomb = deflateRawSync(Buffer.alloc(50 * 1024 * 1024)).toString('base64')
   for (const path of ['acs', 'login', 'metadata']) {
     const answer = await app.call(
@@ -228,7 +228,7 @@ test('S-26 a DEFLATE bomb by the redirect binding: no endpoint of ours inflates 
   }
 })
 
-test('the metadata of the other side may be imported', async () => {
+test('the provider’s metadata can be imported', async () => {
   const app = await startApp()
   const document = (entity: string) =>
     `<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="${entity}"><md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><md:KeyDescriptor><ds:KeyInfo><ds:X509Data><ds:X509Certificate>${idp.certificate.replace(/-----[^-]+-----/g, '')}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor><md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect" Location="${SSO}"/></md:IDPSSODescriptor></md:EntityDescriptor>`

@@ -3,7 +3,7 @@ import { startApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
-import { ordinary, type Said } from '#test/support/saml/response-parts.ts'
+import { ordinary, type ResponseContent } from '#test/support/saml/response-parts.ts'
 import { addSaml, arrive, certifiedProvider, comeBack, rowsOf, setOut } from './world.ts'
 
 const app = await startApp()
@@ -19,7 +19,7 @@ const entry = authorizeUrl('web').replace('/oauth/authorize', '')
 const tenantEntry = authorizeUrl('tenant-web').replace('/oauth/authorize', '')
 
 const isIn = (page: Page) => page.location?.startsWith('https://app.example/callback?code=') === true
-const as = (name_id: string, mail: string): Partial<Said> => ({
+const as = (name_id: string, mail: string): Partial<ResponseContent> => ({
   name_id,
   attributes: { mail: [mail], sn: ['Somebody'] },
 })
@@ -37,7 +37,7 @@ const nothingMore = async (act: () => Promise<Page>): Promise<Page> => {
   return page
 }
 
-describe('S-35 whom an arrival may be', () => {
+describe('S-35 the user whom a response may sign in', () => {
   test('S-35 a NameID equal to a local user name is somebody else', async () => {
     const local = await addUser(app, 'boss')
     await app.events()
@@ -82,7 +82,7 @@ describe('S-35 whom an arrival may be', () => {
     expect(page.url).toStartWith('/oauth/link-account')
   })
 
-  test('S-35 a disabled user comes in by no provider', async () => {
+  test('S-35 a disabled user signs in through no provider', async () => {
     const user = await addUser(app, 'erin')
     expect(
       isIn(await arrive(app, idp, await setOut(app, 'trusted', entry), as('erin-1', 'erin@example.com'))),
@@ -101,7 +101,7 @@ describe('S-35 whom an arrival may be', () => {
     ])
   })
 
-  test('S-35 without registration nobody new comes in', async () => {
+  test('S-35 without registration a new user is refused', async () => {
     const trip = await setOut(app, 'closed', entry)
     await app.events()
     expect((await nothingMore(() => arrive(app, idp, trip, as('new-1', 'new@example.com')))).status).toBe(400)
@@ -155,7 +155,7 @@ describe('M-09 a provider of one organization', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('FED-14 allowed_domains hold for a first arrival', async () => {
+  test('FED-14 allowed_domains apply to a first login', async () => {
     await app.events()
     const trip = await setOut(app, 'tenant', tenantEntry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('ivan-1', 'ivan@evil.tenant.example')))
@@ -165,7 +165,7 @@ describe('M-09 a provider of one organization', () => {
     ])
   })
 
-  test('S-32 two providers with the same entity id and key keep their people apart', async () => {
+  test('S-32 two providers with the same entity id and key keep their users apart', async () => {
     const [one, two] = [as('same-1', 'one@example.com'), as('same-1', 'two@tenant.example')]
     await app.events()
     expect(isIn(await arrive(app, idp, await setOut(app, 'wary', entry), one))).toBe(true)
@@ -176,7 +176,7 @@ describe('M-09 a provider of one organization', () => {
     ])
   })
 
-  test('a user whom a provider brought has no password to guess', async () => {
+  test('a user from a provider has no password to guess', async () => {
     expect(
       isIn(await arrive(app, idp, await setOut(app, 'wary', entry), as('judy-1', 'judy@example.com'))),
     ).toBe(true)

@@ -5,7 +5,7 @@ import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
-import { ordinary, type Said } from '#test/support/saml/response-parts.ts'
+import { ordinary, type ResponseContent } from '#test/support/saml/response-parts.ts'
 import { openBeside } from '#test/support/store.ts'
 import { addSaml, certifiedProvider, comeBack, partyOf, post, rowsOf, setOut, type Trip } from './world.ts'
 
@@ -25,7 +25,7 @@ const refusedFor = (reason: string) => [['user.login_failed', reason]]
 const forget = async () => void (await app.events())
 
 /** Somebody of that provider's own. */
-const person = (alias: string): Partial<Said> => ({
+const person = (alias: string): Partial<ResponseContent> => ({
   name_id: `${alias}-1`,
   attributes: { mail: [`${alias}@example.com`], givenName: ['Somebody'] },
 })

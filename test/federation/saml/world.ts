@@ -12,7 +12,7 @@ import {
   makeIdentityProvider,
   newPair,
 } from '#test/support/saml/identity-provider.ts'
-import { ordinary, type Party, type Said } from '#test/support/saml/response-parts.ts'
+import { ordinary, type Party, type ResponseContent } from '#test/support/saml/response-parts.ts'
 import type { Signing } from '#test/support/saml/sign.ts'
 
 export const ISSUER = 'https://idp.example/metadata'
@@ -106,7 +106,7 @@ export const arrive = async (
   app: TestApp,
   idp: IdentityProvider,
   trip: Trip,
-  more: Partial<Said> = {},
+  more: Partial<ResponseContent> = {},
   how: How = 'assertion',
   signing?: Signing,
 ): Promise<Page> => {

@@ -78,7 +78,7 @@ describe('an ID token that is wrong in one way', () => {
     expect(pages.size).toBe(1)
   })
 
-  test('and an honest one is let in between them', async () => {
+  test('a genuine login between them succeeds', async () => {
     const page = await goThrough(fresh(), upstream, '/oauth/social/up')
     expect([page.status, page.heading]).toEqual([200, 'Your account'])
   })

@@ -57,7 +57,7 @@ describe('an authentication request by the redirect binding', () => {
     expect([parameters.get('tenant'), parameters.get('b')]).toEqual(['a', 'c'])
   })
 
-  test('goes unsigned where the provider wants it so, and to an address without its fragment', async () => {
+  test('goes unsigned when the provider wants no signature, and to an address without its fragment', async () => {
     const url = await redirectUrl(
       { ...request, destination: 'https://idp.example/sso#x' },
       'relay',

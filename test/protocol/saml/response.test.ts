@@ -9,14 +9,19 @@ import {
   makeIdentityProvider,
   newPair,
 } from '#test/support/saml/identity-provider.ts'
-import { ordinary, renderAssertion, renderResponse, type Said } from '#test/support/saml/response-parts.ts'
+import {
+  ordinary,
+  type ResponseContent,
+  renderAssertion,
+  renderResponse,
+} from '#test/support/saml/response-parts.ts'
 import { signElement } from '#test/support/saml/sign.ts'
 import { accepted, statements } from '#test/support/saml/statements.ts'
 import { expecting, ourPair, refusal } from './expecting.ts'
 
 const idp = makeIdentityProvider()
 const expected = expecting({ keys: [idp.public_key] })
-const said = (more: Partial<Said> = {}): Said => ({ ...ordinary(party), ...more })
+const said = (more: Partial<ResponseContent> = {}): ResponseContent => ({ ...ordinary(party), ...more })
 const good = encode(idp.respond(said()))
 
 describe('what the provider itself signs', () => {

@@ -8,7 +8,7 @@ const MINUTE = 60_000
  * All parts of a SAML response. Undefined leaves an attribute out; times are strings, so that tests can use
  * invalid ones.
  */
-export interface Said {
+export interface ResponseContent {
   response_id: string
   response_version: string
   response_issuer: string | undefined
@@ -47,7 +47,7 @@ export interface Party {
 }
 
 /** Returns the response of an ordinary login. */
-export const ordinary = (party: Party): Said => ({
+export const ordinary = (party: Party): ResponseContent => ({
   response_id: `_response-${randomBytes(8).toString('hex')}`,
   response_version: '2.0',
   response_issuer: party.issuer,
@@ -78,7 +78,7 @@ export const ordinary = (party: Party): Said => ({
 const attr = (name: string, value: string | undefined): string =>
   value === undefined ? '' : ` ${name}="${Bun.escapeHTML(value)}"`
 
-export const renderAssertion = (said: Said): string =>
+export const renderAssertion = (said: ResponseContent): string =>
   `<saml:Assertion xmlns:saml="${namespaces.saml}" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"` +
   ` ID="${said.assertion_id}" Version="2.0" IssueInstant="${said.issue_instant}">` +
   `<saml:Issuer>${Bun.escapeHTML(said.issuer)}</saml:Issuer>` +
@@ -108,7 +108,7 @@ export const renderAssertion = (said: Said): string =>
     .join('') +
   `</saml:AttributeStatement></saml:Assertion>`
 
-export const renderResponse = (said: Said, assertion: string): string =>
+export const renderResponse = (said: ResponseContent, assertion: string): string =>
   `<samlp:Response xmlns:samlp="${namespaces.samlp}" xmlns:saml="${namespaces.saml}"${said.declarations} ID="${said.response_id}"` +
   ` Version="${said.response_version}" IssueInstant="${said.issue_instant}"${attr('Destination', said.destination)}` +
   `${attr('InResponseTo', said.response_in_response_to)}>` +
