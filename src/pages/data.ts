@@ -27,6 +27,8 @@ export interface Brand {
   sheets?: string[]
   /** Accent colour, `#rrggbb`, when the organization sets its own. */
   accent?: string
+  /** Links of the footer. */
+  links?: Partial<Record<'terms_url' | 'privacy_url' | 'support_url', string | undefined>>
   logo?: string
   logo_dark?: string
 }

@@ -54,3 +54,29 @@ test('PAG-29 theme-color and favicon are the organization’s', async () => {
   expect(other.colors.map(([, color]) => color)).toEqual(['#2b50d8', '#3f63ea'])
   expect(other.icon).toMatch(/^\/assets\/gate\.\w+\.svg$/)
 })
+
+test('PAG-30 terms, privacy and support stand in the footer of the organization’s pages', async () => {
+  const links = { terms_url: 'https://acme.example/terms', support_url: 'mailto:help@acme.example' }
+  await addOrganization(app, 'linked', { settings: links })
+  const footerOf = async (path: string) => {
+    const { html } = await openBrowser(app).get(path)
+    return [...html.slice(html.indexOf('<footer>')).matchAll(/href="([^"]+)"/g)].map(([, href]) => href)
+  }
+  expect(await footerOf('/account?organization=linked')).toEqual(Object.values(links))
+  expect(await footerOf('/account')).toEqual([])
+  for (const url of [
+    'javascript:alert(1)',
+    'http://acme.example/terms',
+    'https://user@acme.example/',
+    'mailto:nobody',
+    'https://acme.example/a b',
+    `https://acme.example/${'x'.repeat(1100)}`,
+    'data:text/html,x',
+    '',
+  ]) {
+    const answer = await app.admin('PUT', '/organizations/linked', { settings: { privacy_url: url } })
+    expect([url.slice(0, 30), answer.status]).toEqual([url.slice(0, 30), 422])
+  }
+  const stored = await app.admin('GET', '/organizations/linked')
+  expect(stored.body.settings).toEqual(links)
+})

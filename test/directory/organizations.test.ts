@@ -238,6 +238,9 @@ describe('settings', () => {
       logo_dark: undefined,
       accent_color: undefined,
       custom_css: undefined,
+      terms_url: undefined,
+      privacy_url: undefined,
+      support_url: undefined,
       allowed_domains: [],
       password_policy,
     })

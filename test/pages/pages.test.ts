@@ -235,7 +235,7 @@ describe('forms', () => {
 
 describe('texts', () => {
   const templates = embed('templates', ['.eta'])
-  const code = ['src/http', 'src/pages'].flatMap(folder => Object.values(embed(folder, ['.ts'])))
+  const code = ['src/http', 'src/mail', 'src/pages'].flatMap(folder => Object.values(embed(folder, ['.ts'])))
   const sources = [...code, ...Object.values(templates)].join('\n')
   const written = [...sources.matchAll(/\bt\(\s*(['`])([\w.${}?:' -]+?)\1/g)].map(([, , key = '']) => key)
   const patterns = [...sources.matchAll(/`([a-z-]+\.[^`]*\$\{[^`]*)`/g)].map(([, key = '']) => key)
@@ -260,7 +260,7 @@ describe('texts', () => {
       const words = text
         .replace(/<%[\s\S]*?%>/g, '')
         .replace(/<[^>]*>/g, '')
-        .replace(/[·()\s]/g, '')
+        .replace(/[·():\s]/g, '')
       expect([path, words]).toEqual([path, ''])
     }
   })

@@ -271,6 +271,21 @@ export const samples: Sample[] = [
   { page: 'login', state: 'logo', data: { ...login, brand: { ...brand, logo, logo_dark } } },
   {
     page: 'login',
+    state: 'links',
+    data: {
+      ...login,
+      brand: {
+        ...brand,
+        links: {
+          terms_url: 'https://northwind.example/terms',
+          privacy_url: 'https://northwind.example/privacy',
+          support_url: 'mailto:help@northwind.example',
+        },
+      },
+    },
+  },
+  {
+    page: 'login',
     state: 'refused',
     status: 401,
     data: { ...login, username: 'ada', error: { code: 'invalid_credentials' }, request_id },

@@ -8,7 +8,8 @@ export const brandOf = (
   { themes }: Core,
   organization: Pick<Organization, 'display_name' | 'settings'>,
 ): Brand => {
-  const { theme, accent_color, custom_css, logo, logo_dark } = settingsOf(organization)
+  const settings = settingsOf(organization)
+  const { theme, accent_color, custom_css, logo, logo_dark, terms_url, privacy_url, support_url } = settings
   const { theme: base_theme, sheets } = themes.find(theme)
   return {
     name: organization.display_name,
@@ -18,6 +19,7 @@ export const brandOf = (
       ...(accent_color ? [accentUrl(accent_color)] : []),
       ...(custom_css ? [custom_css] : []),
     ],
+    links: { terms_url, privacy_url, support_url },
     ...(accent_color && { accent: accent_color }),
     ...(logo && { logo }),
     ...(logo_dark && { logo_dark }),

@@ -72,6 +72,19 @@ const style = z
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
+const LINK = 'An https or mailto address of at most 1,024 characters, such as https://example.com/terms.'
+const isLink = (text: string): boolean => {
+  const { protocol, host, username, pathname } = URL.parse(text) ?? {}
+  return (
+    (protocol === 'https:' && host !== '' && username === '') ||
+    (protocol === 'mailto:' && /.@./.test(pathname ?? ''))
+  )
+}
+const link = z
+  .string(LINK)
+  .max(1024, LINK)
+  .refine(text => isPlain(text) && !/\s/.test(text) && isLink(text), LINK)
+
 const nullable = <T extends z.ZodType>(schema: T) => schema.nullable().optional()
 
 const PasswordPolicy = z
@@ -105,6 +118,9 @@ export const Settings = z
       logo_dark: nullable(picture).describe(`The logo on dark pages. ${PICTURE}`),
       accent_color: nullable(color).describe('Colour of buttons and links, such as `#2b50d8`.'),
       custom_css: nullable(style).describe(STYLE),
+      terms_url: nullable(link).describe('Terms of use, linked from each page.'),
+      privacy_url: nullable(link).describe('Privacy policy, linked from each page.'),
+      support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
       password_policy: nullable(PasswordPolicy),
     },

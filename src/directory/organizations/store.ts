@@ -69,6 +69,9 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     logo_dark,
     accent_color,
     custom_css,
+    terms_url,
+    privacy_url,
+    support_url,
     allowed_domains,
     password_policy: policy,
   } = settings as Settings
@@ -81,6 +84,9 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     logo_dark: logo_dark ?? undefined,
     accent_color: accent_color ?? undefined,
     custom_css: custom_css ?? undefined,
+    terms_url: terms_url ?? undefined,
+    privacy_url: privacy_url ?? undefined,
+    support_url: support_url ?? undefined,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
   }
