@@ -8,7 +8,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { logIn } from '#src/sign-in/log-in.ts'
 import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/sign-in/new-password.ts'
-import { accountToken, openForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
 
@@ -38,7 +38,7 @@ const passwordPage = async (
 export const getAccountPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const viewer = await requireViewer(context, call, PAGE)
+    const viewer = await requireViewer(context, call, PAGE, '/account')
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     return passwordPage(context, call, viewer)
@@ -51,7 +51,9 @@ export const getAccountPassword =
 export const postAccountPassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form } = await openForm(context, call, PAGE)
+    const opened = await openFreshForm(context, call, { page: '/account', back: PAGE })
+    if (opened instanceof Response) return opened
+    const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const { user, organization, login_hash, login } = viewer
     const options = { user, ask_current: true, client_info: call }

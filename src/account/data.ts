@@ -18,9 +18,9 @@ import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
-import { frameOf } from './frame.ts'
+import { frameOf, noticeOf } from './frame.ts'
 import { listOwnEvents } from './store.ts'
-import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/data'
 
@@ -35,6 +35,7 @@ const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['del
 
 const dataPage = (context: Context, call: Call, viewer: Viewer, error?: 'username'): Response => {
   const deletion = deletionOf(viewer)
+  const notice = error ? undefined : noticeOf(call, ['confirmed'])
   return render(
     'account-data',
     {
@@ -44,6 +45,7 @@ const dataPage = (context: Context, call: Call, viewer: Viewer, error?: 'usernam
       delete_action: '/account/data/delete',
       ...(deletion && { deletion }),
       ...(error && { error: { code: error } }),
+      ...(notice && { notice }),
     },
     { locale: call.locale, status: error ? 400 : 200 },
   )
@@ -81,7 +83,9 @@ const eventOf = (
 export const postDownload =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer } = await openForm(context, call, PAGE)
+    const opened = await openFreshForm(context, call, { page: PAGE, back: `${PAGE}?notice=confirmed` })
+    if (opened instanceof Response) return opened
+    const { viewer } = opened
     permit(viewer, 'profile:read')
     const { user, organization } = viewer
     const data = await context.store.read(async q => ({
@@ -141,7 +145,9 @@ export const postDownload =
 export const postDelete =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form } = await openForm(context, call, PAGE)
+    const opened = await openFreshForm(context, call, { page: PAGE })
+    if (opened instanceof Response) return opened
+    const { viewer, form } = opened
     permit(viewer, 'profile:update')
     if (deletionOf(viewer) !== 'possible') throw new PageError('not_allowed', 403)
     const { id, email, username_fold } = viewer.user

@@ -15,7 +15,7 @@ import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
-import { openForm, PROVE_PATH, permit, type Viewer } from './viewer.ts'
+import { openFreshForm, permit, type Viewer } from './viewer.ts'
 
 interface Linked {
   account: ExternalAccount
@@ -63,7 +63,9 @@ export const identitiesOf = async (context: Context, viewer: Viewer): Promise<Ac
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form } = await openForm(context, call, PROVE_PATH)
+    const opened = await openFreshForm(context, call, { page: '/account' })
+    if (opened instanceof Response) return opened
+    const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const provider = await findProvider(context.store, form.get('provider') ?? '')
     const { user, organization } = viewer
@@ -79,7 +81,9 @@ export const postLink =
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form } = await openForm(context, call, PROVE_PATH)
+    const opened = await openFreshForm(context, call, { page: '/account' })
+    if (opened instanceof Response) return opened
+    const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const { user } = viewer
     await context.store.write(async tx => {

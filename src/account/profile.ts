@@ -11,7 +11,7 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { AccountProfilePage } from '#src/pages/data.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/profile'
 
@@ -63,7 +63,9 @@ export const getProfile =
 export const postProfile =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form } = await openForm(context, call, PAGE)
+    const opened = await openFreshForm(context, call, { page: PAGE })
+    if (opened instanceof Response) return opened
+    const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const { user } = viewer
     const value = (name: string) => (form.get(name) ?? '').trim()

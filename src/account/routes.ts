@@ -3,6 +3,7 @@ import { pageRoutes } from '#src/pages/boundary.ts'
 import { getApplications, postDisconnect } from './applications.ts'
 import { postLogins, postOtherLogins, postSessions } from './browsers.ts'
 import { getAccountPassword, postAccountPassword } from './change-password.ts'
+import { getContinue } from './continue.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
 import { getAccount, getSignedOut, postAccountLogout } from './overview.ts'
@@ -17,35 +18,38 @@ import {
 import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
-import { getProve, PROVE_PATH } from './viewer.ts'
 
 /** Account pages, and the pages of single-use links. */
-export const accountRoutes = (context: Context) =>
-  pageRoutes(context, {
+export const accountRoutes = (context: Context) => {
+  /** Forms that may wait until their user has confirmed who they are. */
+  const continuing = {
+    '/account/identities/link': postLink(context),
+    '/account/identities/unlink': postUnlink(context),
+    '/account/profile': postProfile(context),
+    '/account/data/delete': postDelete(context),
+    '/account/security/remove': postRemoveFactor(context),
+    '/account/security/rename': postRenameFactor(context),
+    '/account/security/codes': postRecoveryCodes(context),
+  }
+  return pageRoutes(context, {
+    ...Object.fromEntries(Object.entries(continuing).map(([path, handle]) => [`POST ${path}`, handle])),
     'GET /account': getAccount(context),
     'POST /account/logins': postLogins(context),
     'POST /account/logins/others': postOtherLogins(context),
     'POST /account/sessions': postSessions(context),
-    'POST /account/identities/link': postLink(context),
-    'POST /account/identities/unlink': postUnlink(context),
     'POST /account/logout': postAccountLogout(context),
     'GET /account/signed-out': getSignedOut(context),
     'GET /account/change-password': getAccountPassword(context),
     'POST /account/change-password': postAccountPassword(context),
-    [`GET ${PROVE_PATH}`]: getProve(context),
+    'GET /account/continue': getContinue(context, continuing),
     'GET /account/profile': getProfile(context),
-    'POST /account/profile': postProfile(context),
     'GET /account/applications': getApplications(context),
     'POST /account/applications/disconnect': postDisconnect(context),
     'GET /account/data': getData(context),
     'POST /account/data/download': postDownload(context),
-    'POST /account/data/delete': postDelete(context),
     'GET /account/deleted': getDeleted(context),
     'GET /account/security': getSecurity(context),
     'GET /account/security/add': getAddFactor(context),
-    'POST /account/security/remove': postRemoveFactor(context),
-    'POST /account/security/rename': postRenameFactor(context),
-    'POST /account/security/codes': postRecoveryCodes(context),
     'GET /account/set-up': getSetUp(context),
     'POST /account/set-up': postSetUp(context),
     'GET /account/sign-in': getSignIn(context, 'sign_in'),
@@ -57,3 +61,4 @@ export const accountRoutes = (context: Context) =>
     'POST /account/verify-email': postVerifyEmail(context),
     'POST /account/profile/verify': postSendVerification(context),
   })
+}

@@ -14,7 +14,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { openForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/security'
 const ADD_PATH = '/account/security/add'
@@ -67,7 +67,7 @@ export const getSecurity =
 export const getAddFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const viewer = await requireViewer(context, call, ADD_PATH)
+    const viewer = await requireViewer(context, call, ADD_PATH, PAGE)
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user, organization, login_hash } = viewer
@@ -79,7 +79,9 @@ export const getAddFactor =
 
 /** Opens a form of this page, which requires a recent authentication. */
 const change = async (context: Context, call: Call) => {
-  const { viewer, form } = await openForm(context, call, PAGE)
+  const opened = await openFreshForm(context, call, { page: PAGE })
+  if (opened instanceof Response) return opened
+  const { viewer, form } = opened
   permit(viewer, 'profile:update')
   const { id, email } = viewer.user
   return { viewer, form, user: viewer.user, by: { actor: { id, email }, client_info: call } }
@@ -88,7 +90,9 @@ const change = async (context: Context, call: Call) => {
 export const postRemoveFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, form, user, by } = await change(context, call)
+    const changed = await change(context, call)
+    if (changed instanceof Response) return changed
+    const { viewer, form, user, by } = changed
     await context.store.write(async tx => {
       const { length } = await listFactors(tx, user.id)
       if (!mayRemove(viewer, length)) throw new PageError('bad_request', 400)
@@ -100,7 +104,9 @@ export const postRemoveFactor =
 export const postRenameFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { form, user, by } = await change(context, call)
+    const changed = await change(context, call)
+    if (changed instanceof Response) return changed
+    const { form, user, by } = changed
     const name = (form.get('name') ?? '').trim()
     if (name === '' || name.length > 64 || !isPlain(name)) throw new PageError('bad_request', 400)
     await context.store.write(async tx => {
@@ -118,7 +124,9 @@ export const postRenameFactor =
 export const postRecoveryCodes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { viewer, user, by } = await change(context, call)
+    const changed = await change(context, call)
+    if (changed instanceof Response) return changed
+    const { viewer, user, by } = changed
     const codes = await context.store.write(async tx => {
       if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
       const metadata = { fields: ['recovery_codes'] }

@@ -1,6 +1,7 @@
 import { advance, decide, decideAmong } from '#src/authorize/advance.ts'
 import { isLogin, listBrowserLogins, type StepUser } from '#src/authorize/eligible-logins.ts'
-import { accountRequest, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
+import { accountRequest, type BrowserSession, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
+import type { FlowRequest } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import {
@@ -10,7 +11,6 @@ import {
 } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
-import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
@@ -32,37 +32,42 @@ export interface Viewer {
   permissions: ReadonlySet<Permission>
 }
 
-/** Page that requires a recent authentication, for forms of pages that are shown without one. */
-export const PROVE_PATH = '/account/prove'
-
-export const getProve =
-  (context: Context) =>
-  async (call: Call): Promise<Response> => {
-    const viewer = await requireViewer(context, call, '/account')
-    return viewer instanceof Response ? viewer : seeOther('/account')
-  }
-
 /**
  * Returns the user of the latest login of this browser, or of its login in the organization of
  * `?organization=` (slug). Without a login, or when the login owes a step, it returns that step's page
  * instead.
  *
- * @param back path of a page that requires a recent authentication
+ * @param back path on which a login ends
+ * @param cancel path to which the user may go back, for a page that requires a recent authentication
  */
 export const requireViewer = async (
   context: Context,
   call: Call,
   back?: string,
+  cancel?: string,
 ): Promise<Viewer | Response> => {
   const browser = browserSessionOf(context, call)
   const organization = await wantedOrganization(context, call, browser.login_hash)
-  const own = back === undefined ? {} : { back, max_age: FRESH }
-  const flow = await flowOf(context, accountRequest(organization.id, own))
+  const flow = await flowOf(context, accountRequest(organization.id, back === undefined ? {} : { back }))
   const logins = await listBrowserLogins(context, browser, flow)
   const next = decideAmong(context, flow, logins)
-  return next.step === 'issue' && isLogin(next.login) && browser.login_hash
-    ? viewerOf(context, browser.login_hash, next.login)
-    : advance(context, browser, flow, 'get', logins)
+  if (next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
+    return advance(context, browser, flow, 'get', logins)
+  if (back !== undefined && cancel !== undefined && !isFresh(next.login, context.clock.now()))
+    return confirmUser(context, browser, next.login, { back, cancel }, 'get')
+  return viewerOf(context, browser.login_hash, next.login)
+}
+
+/** Asks the logged-in user to confirm who they are; ends on `back`, or continues with the intent. */
+const confirmUser = async (
+  context: Context,
+  browser: BrowserSession,
+  { user_id, organization_id }: Pick<StepUser, 'user_id' | 'organization_id'>,
+  { back, ...confirm }: { back: string } & NonNullable<FlowRequest['confirm']>,
+  after: 'get' | 'post',
+): Promise<Response> => {
+  const own = { back, confirm, max_age: FRESH, hinted_user_id: user_id }
+  return advance(context, browser, await flowOf(context, accountRequest(organization_id, own)), after)
 }
 
 const wantedOrganization = async (
@@ -79,7 +84,7 @@ const wantedOrganization = async (
   return organization
 }
 
-const viewerOf = async (
+export const viewerOf = async (
   context: Context,
   login_hash: SecretHash,
   login: Viewer['login'],
@@ -107,24 +112,57 @@ export const permit = ({ permissions }: Viewer, permission: 'profile:read' | 'pr
 export const accountToken = (context: Context, { login_hash, login }: Viewer): string =>
   issueCsrf(context, 'account', login_hash, login.id)
 
+interface AccountForm {
+  viewer: Viewer
+  form: ReadonlyMap<string, string>
+}
+
 /**
  * Opens a form of the account pages.
  *
- * @param back page to start again, for a form that requires a recent authentication
  * @throws PageError 403 when the form was not issued to this login, 400 `expired` when the login owes a step
  */
-export const openForm = async (
+export const openForm = async (context: Context, call: Call): Promise<AccountForm> => {
+  const { login, login_hash, form } = await openAnyForm(context, call)
+  const flow = await flowOf(context, accountRequest(login.organization_id))
+  const next = await decide(context, { call, login_hash }, flow, login.id)
+  if (next.step !== 'issue') throw expired()
+  return { viewer: await viewerOf(context, login_hash, login), form }
+}
+
+interface FreshForm {
+  /** Path of the page that the form stands on. */
+  page: string
+  /** Path on which the confirmation ends, for a form that cannot continue: it has secrets, or answers a file. */
+  back?: string
+}
+
+/** Characters of a form that waits for the confirmation. */
+const MAX_INTENT = 4_096
+
+/**
+ * As {@link openForm}, for a form that requires a recent authentication. Without one it returns the page that asks for
+ * it; the form continues afterwards.
+ */
+export const openFreshForm = async (
   context: Context,
   call: Call,
-  back?: string,
-): Promise<{ viewer: Viewer; form: ReadonlyMap<string, string> }> => {
-  const { login, login_hash, form } = await openAnyForm(context, call)
-  const browser = { call, login_hash }
-  const flow = await flowOf(context, accountRequest(login.organization_id))
-  const next = await decide(context, browser, flow, login.id)
-  const is_stale = back !== undefined && !isFresh(login, context.clock.now())
-  if (next.step !== 'issue' || is_stale) throw expired(back)
-  return { viewer: await viewerOf(context, login_hash, login), form }
+  { page, back }: FreshForm,
+): Promise<AccountForm | Response> => {
+  const opened = await openForm(context, call)
+  const { viewer, form } = opened
+  const { login, login_hash } = viewer
+  if (isFresh(login, context.clock.now())) return opened
+  const { csrf_token: _, ...fields } = Object.fromEntries(form)
+  const continues = back === undefined && JSON.stringify(fields).length <= MAX_INTENT
+  const intent = continues ? { intent: { path: call.path, fields } } : {}
+  return confirmUser(
+    context,
+    { call, login_hash },
+    login,
+    { back: back ?? page, cancel: page, ...intent },
+    'post',
+  )
 }
 
 /** As {@link openForm}, for a user who only signs out: accepts a login that owes a step. */

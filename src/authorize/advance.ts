@@ -133,11 +133,12 @@ export const resume = async (
 const issue = async (
   context: Context,
   { call }: BrowserSession,
-  flow: Flow,
+  flow: Flow | StoredFlow,
   login: BrowserLogin,
 ): Promise<Response> => {
   if (!isLogin(login)) throw new PageError('expired', 400)
   const { request, client, pending, approved } = flow
+  if (request.confirm?.intent && 'handle' in flow) return seeOther(`/account/continue?request=${flow.handle}`)
   const code = await context.store.write(async tx => {
     if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
     const { user_id, organization_id, auth_time, acr, amr } = login

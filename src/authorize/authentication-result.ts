@@ -11,6 +11,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
 import { type BrowserLogin, owedBy } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
+import { loginPage } from './step-pages.ts'
 import { type ChosenLogin, updatePending } from './store.ts'
 
 /** The `acr` and `amr` of an authentication: https://openid.net/specs/openid-connect-core-1_0.html#IDToken */
@@ -53,11 +54,20 @@ export const proceedAs = (
   browser: BrowserSession,
   flow: StoredFlow,
   { confirm, user, ...rest }: AuthenticationResult,
-): Promise<Response> =>
-  applyResult(context, browser, flow, async tx => {
+): Promise<Response> => {
+  if (isAnother(flow, user)) {
+    const data = { error: { code: 'other_account' } } as const
+    return loginPage(context, browser, flow, undefined, { data, status: 403 })
+  }
+  return applyResult(context, browser, flow, async tx => {
     await confirm?.(tx)
     return completeAuthentication(context, tx, browser, flow, user.id, rest)
   })
+}
+
+/** True for a user other than the one who has to confirm who they are. */
+export const isAnother = ({ request }: StoredFlow, user: { id: UserId }): boolean =>
+  request.confirm !== undefined && request.hinted_user_id !== user.id
 
 const completeAuthentication = async (
   context: Context,

@@ -74,7 +74,7 @@ const mayAsk = (client: Client, { scopes, organization_id }: FlowRequest): boole
 /** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (
   organization_id: OrganizationId,
-  own: Partial<Pick<FlowRequest, 'back' | 'enrol' | 'max_age' | 'hinted_user_id'>> = {},
+  own: Partial<Pick<FlowRequest, 'back' | 'confirm' | 'enrol' | 'max_age' | 'hinted_user_id'>> = {},
 ): FlowRequest => ({
   response_type: 'code',
   client_id: '',

@@ -4,14 +4,15 @@ import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { confirmProof, provePassword } from '#src/sign-in/password.ts'
 import { proceedAs } from './authentication-result.ts'
 import { openStep } from './flow.ts'
-import { loginPage } from './step-pages.ts'
+import { confirmingUser, loginPage } from './step-pages.ts'
 
 /** Handles the login form: `username`, `password`, `csrf_token`. */
 export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'login')
-    const username = form.get('username') ?? ''
+    const confirming = await confirmingUser(context, browser, flow)
+    const username = confirming?.username ?? form.get('username') ?? ''
     const password = form.get('password')
     if (!username || !password) {
       const data = { username, error: { code: 'missing' } } as const

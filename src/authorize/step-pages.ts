@@ -1,13 +1,16 @@
 import type { Context } from '#src/context.ts'
+import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
+import { findUser } from '#src/directory/users/store.ts'
 import type { Common, Pages } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
-import type { StepUser } from './eligible-logins.ts'
+import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
 
 /** Changes to a form that is shown again after a refused post. */
@@ -38,6 +41,68 @@ export const show = <Page extends keyof Pages>(
 
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
 
+/** Returns the user who has to confirm who they are, while their login lasts. */
+export const confirmingUser = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+): Promise<StepUser | undefined> => {
+  const { confirm, hinted_user_id } = flow.request
+  if (!confirm) return undefined
+  const logins = await listBrowserLogins(context, browser, flow)
+  return logins.find(({ user_id }) => user_id === hinted_user_id)
+}
+
+/** The login page of a user who is logged in; it offers the user's own ways to log in alone. */
+const confirmPage = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  login: StepUser,
+  retry: Retry<'login'> | undefined,
+): Promise<Response> => {
+  const { organization, handle, request } = flow
+  const { user, factors, accounts } = await context.store.read(async q => ({
+    user: await findUser(q, organization.id, login.user_id),
+    factors: await listFactors(q, login.user_id),
+    accounts: await listAccounts(q, login.user_id),
+  }))
+  const passkeys = factors.filter(({ type }) => type === 'passkey')
+  const linked = new Set(accounts.map(({ provider }) => provider.alias))
+  const has_password = typeof user?.password_hash === 'string'
+  const buttons = await listButtons(context.store, organization.id, handle)
+  return show(
+    context,
+    'confirm',
+    browser,
+    flow,
+    {
+      action: '/oauth/login',
+      request: handle,
+      csrf_token: stepToken(context, flow, 'login'),
+      user: pageUserOf(login),
+      has_password,
+      providers: buttons.filter(({ alias }) => linked.has(alias)),
+      ...(context.mail && has_password && { reset_url: `/oauth/reset-password?request=${handle}` }),
+      ...(passkeys.length > 0 &&
+        offersPasskeys(context.config) && {
+          passkey: {
+            action: '/oauth/passkey',
+            options: requestOptions(
+              context.config,
+              challengeOf(context, 'login', roundOf(flow)),
+              passkeys,
+              'required',
+            ),
+          },
+        }),
+      cancel_url: request.confirm?.cancel ?? '/account',
+      ...(retry?.data.error && { error: retry.data.error }),
+    },
+    retry && { data: {}, status: retry.status, ...(retry.headers && { headers: retry.headers }) },
+  )
+}
+
 /** Login page; `login` is the user who has to authenticate again, if any. */
 export const loginPage = async (
   context: Context,
@@ -46,6 +111,8 @@ export const loginPage = async (
   login?: StepUser,
   retry?: Retry<'login'>,
 ): Promise<Response> => {
+  const confirming = await confirmingUser(context, browser, flow)
+  if (confirming) return confirmPage(context, browser, flow, confirming, retry)
   const username = login?.username ?? flow.request.login_hint
   const csrf_token = stepToken(context, flow, 'login')
   const other = retry

@@ -4,11 +4,21 @@ import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
+/** A confirmation on the account pages; it stores no secret. */
+interface Confirmation {
+  /** Path of this site to which the user may go back instead. */
+  readonly cancel: string
+  /** The posted form that continues after the confirmation. */
+  readonly intent?: { readonly path: string; readonly fields: Readonly<Record<string, string>> }
+}
+
 /** A stored authorization request: its id_token_hint is verified and reduced to the hinted user. */
 export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
   /** Page of this site on which a flow without a client ends. */
   readonly back?: string
+  /** Set in a flow without a client in which the hinted user, who is logged in, confirms who they are. */
+  readonly confirm?: Confirmation
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
 }

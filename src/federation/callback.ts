@@ -1,4 +1,4 @@
-import { proceedAs } from '#src/authorize/authentication-result.ts'
+import { isAnother, proceedAs } from '#src/authorize/authentication-result.ts'
 import {
   accountRequest,
   type BrowserSession,
@@ -163,6 +163,9 @@ export const completeLogin = async (
     const { reason, user_id } = result
     throw new CallbackError(reason, { user_id, email: identity.profile.email })
   }
+  // Before a user is made or an account linked: both are no confirmation of who is logged in.
+  if (flow.request.confirm && (result.step !== 'enter' || isAnother(flow, result.user)))
+    throw new CallbackError('other_account', { email: identity.profile.email })
   if (identity.linking && 'user' in result) return endLinking(context, browser, flow, identity, result.user)
   const { auth_time, until } = identity.profile
   const confirm = (tx: Transaction) => useForm(tx, flow, identity)

@@ -79,6 +79,13 @@ export interface LoginPage extends Common {
   passkey?: { action: string; options: string }
 }
 
+/** Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without one. */
+export interface ConfirmPage extends Omit<LoginPage, 'username' | 'client_name'> {
+  user: PageUser
+  has_password: boolean
+  cancel_url: string
+}
+
 /** Posts `username`. */
 export interface ResetPasswordPage extends Common {
   action: string
@@ -354,6 +361,7 @@ export interface AccountDataPage extends AccountFrame {
   /** Absent when the organization does not allow users to delete their account. */
   deletion?: MessageCode<'account-data.deletion.'>
   error?: FormError<MessageCode<'account-data.error.'>>
+  notice?: MessageCode<'account-data.notice.'>
 }
 
 interface Place {
@@ -415,6 +423,7 @@ export interface AccountPage extends AccountFrame {
 /** Data types by page name. */
 export interface Pages {
   login: LoginPage
+  confirm: ConfirmPage
   'reset-password': ResetPasswordPage
   'verify-email': VerifyEmailPage
   'second-factor': SecondFactorPage

@@ -42,12 +42,17 @@ const TIMEOUT = 300_000
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson Without `passkeys`, any
  * passkey of this site is accepted.
  */
-export const requestOptions = (config: Config, challenge: string, passkeys?: readonly Factor[]): string =>
+export const requestOptions = (
+  config: Config,
+  challenge: string,
+  passkeys?: readonly Factor[],
+  userVerification = passkeys ? 'preferred' : 'required',
+): string =>
   JSON.stringify({
     challenge,
     rpId: hostOf(config),
     timeout: TIMEOUT,
-    userVerification: passkeys ? 'preferred' : 'required',
+    userVerification,
     ...(passkeys && { allowCredentials: passkeys.map(descriptor) }),
   })
 

@@ -225,21 +225,23 @@ describe('where the organization demands a second factor', () => {
 })
 
 describe('a fresh proof', () => {
-  test('is asked for where factors are looked after, five minutes after the last', async () => {
+  test('is asked for where factors are changed, five minutes after the last', async () => {
     const { user, browser, key } = await withTotp()
     expect((await browser.get('/account/security')).heading).toBe('Security')
     const page = await browser.get('/account/security')
     app.clock.advance(5 * MINUTE)
-    const asked = await browser.get('/account/security')
-    expect(asked.heading).toBe('Sign in')
-    expect((await browser.submit(page, {}, '/account/security/codes')).status).toBe(400)
+    expect((await browser.get('/account/security')).heading).toBe('Security')
+    const asked = await browser.follow(await browser.submit(page, {}, '/account/security/codes'))
+    expect(asked.heading).toBe('Confirm it’s you')
     expect((await browser.get('/account')).heading).toBe('Your account')
     await app.events()
     const step = await signIn(browser, asked, user.username)
     expect(step.heading).toBe('Two-step verification')
     const back = await browser.follow(await send(browser, step, { code: codeOf(app, key) }))
-    expect([back.url, back.heading]).toEqual(['/account/security', 'Security'])
-    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
+    expect(back.heading).toBe('Save your recovery codes')
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login', 'user.updated'])
+    expect((await browser.get(back.url)).status).toBe(400)
+    expect(await app.events()).toEqual([])
   })
 
   test('O-28 forms of other logins change nothing', async () => {

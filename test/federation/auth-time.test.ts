@@ -34,7 +34,7 @@ const loginOf = async (page: Page) => {
   if (!login) throw new Error('no login')
   return login
 }
-const prove = (browser: Browser) => browser.get('/account/prove')
+const prove = (browser: Browser) => browser.get('/account/security/add')
 const facts = async () => (await app.events()).map(({ type, metadata }) => [type, metadata])
 
 beforeEach(async () => {
@@ -56,17 +56,17 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await app.admin('GET', `/users/${user_id}`)).body.last_login).toBe(new Date(now()).toISOString())
 
     const asked = await prove(browser)
-    expect([asked.status, asked.heading]).toEqual([200, 'Sign in'])
+    expect([asked.status, asked.heading]).toEqual([200, 'Confirm it’s you'])
     // A provider that still says eight hours is refused; one that has asked the person is believed.
-    const again = new URLSearchParams({ request: asked.forms[0]?.fields.request ?? '' })
+    const again = /request=[\w-]+/.exec(asked.html)?.[0]
     const away = await browser.get(`/oauth/social/upstream?${again}`)
     expect(new URL(away.location ?? '').searchParams.get('prompt')).toBe('login')
     const back = await browser.get(pathOf(await atUpstream(upstream, away.location ?? '', who)))
     expect(back.status).toBe(400)
     honest()
     const end = await goThrough(browser, upstream, `/oauth/social/upstream?${again}`, who)
-    expect([end.status, end.heading]).toEqual([200, 'Your account'])
-    expect((await prove(browser)).location).toBe('/account')
+    expect([end.status, end.heading]).toEqual([200, 'Protect your account'])
+    expect((await prove(browser)).location).toStartWith('/oauth/enrol?request=')
     expect((await facts()).slice(-2)).toEqual([
       ['user.login_failed', expect.objectContaining({ failure_reason: 'old_authentication' })],
       ['user.login', { client_id: '', grant_type: '', session_id: '' }],
@@ -81,13 +81,13 @@ describe('H-30 single sign-on at a provider', () => {
     expect(await loginOf(page)).toMatchObject({ auth_time: 0, signed_in_at: now() })
     const { body } = await redeem(app, client, codeOfPage(page))
     expect(claimsOf(body.id_token).auth_time).toBe(0)
-    expect((await prove(browser)).heading).toBe('Sign in')
+    expect((await prove(browser)).heading).toBe('Confirm it’s you')
     const limited = await browser.get(authorizeUrl('app', { max_age: '86400' }))
     expect(limited.heading).toBe('Sign in')
     const request = limited.forms[0]?.fields.request
     const end = await goThrough(browser, upstream, `/oauth/social/upstream?request=${request}`, who)
     expect(await loginOf(end)).toMatchObject({ auth_time: now() })
-    expect((await prove(browser)).location).toBe('/account')
+    expect((await prove(browser)).location).toStartWith('/oauth/enrol?request=')
   })
 
   test('H-30 an auth_time in the future is lowered to now', async () => {
@@ -115,7 +115,7 @@ describe('H-30 single sign-on at a provider', () => {
     const asked = await goThrough(other, upstream, entry(), who)
     const page = await other.follow(await other.submit(asked, { code: codeOf(app, key) }))
     expect(await loginOf(page)).toMatchObject({ auth_time: now() - HOUR, signed_in_at: now(), acr: '2' })
-    expect((await prove(other)).heading).toBe('Sign in')
+    expect((await prove(other)).heading).toBe('Confirm it’s you')
   })
 
   test('H-30 replacing a temporary password requires a recent login: the provider is asked for one', async () => {
@@ -180,7 +180,7 @@ test('H-30 SAML: auth_time is AuthnInstant, also of an unsolicited response', as
   const trip = await setOut(app, 'idp', authorizeUrl('app').replace('/oauth/authorize', ''))
   const page = await arrive(app, idp, trip, { authn_instant })
   expect(await loginOf(page)).toMatchObject({ auth_time: now() - 8 * HOUR })
-  expect((await prove(trip.browser)).heading).toBe('Sign in')
+  expect((await prove(trip.browser)).heading).toBe('Confirm it’s you')
 })
 
 describe('H-30 plain OAuth 2.0', () => {
@@ -232,7 +232,7 @@ describe('H-30 plain OAuth 2.0', () => {
     await browser.follow(await browser.get(`/oauth/social/github/callback?code=c&state=${state}`))
     const [login] = await other.context.store.read(async q => q.select().from(q.tables.logins))
     expect(login).toMatchObject({ auth_time: 0, signed_in_at: other.clock.now() })
-    expect((await browser.get('/account/prove')).heading).toBe('Sign in')
+    expect((await browser.get('/account/security/add')).heading).toBe('Confirm it’s you')
   })
 })
 

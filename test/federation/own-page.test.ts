@@ -66,9 +66,10 @@ describe('the person’s own page', () => {
     expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])
   })
 
-  test('keeps the only way in', async () => {
+  test('PAG-62 keeps the only way in, also after a proof, which nobody else gives', async () => {
     const browser = fresh()
-    const page = await goThrough(browser, upstream, '/oauth/social/asking', somebody())
+    const who = somebody()
+    const page = await goThrough(browser, upstream, '/oauth/social/asking', who)
     expect(page.html).toContain('Your only way to sign in')
     const { csrf_token = '' } = page.forms[0]?.fields ?? {}
     const [account] = (await accounts()).slice(-1)
@@ -77,7 +78,14 @@ describe('the person’s own page', () => {
       provider: 'asking',
       subject: account?.subject ?? '',
     })
-    expect(forced.status).toBe(400)
+    const confirm = await browser.follow(forced)
+    expect(confirm.heading).toBe('Confirm it’s you')
+    const [way = ''] = /\/oauth\/social\/asking\?request=[\w-]+/.exec(confirm.html) ?? []
+    await refusal()
+    const stranger = await goThrough(browser, upstream, way, somebody())
+    expect([stranger.status, (await refusal()).at(-1)?.[2]]).toEqual([400, 'other_account'])
+    const end = await goThrough(browser, upstream, way, who)
+    expect([end.status, end.heading]).toEqual([400, 'This request can’t be read'])
     expect(await accounts()).toContainEqual(account as never)
   })
 

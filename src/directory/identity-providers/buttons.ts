@@ -26,6 +26,7 @@ export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'sett
 
 /** A provider as the login page offers it. */
 export interface Button {
+  alias: string
   name: string
   url: string
   kind: string
@@ -41,6 +42,7 @@ export const listButtons = async (
   request: string,
 ): Promise<Button[]> =>
   (await findEnabledProviders(store, organization_id)).map(provider => ({
+    alias: provider.alias,
     name: provider.name,
     url: `${entryPath(provider)}?request=${request}`,
     kind: kindOf(provider),

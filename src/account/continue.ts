@@ -1,0 +1,44 @@
+import { advance, decide } from '#src/authorize/advance.ts'
+import { isLogin } from '#src/authorize/eligible-logins.ts'
+import { browserSessionOf, findFlow, isProven } from '#src/authorize/flow.ts'
+import { consumePending } from '#src/authorize/store.ts'
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError, type PageHandler } from '#src/pages/boundary.ts'
+import { recordLogin } from '#src/sign-in/log-in.ts'
+import { accountToken, viewerOf } from './viewer.ts'
+
+/**
+ * Continues, once, the form that waited for its user to confirm who they are. Only the browser that posted it can, and
+ * only as the same user: the form was checked against cross-site posts when it came.
+ *
+ * @param forms the handlers by path
+ */
+export const getContinue =
+  (context: Context, forms: Readonly<Record<string, PageHandler>>) =>
+  async (call: Call): Promise<Response> => {
+    const browser = browserSessionOf(context, call)
+    const handle = new URL(call.request.url).searchParams.get('request') ?? ''
+    const flow = await findFlow(context, browser, handle)
+    const { confirm, back } = flow.request
+    const next = await decide(context, browser, flow)
+    const form = forms[confirm?.intent?.path ?? '']
+    if (!form || next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
+      return advance(context, browser, flow, 'post')
+    const { login } = next
+    const viewer = await viewerOf(context, browser.login_hash, login)
+    await context.store.write(async tx => {
+      if (!(await consumePending(tx, flow.pending.request_hash)))
+        throw new PageError('expired', 400, { ...(back && { retry_url: back }) })
+      if (isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
+    })
+    const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
+    return form({ ...call, request: postOf(context, call, fields) }, {})
+  }
+
+const postOf = ({ config }: Context, { request }: Call, fields: Record<string, string>): Request => {
+  const headers = new Headers(request.headers)
+  headers.set('origin', config.url)
+  headers.set('content-type', 'application/x-www-form-urlencoded')
+  return new Request(request.url, { method: 'POST', headers, body: new URLSearchParams(fields).toString() })
+}
