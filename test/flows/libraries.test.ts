@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import type { Json } from '#test/support/app.ts'
@@ -22,7 +22,7 @@ const made = async (path: string, body: Json): Promise<Json> => {
 }
 
 /** The tenant, the user and the client, made as an administrator would. */
-beforeAll(async () => {
+beforeEach(async () => {
   server = await serveExecutable()
   organization = await made('/organizations', {
     name: 'Acme',
@@ -51,9 +51,10 @@ beforeAll(async () => {
   })
 }, 30_000)
 
+afterEach(() => server[Symbol.asyncDispose]())
+
 afterAll(async () => {
   await closeChromium()
-  await server[Symbol.asyncDispose]()
   await site.stop()
 })
 

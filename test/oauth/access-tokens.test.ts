@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import {
   createHmac,
   createPrivateKey,
@@ -10,7 +10,7 @@ import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { signWith } from '#src/tokens/signature.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { basic, bearer, claimsOf, get, grantTokens, headerOf, post } from '#test/support/tokens.ts'
 
@@ -22,8 +22,17 @@ const asker = await addClient(app, 'asker', {
   redirect_uris: [],
   capabilities: ['token_introspection'],
 })
-const tokens = await grantTokens(app, client, alice, { scope: 'openid admin' })
-const good = claimsOf(tokens.access_token)
+const grant = () => grantTokens(app, client, alice, { scope: 'openid admin' })
+// The first tokens make the keys that sign them.
+let tokens = await grant()
+let good: Json
+let [head, payload, signature] = ['', '', '']
+// Cases advance the clock, and an expired token would be refused for that alone.
+beforeEach(async () => {
+  tokens = await grant()
+  good = claimsOf(tokens.access_token)
+  ;[head = '', payload = '', signature = ''] = tokens.access_token.split('.')
+})
 const keys = await app.context.store.read(listKeys)
 
 const privateKey = (alg: SigningAlg) => {
@@ -52,7 +61,6 @@ const hmac = (secret: string | Buffer) => {
   const input = `${encode({ ...header, alg: 'HS256' })}.${encode(good)}`
   return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
 }
-const [head = '', payload = '', signature = ''] = tokens.access_token.split('.')
 const now = () => app.clock.now() / SECOND
 const sign = (claims: Record<string, unknown>, typ: 'at+jwt' | 'JWT' = 'at+jwt') =>
   app.context.keys.sign({ ...good, ...claims }, 'ES256', typ)

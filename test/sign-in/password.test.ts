@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 'bun:test'
 import { availableParallelism } from 'node:os'
 import { eq } from 'drizzle-orm'
 import { setPassword } from '#src/directory/users/store.ts'
@@ -41,8 +41,11 @@ const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) 
 const FLOOD = 100 * availableParallelism()
 
 describe('O-34 the same hashes are computed whoever is asked for', () => {
-  const verify = spyOn(Bun.password, 'verify')
-  afterEach(() => verify.mockClear())
+  let verify: Mock<typeof Bun.password.verify>
+  beforeEach(() => {
+    verify = spyOn(Bun.password, 'verify')
+  })
+  afterEach(() => verify.mockRestore())
 
   test.each([
     ['a right password', 'known', PASSWORD],

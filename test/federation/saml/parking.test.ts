@@ -1,13 +1,16 @@
-import { expect, test } from 'bun:test'
-import { startApp } from '#test/support/app.ts'
+import { beforeEach, expect, test } from 'bun:test'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
 import { ordinary } from '#test/support/saml/response-parts.ts'
 import { addSaml, certifiedProvider, partyOf, post, setOut } from './world.ts'
 
-const app = await startApp()
 const idp = await certifiedProvider()
-await addSaml(app, idp, 'open', { allow_idp_initiated: true })
+let app: TestApp
+beforeEach(async () => {
+  app = await startApp()
+  await addSaml(app, idp, 'open', { allow_idp_initiated: true })
+})
 const unasked = (name_id: string) => encode(idp.respond({ ...ordinary(partyOf(app, 'open')), name_id }))
 const bodies = async () =>
   (await app.context.store.read(async q => q.select().from(q.tables.stored_posts))).map(({ body }) => body)
@@ -29,9 +32,7 @@ test('H-21 one assertion that nobody asked for is kept once, whatever is posted 
 })
 
 test('H-21 a network keeps 16 MiB at most; another one is served, and it is again a little later', async () => {
-  app.clock.advance(600_000)
   const ip = '198.51.100.21'
-  const before = (await bodies()).length
   const filler = 'x'.repeat(250 * 1_024)
   const answers: number[] = []
   for (let i = 0; i < 70; i++) {
@@ -39,7 +40,7 @@ test('H-21 a network keeps 16 MiB at most; another one is served, and it is agai
     answers.push((await post(app, 'open', { SAMLResponse: filler, RelayState: relay_state }, ip)).status)
   }
   expect([answers.filter(status => status === 303).length, answers.at(-1)]).toEqual([65, 429])
-  expect((await bodies()).length - before).toBe(65)
+  expect(await bodies()).toHaveLength(65)
   const { relay_state } = await setOut(app, 'open')
   const last = (from: string) => post(app, 'open', { SAMLResponse: filler, RelayState: relay_state }, from)
   const refused = await last(ip)
