@@ -67,11 +67,11 @@ const breaches = (offends: (file: string, imported: string) => boolean): string[
       .map(imported => `${file} -> ${imported}`),
   )
 
-test('every file stands in a known room', () => {
+test('every file is in a known room', () => {
   expect(files.map(roomOf).filter(room => !rooms.includes(room))).toEqual([])
 })
 
-test('a test stands in the folder of its room, or of a subject of several rooms', () => {
+test('a test is in the folder of its room, or of a subject that spans rooms', () => {
   const subjects = ['browser', 'conformance', 'examples', 'flows', 'isolation', 'reliability']
   const folders = [...new Glob('*/**/*.test.ts').scanSync('test')].map(roomOf)
   expect([...new Set(folders)].filter(folder => ![...rooms, ...subjects].includes(folder))).toEqual([])
@@ -95,7 +95,7 @@ test('a file imports from its own folder and from earlier rooms only', () => {
   ).toEqual([])
 })
 
-test('no circles, imports of types included', () => {
+test('no circular imports, imports of types included', () => {
   const edges = new Map(
     [...source].map(([file, text]) => [file, importsOf(text).map(imported => targetOf(file, imported))]),
   )
@@ -115,7 +115,7 @@ test('each name has one address: no re-exports outside the published packages', 
   expect(found.map(([file]) => file)).toEqual([])
 })
 
-test('the executable has no part for tests alone: what a file exports is used in src', () => {
+test('the executable contains no part for tests only: each export is used in src', () => {
   const words = new Map([...source].map(([file, text]) => [file, new Set(text.match(/\w+/g))]))
   const isUsedElsewhere = (file: string, name: string) =>
     [...words].some(([other, known]) => other !== file && known.has(name))
@@ -255,13 +255,13 @@ test('each table is written by the one file that owns it', () => {
   expect(general).toEqual(Object.keys(machinery))
 })
 
-test('the guide is loaded when it is read', () => {
+test('the guide is loaded on demand', () => {
   const eager = [...source].filter(([, text]) => /^(?:import|\}) .*'#src\/guide\//m.test(text))
   expect(eager.map(([file]) => file)).toEqual(['cli/guide.ts'])
   expect(source.get('cli/commands.ts')).not.toMatch(/^import .*guide/m)
 })
 
-test('Elysia is made in one place, which leaves bodies unread', () => {
+test('Elysia is created in one place, which leaves bodies unread', () => {
   expect(
     breaches(
       (file, imported) => !file.startsWith('resource-server/') && /^(elysia|@elysiajs)/.test(imported),
@@ -269,7 +269,7 @@ test('Elysia is made in one place, which leaves bodies unread', () => {
   ).toEqual(['app.ts -> elysia', 'http/routes.ts -> elysia'])
 })
 
-test('config.ts and the command line alone read the environment', () => {
+test('only config.ts and the command line read the environment', () => {
   const readers = [...source].filter(([, text]) => /process\.env|Bun\.env/.test(text)).map(([file]) => file)
   expect(readers.filter(file => !/^(config\.ts|cli\/|resource-server\/|testing\/)/.test(file))).toEqual([])
 })
@@ -297,7 +297,7 @@ const stateful = [
   'pages/translate.ts',
 ]
 
-test('no state hangs on a module or a WeakMap, but in the files that are named', () => {
+test('no module or WeakMap holds state, except in the listed files', () => {
   const state =
     /new Weak(?:Map|Set|Ref)\b|^(?:export )?(?:let |const \w+(?:: [^=]+)? = (?:new (?:Map|Set)\b[^(\n]*\(\)|\[\]|\{\}|open\w+\())/m
   expect([...source].filter(([, text]) => state.test(text)).map(([file]) => file)).toEqual(stateful.sort())
@@ -310,7 +310,7 @@ test('the time is read from the clock of the context', () => {
   expect(readers.filter(file => !/^(cli\/|resource-server\/|testing\/|dev\/)/.test(file))).toEqual([])
 })
 
-test('the signature algorithms are listed once, and in the two packages that import nothing', () => {
+test('the signature algorithms are listed once, and once in each package that imports nothing', () => {
   expect([...source].filter(([, text]) => text.includes("'RS512'")).map(([file]) => file)).toEqual([
     'protocol/oidc/signing-algs.ts',
     'resource-server/keys.ts',
@@ -319,7 +319,7 @@ test('the signature algorithms are listed once, and in the two packages that imp
   ])
 })
 
-test('no function is longer than 80 lines, but for the schema', () => {
+test('no function is longer than 80 lines, except the schema', () => {
   const indentOf = (line: string) => line.length - line.trimStart().length
   // Biome indents a body deeper than the line that opens it: the body ends where the indent comes back.
   const lengthFrom = (lines: string[], start: number): number => {
@@ -341,19 +341,19 @@ test('no function is longer than 80 lines, but for the schema', () => {
   ])
 })
 
-test('a file over 300 lines says in its head why', () => {
+test('a file over 300 lines explains why in its header', () => {
   const long = [...source].filter(([, text]) => text.split('\n').length > 300 && !text.startsWith('/**'))
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('a file of tests has 400 lines at most', async () => {
+test('a test file has at most 400 lines', async () => {
   const texts = [...new Glob('**/*.test.ts').scanSync('test')].map(
     async file => [file, (await Bun.file(`test/${file}`).text()).split('\n').length - 1] as const,
   )
   expect((await Promise.all(texts)).filter(([, lines]) => lines > 400)).toEqual([])
 })
 
-test('H-04 the libraries of XML are reached by the worker that can be killed, and by nothing else', () => {
+test('H-04 only the killable worker imports the XML libraries', () => {
   const valueImports = (text: string) => importsOf(text.replace(/^(?:import|export) type .*$/gm, ''))
   const reaching = new Set(
     [...source].filter(([, text]) => /'(@xmldom\/xmldom|xml-crypto|xpath)'/.test(text)).map(([file]) => file),
@@ -370,7 +370,7 @@ test('H-04 the libraries of XML are reached by the worker that can be killed, an
   expect([...reaching].filter(file => !file.startsWith('protocol/saml/'))).toEqual([WORKER])
 })
 
-test('fast-xml-parser builds XML and reads none', () => {
+test('fast-xml-parser builds XML and never reads it', () => {
   const users = [...source].filter(([, text]) => text.includes("from 'fast-xml-parser'"))
   expect(users.map(([file]) => file)).toEqual(['protocol/saml/build-xml.ts'])
   expect(users[0]?.[1]).toContain("import { XMLBuilder } from 'fast-xml-parser'")

@@ -38,14 +38,14 @@ test('RUN-17 without settings each setting has its default', () => {
   expect(warnings).toEqual([])
 })
 
-test('RUN-16 with a url the server listens on all addresses, unless host says otherwise', () => {
+test('RUN-16 with a url the server listens on all addresses unless host is set', () => {
   expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com' }).config.host).toBe('::')
   expect(loadConfig({ GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_HOST: '0.0.0.0' }).config.host).toBe(
     '0.0.0.0',
   )
 })
 
-test('the environment beats the file, in YAML and in JSON', () => {
+test('the environment takes precedence over the file, in YAML and in JSON', () => {
   const yaml = file('a.yaml', 'port: 9000\ntrusted_proxies:\n  - 10.0.0.0/8\n  - ::1\n')
   const { config, sources } = loadConfig({ GATEHOUSE_PORT: '9001' }, yaml)
   expect(config.port).toBe(9001)
@@ -55,7 +55,7 @@ test('the environment beats the file, in YAML and in JSON', () => {
   expect(loadConfig({ GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }).config.port).toBe(9002)
 })
 
-test('H-15 outbound_allow is read as host and port, for the default organization or a tenant; a port is 443', () => {
+test('H-15 outbound_allow is host and port for the default organization or a tenant; the default port is 443', () => {
   const read = (value: string) => loadConfig({ GATEHOUSE_OUTBOUND_ALLOW: value }).config.outbound_allow
   expect(read('IdP.internal, acme=idp.internal:8443,10.0.0.1:080,[::1]:9000, acme=[FD00::1]')).toEqual([
     'idp.internal:443',
@@ -79,7 +79,7 @@ test('H-15 outbound_allow is read as host and port, for the default organization
     expect(() => read(value)).toThrow('GATEHOUSE_OUTBOUND_ALLOW')
 })
 
-test('RUN-15 a secret can stand in a file, and no other setting can', () => {
+test('RUN-15 a secret can be read from a file, and no other setting can', () => {
   const secret = file('secret', 'kept in a file\n')
   expect(loadConfig({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret }).config.admin_client_secret).toBe(
     'kept in a file',
@@ -116,7 +116,7 @@ test.each([
   [{ GATEHOUSE_MAIL_FROM: 'nobody' }, 'an address such as id@example.com'],
   [{ GATEHOUSE_EVENT_RETENTION: '90' }, 'a whole number and m, h, d or w'],
   [{ GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment)'],
-])('a wrong setting is refused in one line that says what is allowed: %o', (env, expected) => {
+])('a wrong setting is refused in one line with the allowed values: %o', (env, expected) => {
   const message = refusal(env)
   expect(message).toContain(expected)
   expect(message).not.toContain('\n')
@@ -126,14 +126,14 @@ test('a refused secret is not shown', () => {
   expect(refusal({ GATEHOUSE_MASTER_KEY: 'bm90IGxvbmc=' })).not.toContain('bm90IGxvbmc=')
 })
 
-test('an unknown name in the file is named with the file', () => {
+test('an unknown name in the file is refused with the name of the file', () => {
   const path = file('a.yaml', 'prot: 1\n')
   expect(refusal({}, path)).toContain(`prot: no such setting (${path}:1)`)
   expect(refusal({}, file('b.yaml', '- a list\n'))).toContain('must be a map of settings')
   expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
 })
 
-test("a container's service links are passed over with a warning", () => {
+test("a container's service links are ignored with a warning", () => {
   const { config, warnings } = loadConfig({
     GATEHOUSE_SERVICE_HOST: '10.0.0.1',
     GATEHOUSE_PORT: 'tcp://10.0.0.1:80',

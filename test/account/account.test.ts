@@ -64,7 +64,7 @@ const sessionRow = async (id: string) => {
 }
 
 describe('GET /account', () => {
-  test('is where a login that no client asked for ends, and it is recorded', async () => {
+  test('records a login that no client asked for, and ends it there', async () => {
     const browser = openBrowser(app)
     const page = await browser.get('/account')
     expect(page.heading).toBe('Sign in')
@@ -84,7 +84,7 @@ describe('GET /account', () => {
     ])
   })
 
-  test.each([['default'], ['acme']])('a sign-in page of %s that ran out leads to a new one', async slug => {
+  test.each([['default'], ['acme']])('an expired sign-in page of %s leads to a new one', async slug => {
     const browser = openBrowser(app)
     const page = await browser.get(`/account?organization=${slug}`)
     app.clock.advance(31 * MINUTE)
@@ -101,7 +101,7 @@ describe('GET /account', () => {
     }
   })
 
-  test('needs no login after one for a client, and is no login for others', async () => {
+  test('opens without another login after one for a client', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     await app.events()
@@ -109,7 +109,7 @@ describe('GET /account', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('goes by organization', async () => {
+  test('separates organizations', async () => {
     const browser = openBrowser(app)
     const page = await browser.get('/account?organization=acme')
     expect((await signIn(browser, page, 'ada')).status).toBe(401)
@@ -122,7 +122,7 @@ describe('GET /account', () => {
     expect((await browser.get('/account?organization=nowhere')).status).toBe(404)
   })
 
-  test('shows nobody whose password has to be changed first', async () => {
+  test('is refused until a required password change is done', async () => {
     const { user, browser } = await signedIn()
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
     const due = await signIn(browser, await browser.get('/account'), user.username)
@@ -150,7 +150,7 @@ describe('GET /account', () => {
     expect((await reader.browser.post('/account/change-password', fields)).status).toBe(403)
   })
 
-  test('O-68 leads nowhere else', async () => {
+  test('O-68 redirects to no other page', async () => {
     const browser = openBrowser(app)
     const target = 'https://evil.example/'
     const query = `return_to=${target}&next=${target}&redirect_uri=${target}&post_logout_redirect_uri=${target}`
@@ -163,7 +163,7 @@ describe('GET /account', () => {
 })
 
 describe('sessions', () => {
-  test('are listed and can be signed out one by one; the login that they came from ends', async () => {
+  test('are listed and signed out one by one; the login that they came from ends', async () => {
     const { user, browser } = await signedIn()
     const id = await startSession(browser)
     const page = await browser.get('/account')
@@ -185,7 +185,7 @@ describe('sessions', () => {
     expect((await browser.get('/account')).heading).toBe('Sign in')
   })
 
-  test('of somebody else are left alone', async () => {
+  test('of another user are left alone', async () => {
     const other = await signedIn()
     const id = await startSession(other.browser)
     const { browser } = await signedIn()
@@ -222,7 +222,7 @@ describe('sign out', () => {
 describe('change password', () => {
   const fields = { current_password: PASSWORD, password: NEW, password_repeat: NEW }
 
-  test('asks for the old one, and signs out everywhere else', async () => {
+  test('asks for the current one, and signs out everywhere else', async () => {
     const { user, browser } = await signedIn()
     const elsewhere = openBrowser(app)
     await logInTo(elsewhere, 'web', user.username)
@@ -250,7 +250,7 @@ describe('change password', () => {
     expect(answerOf(await signIn(again, first, user.username, NEW)).code).toBeString()
   })
 
-  test('guesses at the old password are slowed down like any', async () => {
+  test('throttles guesses at the current password', async () => {
     const { browser } = await signedIn()
     const page = await browser.get('/account/change-password')
     const guess = () => browser.submit(page, { ...fields, current_password: 'wrong' })
@@ -260,7 +260,7 @@ describe('change password', () => {
   })
 })
 
-test.each(['in', 'out'])('a page that stood open while its browser signed %s leads back', async way => {
+test.each(['in', 'out'])('a page left open while its browser signed %s redirects back', async way => {
   const { browser, page } = await signedIn()
   if (way === 'in') await logInTo(browser, 'web', 'ada', { prompt: 'login' })
   else await browser.submit(await browser.get('/account'), {}, '/account/logout')
@@ -270,7 +270,7 @@ test.each(['in', 'out'])('a page that stood open while its browser signed %s lea
   expect(again.heading).toBe(way === 'in' ? 'Your account' : 'Sign in')
 })
 
-describe('O-28 forms that this login was not shown', () => {
+describe('O-28 forms that were not issued to this login', () => {
   test.each([
     ['/account/logout'],
     ['/account/logins'],

@@ -51,7 +51,7 @@ const offered = (page: Page) =>
 const summary = (events: Awaited<ReturnType<typeof app.events>>) =>
   events.map(({ type, actor_id, metadata }) => [type, actor_id, metadata.reason])
 
-test('the browsers of a person are shown with what they are signed in to, this one first', async () => {
+test('the browsers of a user are listed with their sessions, this browser first', async () => {
   const user = await newUser()
   const mine = thisBrowser()
   await signIn(mine, await mine.get('/account'), user.username)
@@ -75,7 +75,7 @@ test('the browsers of a person are shown with what they are signed in to, this o
   expect(alone.forms.map(({ action }) => action)).toContain('/account/logins/others')
 })
 
-test('a browser is signed out with every session from it; nobody else’s', async () => {
+test('signing out a browser ends every session from it, and no other user’s', async () => {
   const user = await newUser()
   const [mine, other, stranger] = [thisBrowser(), otherBrowser(), otherBrowser()]
   for (const browser of [mine, other]) await logInTo(browser, 'web', user.username)
@@ -102,7 +102,7 @@ test('a browser is signed out with every session from it; nobody else’s', asyn
   expect(done.forms.map(({ action }) => action)).not.toContain('/account/logins/others')
 })
 
-test('everywhere else is signed out at once, what outlived its browser too', async () => {
+test('signing out everywhere else takes one request, and ends sessions that outlived their browser', async () => {
   const user = await newUser()
   const old = otherBrowser()
   await logInTo(old, 'web', user.username)
@@ -130,8 +130,8 @@ test('everywhere else is signed out at once, what outlived its browser too', asy
   expect(offered(done)).toEqual(['session'])
 })
 
-describe('a factor that is removed', () => {
-  test('by its owner ends every other login and what hangs on it', async () => {
+describe('removing a factor', () => {
+  test('by its owner ends every other login and its sessions', async () => {
     const user = await newUser()
     const mine = thisBrowser()
     const { passkey } = await enrolPasskey(mine, await openEnrolment(mine, user.username))
@@ -152,7 +152,7 @@ describe('a factor that is removed', () => {
     expect((await mine.get('/account/security')).heading).toBe('Security')
   })
 
-  test('that is nobody’s ends nothing', async () => {
+  test('of another user ends nothing', async () => {
     const user = await newUser()
     const mine = thisBrowser()
     await enrolTotp(app, mine, await openEnrolment(mine, user.username))
@@ -165,7 +165,7 @@ describe('a factor that is removed', () => {
     expect(await worksAt(tokens)).toEqual([200, 200])
   })
 
-  test.each(['one', 'all'])('by an administrator ends them all: %s', async which => {
+  test.each(['one', 'all'])('by an administrator ends every login: %s', async which => {
     const user = await newUser()
     const mine = thisBrowser()
     await enrolTotp(app, mine, await openEnrolment(mine, user.username))

@@ -59,7 +59,7 @@ const stored = async (user: Json) => (await app.admin('GET', `/users/${user.id}`
 describe('profile', () => {
   const fields = (page: Page) => formOf(page, '/account/profile').fields
 
-  test('a name is changed by its owner: one event with the fields', async () => {
+  test('the user changes their name: one event lists the fields', async () => {
     const { user, browser } = await signedIn({ email_verified: true })
     const page = await shown(browser, '/account/profile', 'Profile')
     expect(fields(page)).toMatchObject({ first_name: user.first_name, email: user.email })
@@ -79,7 +79,7 @@ describe('profile', () => {
     ])
   })
 
-  test('the same address in other letters stays verified; no change leaves no trace', async () => {
+  test('changing the case of an address keeps it verified; an unchanged form records nothing', async () => {
     const { user, browser } = await signedIn({ email_verified: true })
     const page = await shown(browser, '/account/profile', 'Profile')
     await browser.submit(page, {}, '/account/profile')
@@ -106,7 +106,7 @@ describe('profile', () => {
     expect((await stored(user)).email).toBe(user.email)
   })
 
-  test('asks for a proof of the last five minutes', async () => {
+  test('asks for authentication within the last five minutes', async () => {
     const { user, browser } = await signedIn()
     const page = await shown(browser, '/account/profile', 'Profile')
     app.clock.advance(5 * MINUTE + 1)
@@ -119,7 +119,7 @@ describe('profile', () => {
     expect((await stored(user)).first_name).toBe('Late')
   })
 
-  test('is closed to who may not change it', async () => {
+  test('is refused without the permission', async () => {
     const reader = await app.admin('POST', '/roles', { name: 'reader', permissions: ['profile:read'] })
     expect(reader.status).toBe(201)
     const { browser } = await signedIn({ roles: ['reader'] })
@@ -134,7 +134,7 @@ describe('profile', () => {
 })
 
 describe('connected applications', () => {
-  test('are listed; who disconnects one is signed out of it and asked again', async () => {
+  test('are listed; disconnecting one signs out of it, and it asks for consent again', async () => {
     const { user, browser } = await signedIn()
     const consent = await browser.get(authorizeUrl('shop', { scope: 'openid email' }))
     const { code } = answerOf(await browser.submit(consent, { decision: 'approve' }))
@@ -166,7 +166,7 @@ describe('connected applications', () => {
     expect(again.heading).toStartWith('Allow')
   })
 
-  test('are disconnected from a code on its way too, and from no code of another', async () => {
+  test('disconnecting also revokes a code that is not redeemed yet, and no code of another user', async () => {
     const { browser } = await signedIn()
     const consent = await browser.get(authorizeUrl('shop'))
     const { code } = answerOf(await browser.submit(consent, { decision: 'approve' }))
@@ -182,7 +182,7 @@ describe('connected applications', () => {
     await app.events()
   })
 
-  test('of somebody else are left alone', async () => {
+  test('of another user are left alone', async () => {
     const other = await signedIn()
     const consent = await other.browser.get(authorizeUrl('shop'))
     await redeem(shop, answerOf(await other.browser.submit(consent, { decision: 'approve' })).code)
@@ -196,7 +196,7 @@ describe('connected applications', () => {
 })
 
 describe('download', () => {
-  test('has all that is stored about the person, and no secret', async () => {
+  test('contains all that is stored about the user, and no secret', async () => {
     const user = await addUser(app, 'ada', { attributes: { shoe: 38 } })
     const browser = openBrowser(app)
     const { key, page: codes } = await enrolTotp(app, browser, await openEnrolment(browser, 'ada'))
@@ -244,7 +244,7 @@ describe('deletion', () => {
     return { ...made, page: await shown(made.browser, '/account/data?organization=acme', 'Your data') }
   }
 
-  test('is there only where the organization allows it', async () => {
+  test('is offered only where the organization allows it', async () => {
     const { user, browser } = await signedIn()
     const page = await shown(browser, '/account/data', 'Your data')
     expect(page.html).not.toContain('/account/data/delete')
@@ -254,7 +254,7 @@ describe('deletion', () => {
     expect(await stored(user)).toMatchObject({ id: user.id })
   })
 
-  test('wants the user name typed, and is for good', async () => {
+  test('requires the user name, and cannot be undone', async () => {
     const { user, browser, page } = await start()
     await redeem(acmeWeb, (await logInTo(browser, 'acme-web', user.username, { prompt: 'login' })).code)
     await app.events()
@@ -283,7 +283,7 @@ describe('deletion', () => {
     expect((await browser.submit(page, { username: user.username }, '/account/data/delete')).status).toBe(403)
   })
 
-  test('is not for administrators', async () => {
+  test('is refused to administrators', async () => {
     const { user, browser, page } = await start({ roles: ['admin'] })
     expect(page.html).toContain('another administrator')
     const { csrf_token = '' } = formOf(page).fields
@@ -293,7 +293,7 @@ describe('deletion', () => {
   })
 })
 
-test('O-28 forms that this login was not shown', async () => {
+test('O-28 forms that were not issued to this login', async () => {
   const { browser } = await signedIn()
   const other = await signedIn()
   const { csrf_token = '' } = formOf(await other.browser.get('/account/data')).fields

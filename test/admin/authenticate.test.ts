@@ -30,7 +30,7 @@ describe('a user', () => {
     return addUser(app, username, { roles: [`role-of-${username}`] })
   }
 
-  test('API-03 has the permissions of the roles as far as the scopes of the token name them; the scope admin names all', async () => {
+  test('API-03 has the role permissions that the token’s scopes include; the scope admin includes all', async () => {
     const user = await withRole('reader', 'users:read', 'clients:read')
     expect(await rights(await tokenOf(user, 'openid'))).toEqual({
       permissions: [],
@@ -62,7 +62,7 @@ describe('a user', () => {
     expect(claimsOf(token).roles.sort()).toEqual(['auditors', 'user'])
   })
 
-  test('is who the token says, of the whole instance in the default organization alone', async () => {
+  test('acts as the subject of the token, on the whole instance only from the default organization', async () => {
     const user = await withRole('someone', 'users:read')
     expect(await callerOf(await tokenOf(user, 'openid admin'))).toMatchObject({
       kind: 'user',
@@ -81,7 +81,7 @@ describe('a user', () => {
     })
   })
 
-  test('API-01 a demotion, a disabling and a revocation hold at the next call', async () => {
+  test('API-01 a lost role, a disabled account and a revocation take effect at the next call', async () => {
     const user = await withRole('falling', 'users:read')
     const token = await tokenOf(user, 'users:read')
     const ask = async () => (await app.admin('GET', '/users', undefined, token)).status
@@ -98,7 +98,7 @@ describe('a user', () => {
     expect(await ask()).toBe(401)
   })
 
-  test('a permission that the token lacks is insufficient_scope, one that the user lacks forbidden', async () => {
+  test('a permission missing from the token is insufficient_scope, one missing from the user forbidden', async () => {
     const user = await withRole('narrow', 'users:read')
     const lacking = await app.admin('GET', '/users', undefined, await tokenOf(user, 'openid'))
     expect(lacking).toMatchObject({ status: 403, body: { error: 'insufficient_scope' } })
@@ -109,7 +109,7 @@ describe('a user', () => {
 })
 
 describe('a client', () => {
-  test('API-02 has the permissions among its granted scopes, and acts as no user', async () => {
+  test('API-02 has the permissions in its granted scopes, and acts as no user', async () => {
     const worker = await service('worker', { scopes: ['users:read', 'roles:read', 'reports'] })
     const token = await app.tokenOf('worker', worker.client_secret, 'users:read reports')
     expect(await callerOf(token)).toMatchObject({
@@ -123,14 +123,14 @@ describe('a client', () => {
     expect(await rights(token)).toEqual({ permissions: ['users:read'], withheld: ['roles:read'] })
   })
 
-  test('what it has lost since is lost at once', async () => {
+  test('loses a scope at once when it is taken away', async () => {
     const losing = await service('losing', { scopes: ['users:read', 'roles:read'] })
     const token = await app.tokenOf('losing', losing.client_secret)
     await app.admin('PUT', '/clients/losing', { scopes: ['roles:read'] })
     expect((await rights(token)).permissions).toEqual(['roles:read'])
   })
 
-  test('H-10 its token has no permission once the client is deleted, by itself or by others', async () => {
+  test('H-10 its token has no permission once the client is deleted, by itself or by another caller', async () => {
     const gone = await service('gone-client', { scopes: ['admin'] })
     const token = await app.tokenOf('gone-client', gone.client_secret)
     await app.admin('PUT', '/clients/gone-client', { scopes: ['clients:delete'] })
@@ -145,7 +145,7 @@ describe('a client', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('H-10 its token has no permission when a client of that name was made after it', async () => {
+  test('H-10 its token has no permission when a client of the same id is created later', async () => {
     const first = await service('renewed', { scopes: ['users:read'] })
     const token = await app.tokenOf('renewed', first.client_secret)
     await app.admin('DELETE', '/clients/renewed')
@@ -174,7 +174,7 @@ describe('a client', () => {
   })
 })
 
-test('M-10 a user’s token ends with the organization, at userinfo and introspection too', async () => {
+test('M-10 a user’s token ends with the organization, also at userinfo and introspection', async () => {
   const gone = await addOrganization(app, 'gone')
   const user = await addUser(app, 'gone-user', { organization_id: gone.id, roles: ['admin'] })
   const their = await addClient(app, 'gone-app', { organization_id: gone.id, scopes })
@@ -188,7 +188,7 @@ test('M-10 a user’s token ends with the organization, at userinfo and introspe
   expect(await ask()).toEqual([401, 401])
 })
 
-test('R-12 a revoked signing key ends the tokens it signed, and sessions live on', async () => {
+test('R-12 a revoked signing key invalidates the tokens that it signed; sessions continue', async () => {
   const { revokeKey } = await import('#src/tokens/rotation.ts')
   const user = await addUser(app, 'survivor')
   const tokens = await grantTokens(app, client, user, { scope: 'openid' })

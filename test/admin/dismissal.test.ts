@@ -35,7 +35,7 @@ const dump = () =>
     )
   })
 
-test('H-11 every route that writes looks its caller up again in the write', async () => {
+test('H-11 every route that writes checks its caller again inside the write', async () => {
   const tenant = await addTenant(app)
   const writing = app.routes.filter(route => route.method !== 'GET')
   expect(writing.length).toBeGreaterThan(30)
@@ -53,7 +53,7 @@ test('H-11 every route that writes looks its caller up again in the write', asyn
   }
 })
 
-test('H-11 a caller who has lost rights meanwhile gives none of them away', async () => {
+test('H-11 a caller who lost rights during the request cannot grant them', async () => {
   const client = await create(app, '/clients', {
     client_id: 'shrinking',
     name: 'Shrinking',
@@ -80,7 +80,7 @@ const dismissals: [string, number, (user: Json, token: string) => Promise<{ stat
 ]
 
 test.each(dismissals)(
-  'H-11 an administrator %s ends no request whose body was on its way',
+  'H-11 a request whose body is still arriving fails for an administrator %s',
   async (_, status, dismiss) => {
     const client = await addClient(app, 'console', { scopes: ['openid', 'admin'] })
     const user = await addUser(app, 'leaving', { roles: ['admin'] })
@@ -109,7 +109,7 @@ test.each(dismissals)(
   },
 )
 
-test('H-11 a client whose organization is deleted meanwhile makes nothing', async () => {
+test('H-11 a client whose organization is deleted during the request creates nothing', async () => {
   const tenant = await addTenant(app)
   const token = await callerOf(app, tenant.org_id, ['roles:create'])
   meanwhile = async () => {

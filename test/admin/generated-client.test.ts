@@ -7,7 +7,7 @@ import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
 const ROOT = join(import.meta.dir, '../..')
 const FIXTURES = join(ROOT, 'test/fixtures/openapi')
 
-test('API-27 a program on generated types compiles and manages users', async () => {
+test('API-27 a program that uses generated types compiles and manages users', async () => {
   const app = await startApp()
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-client-'))
   try {

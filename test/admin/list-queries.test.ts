@@ -19,7 +19,7 @@ const statusOf = async (path: string): Promise<[string, number]> => [
   (await app.admin('GET', path)).status,
 ]
 
-test('there are lists to look at', () => {
+test('there is at least one list route', () => {
   expect(lists.length).toBeGreaterThan(8)
 })
 
@@ -39,11 +39,11 @@ describe.each(lists)('$path', ({ path, names }) => {
     '٥',
     '1_0',
     'Infinity',
-  ])('limit=%s is no number from 1 to 100', async limit => {
+  ])('limit=%s is refused: it is not a number from 1 to 100', async limit => {
     expect(await statusOf(`${path}?limit=${limit}`)).toEqual([`${path}?limit=${limit}`, 422])
   })
 
-  test('an empty filter is a slip, and is refused: it never stands for no filter', async () => {
+  test('an empty filter is refused, and never means "no filter"', async () => {
     // An empty cursor is a bad one; every name contains an empty search.
     for (const name of names.filter(each => each !== 'cursor' && each !== 'search'))
       expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])

@@ -49,7 +49,7 @@ const $defs = JSON.parse(
 const validator = ({ $ref }: Json) =>
   z.fromJSONSchema({ $ref: $ref.replace('#/components/schemas/', '#/$defs/'), $defs })
 
-test('is OpenAPI 3.1, about this server, with the bearer as its security', () => {
+test('is OpenAPI 3.1, names this server and requires a bearer token', () => {
   expect(document).toMatchObject({
     openapi: expect.stringMatching(/^3\.1\.\d$/),
     info: { title: 'Gatehouse admin API' },
@@ -59,7 +59,7 @@ test('is OpenAPI 3.1, about this server, with the bearer as its security', () =>
   })
 })
 
-test('names the routes that exist, and no other', async () => {
+test('lists exactly the routes that exist', async () => {
   const routes = app.routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`)
   expect(operations.map(({ key }) => key).sort()).toEqual(routes.sort())
   for (const { key, method, path } of operations) {
@@ -68,7 +68,7 @@ test('names the routes that exist, and no other', async () => {
   }
 })
 
-test('every operation has its permission, its path parameters, its success, and errors of the one shape', () => {
+test('every operation states its permission, path parameters, success answer and error shape', () => {
   for (const { key, path, operation } of operations) {
     expect([key, permissions]).toEqual([key, expect.arrayContaining([operation['x-permission']])])
     const named = (operation.parameters ?? []).filter((each: Json) => each.in === 'path')
@@ -183,7 +183,7 @@ describe('real answers', async () => {
   }
 
   for (const { key, method, path, operation } of operations)
-    test(`API-05 ${key} answers what the document says, and nothing else`, async () => {
+    test(`API-05 ${key} answers exactly what the document says`, async () => {
       await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
       const status = Number(Object.keys(operation.responses).find(each => Number(each) < 300))
       const isList = operation.parameters?.some(({ name }: Json) => name === 'cursor')
@@ -195,7 +195,7 @@ describe('real answers', async () => {
       expect(validator(schema).safeParse(answer.body).error?.issues ?? []).toEqual([])
     })
 
-  test('API-08 refusals have the one error shape', async () => {
+  test('API-08 refusals have the documented error shape', async () => {
     const error = validator({ $ref: '#/components/schemas/Error' })
     const refusals = [
       await app.admin('GET', '/users/usr_x'),
@@ -238,7 +238,7 @@ describe('requests', () => {
   })
 
   test.each(lists.map(each => [each.key, each] as const))(
-    '%s takes each parameter that it names',
+    '%s takes each documented parameter',
     async (_, list) => {
       for (const parameter of list.operation.parameters) {
         const { name } = parameter
@@ -254,7 +254,7 @@ describe('requests', () => {
     },
   )
 
-  test('API-06 every body is closed: what the document does not name is refused by name', async () => {
+  test('API-06 every body is closed: an unknown field is refused by name', async () => {
     for (const { key, method, path, operation } of operations) {
       const schema = operation.requestBody?.content['application/json'].schema
       if (!schema) continue

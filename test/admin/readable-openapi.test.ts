@@ -22,7 +22,7 @@ test('API-23 the document is valid OpenAPI, and each example fits its schema', a
   expect(problems.map(({ message, location }) => [message, location[0]?.pointer])).toEqual([])
 })
 
-test('API-24 operation ids are unique and stay as they are', () => {
+test('API-24 operation ids are unique and stable', () => {
   expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
     'addGroupMember',
     'createClient',
@@ -115,7 +115,7 @@ describe('API-25', () => {
     ['/identity-providers', 'OidcProvider'],
     ['/identity-providers', 'OAuth2Provider'],
     ['/identity-providers', 'SamlProvider'],
-  ])('an example sent to %s is answered by the example %s', async (path, name) => {
+  ])('sending the example of %s returns the example of %s', async (path, name) => {
     const created = await app.admin('POST', path, examples[`Create${name}`].value)
     expect(created).toMatchObject({ status: 201, body: { ...examples[name].value, id: created.body.id } })
     const { [`Update${name.replace(/\w+Provider/, 'IdentityProvider')}`]: change } = examples
@@ -123,7 +123,7 @@ describe('API-25', () => {
     expect(changed.status).toBe(200)
   })
 
-  test('so are those of clients, settings and refusals', async () => {
+  test('the examples of clients, settings and refusals match real answers too', async () => {
     const { status, body } = await app.admin('POST', '/clients', examples.CreateClient.value)
     const { client_secret } = body
     expect([status, body]).toEqual([201, { ...examples.CreatedClient.value, client_secret }])

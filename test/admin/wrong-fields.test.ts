@@ -149,7 +149,7 @@ const both = ({ schema, stored }: Case): Json => ({
 const namesOf = (schema: Json): string[] =>
   Object.keys(schema).map(name => (name === 'settings' ? 'settings.theme' : name))
 
-test('H-46 the calls below are all that create or change something', () => {
+test('H-46 the calls below are all routes that create or change something', () => {
   const withBody = adminRoutes(app.context).filter(({ body }) => body !== undefined)
   const routes = withBody.map(({ method, path }) => `${method} ${path}`)
   expect([...Object.keys(cases).map(routeOf), ...WITHOUT_REVIEW].sort()).toEqual(routes.sort())
@@ -175,7 +175,7 @@ for (const [call, each] of Object.entries(cases))
     expect(await app.events()).toEqual([])
   })
 
-test('H-46 what depends on a wrong field is not judged by another', async () => {
+test('H-46 a check that depends on a wrong field is skipped', async () => {
   const foreign = { name: '', roles: ['nobody'], organization_id: 1 }
   expect(refused(await app.admin('POST', '/groups', foreign))).toEqual(['name', 'organization_id'])
   const client = { client_id: 'new', name: 'New', type: 'x', grant_types: [], scopes: [] }

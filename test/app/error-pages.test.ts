@@ -66,7 +66,7 @@ const kinds = (method: string): RequestInit[] => {
   ]
 }
 
-describe('H-57 every method at every path has an answer of the server, never the page of the runtime', () => {
+describe('H-57 every method at every path is answered by the server, never by the error page of the runtime', () => {
   test.each([
     ['serve', served.port, paths],
     ['dev', dev.port, [...paths, ...below]],
@@ -86,7 +86,7 @@ describe('H-57 every method at every path has an answer of the server, never the
   })
 })
 
-test('H-57 the preflight of a browser’s client is answered alike with and without development mode', async () => {
+test('H-57 the preflight of a browser client is the same with and without development mode', async () => {
   await create(app, '/clients', { ...web, name: 'Web' })
   const headers = { origin: 'http://127.0.0.1:4711', 'access-control-request-method': 'POST' }
   const preflight = async (port: number) => {
@@ -119,7 +119,7 @@ describe('H-57 a handler that throws', () => {
   test.each([
     ['throws', fails],
     ['rejects', rejects],
-  ])('H-57 serve: %s at once and after the handler was changed', async (_, handler) => {
+  ])('H-57 serve: %s, at once and after the handler was changed', async (_, handler) => {
     const { config } = app.context
     const listener = listen({ ...config, port: 0 }, log, handler)
     isOwn(await ask(listener.port, 'GET', '/'))
@@ -130,7 +130,7 @@ describe('H-57 a handler that throws', () => {
     await listener.stop()
   })
 
-  test('H-57 dev: behind and below /dev/', async () => {
+  test('H-57 dev: outside and below /dev/', async () => {
     const answer = development(app.context, fails, {
       clock: devClock(),
       mail: captureMail(),

@@ -10,7 +10,7 @@ const log = pino({ base: null }, { write: line => void lines.push(JSON.parse(lin
 const app = await startApp({}, { log })
 await addClient(app, 'shop')
 
-test('RUN-19 healthz and readyz say how it is; a store that is not well makes the second 503', async () => {
+test('RUN-19 healthz and readyz report the state; a failing store makes readyz 503', async () => {
   const ask = async (path: string) => {
     const answer = await app.call(path)
     return [answer.status, await answer.json(), answer.headers.get('retry-after')]
@@ -46,7 +46,7 @@ test('H-43 a broken percent escape in a path is 404 on every route', async () =>
   expect(lines.slice(before).filter(({ level }) => level >= 50)).toEqual([])
 })
 
-test('H-45 every answer of every route says nosniff', async () => {
+test('H-45 every answer of every route has nosniff', async () => {
   const odd: unknown[] = []
   for (const path of [...pathsWith('x'), '/nowhere', '/%zz'])
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'OPTIONS'])
@@ -59,7 +59,7 @@ test('H-45 every answer of every route says nosniff', async () => {
   expect((await app.admin('POST', '/roles', {})).headers.get('x-content-type-options')).toBe('nosniff')
 })
 
-test('H-42 every answer carries HSTS for a year behind https, with a certificate, and on no plain http', async () => {
+test('H-42 every answer has HSTS for a year, behind an https proxy and with a certificate, and never on plain http', async () => {
   const policies = async (settings: Parameters<typeof startApp>[0]) => {
     const server = await startApp(settings)
     const asked = ['/healthz', '/oauth/authorize', '/nowhere', '/%zz', '/.well-known/jwks.json', '/account']
@@ -74,7 +74,7 @@ test('H-42 every answer carries HSTS for a year behind https, with a certificate
   expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
 })
 
-test('H-57 what a route throws is an answer of the server, never one of the runtime with its message', async () => {
+test('H-57 an error thrown by a route is answered by the server, without its message', async () => {
   const { read } = app.context.store
   const failing = async (error: Error) => {
     Object.assign(app.context.store, { read: async () => Promise.reject(error) })
@@ -90,8 +90,8 @@ test('H-57 what a route throws is an answer of the server, never one of the runt
   ])
 })
 
-describe('what is nowhere', () => {
-  test('is a page for a browser and JSON for a program, with the id of the request', async () => {
+describe('an unknown path', () => {
+  test('is a page for a browser and JSON for a program, with the request id', async () => {
     const page = await app.call('/nowhere', { headers: { accept: 'text/html,*/*' } })
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
     expect(await page.text()).toContain(page.headers.get('x-request-id') ?? 'none')
@@ -108,7 +108,7 @@ describe('what is nowhere', () => {
   })
 })
 
-describe('API-16 a body over its family’s limit', async () => {
+describe('API-16 a body over the limit of its route family', async () => {
   const big = (bytes: number) => ({ method: 'POST', body: `{"name":"${'x'.repeat(bytes)}"}` })
   const token = await app.tokenOf('gatehouse-admin', 'test-admin-secret-with-enough-entropy')
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -135,7 +135,7 @@ describe('API-16 a body over its family’s limit', async () => {
     expect(await ask(1024 * 1024 - 11)).toEqual([422, 'validation_failed'])
   })
 
-  test('is read for nobody who may not ask', async () => {
+  test('is not read before the caller is authorized', async () => {
     const answer = await app.call('/api/v1/admin/roles', big(2 * 1024 * 1024))
     expect(answer.status).toBe(401)
   })
@@ -160,7 +160,7 @@ describe('O-71 HEAD', () => {
 })
 
 test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
-  'O-67 under %s paths are found by themselves, and never by the query',
+  'O-67 below the path %s every route is found, and never by the query',
   async origin => {
     const ask = async (path: string) => (await app.fetch(new Request(origin + path))).status
     expect(await ask('/healthz')).toBe(200)
@@ -170,7 +170,7 @@ test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
 )
 
 describe('the log', () => {
-  test('has one line for each request: id, method, path, status, time; no query, no more', async () => {
+  test('has one line for each request: id, method, path, status and time, without the query', async () => {
     lines.length = 0
     const answer = await app.call(authorizeUrl('shop', { state: 'a-secret-state' }), {
       headers: { cookie: 'gatehouse_login_8080=a-secret-cookie', authorization: 'Bearer a-secret-token' },
@@ -189,7 +189,7 @@ describe('the log', () => {
     ])
   })
 
-  test('has the cause of a failure under the id that the answer carries', async () => {
+  test('has the cause of a failure under the request id of the answer', async () => {
     const { read } = app.context.store
     Object.assign(app.context.store, { read: () => Promise.reject(new Error('no such table: users')) })
     lines.length = 0

@@ -4,7 +4,7 @@ import { openTracing } from '#src/observability/tracing.ts'
 import { ADMIN_SECRET, BASE, startApp } from '#test/support/app.ts'
 import { startCollector } from '#test/support/collector.ts'
 
-test('two servers in one process share nothing: metrics, limits, queues, caches and keys are of each', async () => {
+test('two servers in one process share no metrics, limits, queues, caches or keys', async () => {
   const [one, other] = [await startApp(), await startApp()]
   // Without the gauges of the process that both are in.
   const counted = (app: typeof one) =>

@@ -7,7 +7,7 @@ import { addOrganization } from '#test/support/people.ts'
 const app = await startApp()
 const { url } = app.context.config
 
-test('PAG-28 password managers find the page that changes a password, and those of passkeys', async () => {
+test('PAG-28 password managers find the pages for changing a password and for passkeys', async () => {
   const change = await app.call('/.well-known/change-password')
   expect([change.status, change.headers.get('location')]).toEqual([302, `${url}/account/change-password`])
   const passkeys = await app.call('/.well-known/passkey-endpoints')
@@ -23,7 +23,7 @@ test('PAG-28 password managers find the page that changes a password, and those 
   expect((await plain.call('/.well-known/passkey-endpoints')).status).toBe(404)
 })
 
-test('PAG-28 browsers, phones and crawlers get icon and rules', async () => {
+test('PAG-28 browsers, phones and crawlers get icons and robots.txt', async () => {
   for (const path of ['/favicon.ico', '/apple-touch-icon.png']) {
     const icon = await app.call(path)
     expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/png'])
@@ -32,7 +32,7 @@ test('PAG-28 browsers, phones and crawlers get icon and rules', async () => {
   expect(await (await app.call('/robots.txt')).text()).toBe('User-agent: *\nDisallow: /\n')
 })
 
-test('PAG-29 theme-color and favicon are the organization’s', async () => {
+test('PAG-29 theme-color and favicon come from the organization', async () => {
   const logo = `data:image/svg+xml;base64,${Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>').toString('base64')}`
   await addOrganization(app, 'acme', { settings: { accent_color: '#0b6e75', logo } })
   const headOf = async (path: string) => {

@@ -38,7 +38,7 @@ describe('GET /events', () => {
       expect((await app.admin('GET', `/events/${id}`)).status).toBe(404)
   })
 
-  test('an event is found by its id whatever the clock does', async () => {
+  test('an event is found by its id when the clock steps back', async () => {
     for (const step of [60_000, -30_000, 0, 60_000]) {
       app.clock.advance(step)
       await app.context.store.write(tx =>
@@ -57,14 +57,14 @@ describe('GET /events', () => {
     for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
   })
 
-  test('more events of one millisecond than its ids count are found by their ids', async () => {
+  test('events are found by their ids when one millisecond has more than its ids can count', async () => {
     for (let n = 0; n < 3 * 4_096; n++) Bun.randomUUIDv7('hex', app.clock.now())
     const user = await addUser(app, 'late')
     const { data } = await list(`?target_id=${user.id}`)
     for (const event of data) expect((await app.admin('GET', `/events/${event.id}`)).body).toEqual(event)
   })
 
-  test('EVT-02 every filter, newest first unless told otherwise', async () => {
+  test('EVT-02 every filter, newest first by default', async () => {
     const alice = await addUser(app, 'alice')
     app.clock.advance(1000)
     await app.admin('PUT', `/users/${alice.id}`, { enabled: false })
@@ -85,7 +85,7 @@ describe('GET /events', () => {
     expect((await list('?type=user.created')).pagination.total).toBe(2)
   })
 
-  test('EVT-03 from and to are inclusive, with any zone, or whole days', async () => {
+  test('EVT-03 from and to are inclusive, in any time zone or as whole days', async () => {
     const moments: [string, string[]][] = [
       ['from=2026-01-15T12:00:02Z', ['third', 'second']],
       ['from=2026-01-15T12:00:02.001Z', ['third']],
@@ -113,7 +113,7 @@ describe('GET /events', () => {
     }
   })
 
-  test('EVT-01 any bad value or unknown name is 422', async () => {
+  test('EVT-01 a bad value or unknown name is 422', async () => {
     const bad = {
       type: ['user', 'user.created,user.deleted', ''],
       from: [
@@ -141,7 +141,7 @@ describe('GET /events', () => {
       }
   })
 
-  test('M-01 M-11 a tenant sees its own events alone', async () => {
+  test('M-01 M-11 a tenant sees only its own events', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     const token = await callerOf(app, acme.id, ['events:read'])
     await addUser(app, 'anna', { organization_id: acme.id })
@@ -170,7 +170,7 @@ describe('GET /events', () => {
     )
   })
 
-  test('R-23 while events are written, each is shown once, those of one millisecond too', async () => {
+  test('R-23 paging while events are written shows each once, also within one millisecond', async () => {
     for (let i = 0; i < 10; i++) await addUser(app, `user-${i}`)
     const stable = (await app.context.store.read(q => q.select().from(q.tables.events))).map(({ id }) => id)
     for (const order of ['asc', 'desc']) {
@@ -188,7 +188,7 @@ describe('GET /events', () => {
     }
   })
 
-  test('what is deleted and not yet removed is hidden, but for user.deleted', async () => {
+  test('events of deleted data are hidden before they are removed, except user.deleted', async () => {
     const acme = await addOrganization(app, 'acme')
     const user = await addUser(app, 'alice', { organization_id: acme.id })
     const { context } = app
@@ -217,7 +217,7 @@ describe('GET /events', () => {
   })
 })
 
-test('every event type of the specification can be written and asked for', async () => {
+test('every event type of the specification can be recorded and filtered by', async () => {
   const app = await startApp()
   for (const type of eventTypes)
     expect([type, (await app.admin('GET', `/events?type=${type}`)).status]).toEqual([type, 200])

@@ -62,7 +62,7 @@ describe('among 40,000 events', () => {
   const organizations = [undefined, HUGE, MIDDLE, small(51), newId('org', 0)]
 
   test.each(organizations)(
-    'of organization %p: the first page, the next, one far behind and the total',
+    'of organization %p: the first page, the next, a distant one and the total',
     async organization_id => {
       for (const some of filters()) {
         const filter = { ...some, organization_id }
@@ -93,7 +93,7 @@ describe('among 40,000 events', () => {
   )
 
   test(
-    'a total beyond what is counted is forgotten when events are removed',
+    'a remembered total above the counting limit is dropped when events are removed',
     async () => {
       const store = await filledStore(500, 40_000)
       const filter = { type: 'token.refreshed' }

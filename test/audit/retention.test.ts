@@ -53,7 +53,7 @@ describe('retention', () => {
     for (const path of folders) rmSync(path, { recursive: true })
   })
 
-  test('moves what is older into files, in batches, and nothing younger', async () => {
+  test('moves older events into files in batches, and keeps newer ones', async () => {
     const data_dir = folder()
     const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 600)
@@ -73,7 +73,7 @@ describe('retention', () => {
     expect((statSync(join(data_dir, 'events', '2026-01.jsonl')).mode & 0o777).toString(8)).toBe('600')
   })
 
-  test('removes nothing that could not be kept, and goes on once it can', async () => {
+  test('removes no event before its file is written, and continues after a failure', async () => {
     const data_dir = folder()
     const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 10)
@@ -87,7 +87,7 @@ describe('retention', () => {
     expect(kept(data_dir)).toHaveLength(before)
   })
 
-  test('a line that a process left half written makes room for the whole one', async () => {
+  test('a half-written line of a killed process is replaced by the whole line', async () => {
     const data_dir = folder()
     const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 10)
@@ -99,7 +99,7 @@ describe('retention', () => {
     expect(kept(data_dir)).toHaveLength(before + 1)
   })
 
-  test('on a disk that fills up none is lost, and no line is torn', async () => {
+  test('a disk that fills up loses no event and leaves no partial line', async () => {
     const data_dir = folder()
     const app = await startApp({ event_retention: 30 * DAY, data_dir })
     await fillWith(app, 600)

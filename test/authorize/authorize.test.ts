@@ -49,7 +49,7 @@ test('O-23 the answer carries the issuer', async () => {
   expect(answer.code).toMatch(/^[\w-]{43}$/)
 })
 
-describe('O-25 state comes back byte-equal', () => {
+describe('O-25 state is returned byte for byte', () => {
   test.each([
     ['2 KB', 'x'.repeat(2048)],
     ['spaces', ' a  b '],
@@ -65,7 +65,7 @@ describe('O-25 state comes back byte-equal', () => {
     expect(answerOf(await get({ state, prompt: 'none' })).state).toBe(state)
   })
 
-  test('and is left out when there was none', async () => {
+  test('is left out when the request had none', async () => {
     expect(Object.keys(await logInTo(openBrowser(app), 'web', 'ada', { state: undefined }))).toEqual([
       'code',
       'iss',
@@ -77,7 +77,7 @@ describe('O-25 state comes back byte-equal', () => {
   })
 })
 
-test('O-26 a query that the redirect URI has is kept', async () => {
+test('O-26 a query in the redirect URI is kept', async () => {
   const browser = openBrowser(app)
   const page = await browser.get(authorizeUrl('web', { redirect_uri: 'https://app.example/with?tenant=1' }))
   const { location } = await signIn(browser, page, 'ada')
@@ -92,7 +92,7 @@ describe('O-40 a parameter that is sent twice', () => {
     ['client_id', 'web'],
     ['client_id', 'other'],
     ['redirect_uri', REDIRECT],
-  ])('%s is a page', async (name, value) => {
+  ])('%s shows a page', async (name, value) => {
     const page = await twice(name, value)
     expect(page.status).toBe(400)
     expect(page.location).toBeUndefined()
@@ -117,7 +117,7 @@ describe('O-40 a parameter that is sent twice', () => {
   })
 })
 
-test('O-42 neither pages nor redirects are stored by caches', async () => {
+test('O-42 caches store neither pages nor redirects', async () => {
   const browser = openBrowser(app)
   const page = await browser.get(authorizeUrl('web'))
   const done = await browser.submit(page, { username: 'ada', password: 'Correct-horse-7' })
@@ -174,18 +174,18 @@ test('AUT-03 a client without the code grant is unauthorized_client', async () =
   expect(await refusal(await get({}, 'machine'))).toBe('unauthorized_client')
 })
 
-test('AUT-04 an organization other than the client’s own needs a capability', async () => {
+test('AUT-04 another organization than the client’s own needs a capability', async () => {
   expect(await refusal(await get({ organization_id: 'org_other' }))).toBe('invalid_request')
 })
 
-test('O-51 a login_hint is text', async () => {
+test('O-51 a login_hint may be any text', async () => {
   const page = await get({ login_hint: '"><img src=x onerror=alert(1)>' })
   expect(page.forms[0]?.fields.username).toBe('"><img src=x onerror=alert(1)>')
   expect(page.html).not.toContain('<img src=x')
   expect((await get({ login_hint: 'x'.repeat(6000) })).forms[0]?.fields.username).toBe('')
 })
 
-test('O-52 what is only a wish is never an error', async () => {
+test('O-52 an unsupported optional parameter is no error', async () => {
   for (const wishes of [
     { ui_locales: 'xx-junk !!! </html>' },
     { ui_locales: Array.from({ length: 1000 }, (_, i) => `nl-x-a${i}`).join(' ') },
@@ -205,7 +205,7 @@ describe('O-53 request objects and dynamic registration', () => {
   })
 })
 
-test('O-67 the issuer is the one of the settings, whatever the request says of the host', async () => {
+test('O-67 the issuer comes from the settings, whatever Host says', async () => {
   const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
   const browser = openBrowser(app, { headers })
   const page = await signIn(browser, await browser.get(authorizeUrl('web')), 'ada')
@@ -217,7 +217,7 @@ describe('O-32 a POST from another site', () => {
   const parameters = () => new URL(authorizeUrl('web'), 'http://x').search.slice(1)
   const crossSite = { origin: 'https://app.example' }
 
-  test('AUT-06 is stored, and taken up by our own GET with the cookies that belong to it', async () => {
+  test('AUT-06 is stored and replayed as a same-site GET that sends the cookies', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     const own = new Map(browser.cookies)
@@ -231,7 +231,7 @@ describe('O-32 a POST from another site', () => {
     expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
   })
 
-  test('that needs a login ends at an address that can be reloaded', async () => {
+  test('leads to a login page that can be reloaded', async () => {
     const browser = openBrowser(app)
     const stored = await browser.post('/oauth/authorize', parameters(), crossSite)
     const page = await browser.follow(stored)
@@ -240,7 +240,7 @@ describe('O-32 a POST from another site', () => {
     expect((await signIn(browser, page, 'ada')).location).toStartWith(REDIRECT)
   })
 
-  test('is refused like a GET, before anything is stored', async () => {
+  test('is refused like a GET, before it is stored', async () => {
     const before = await stored()
     const browser = openBrowser(app)
     await expectPage(
@@ -258,7 +258,7 @@ describe('O-32 a POST from another site', () => {
     expect((await browser.get(stored.location ?? '')).status).toBe(400)
   })
 
-  test('needs a form, of bounded size', async () => {
+  test('must be a form of limited size', async () => {
     const browser = openBrowser(app)
     const json = await browser.post('/oauth/authorize', '{}', { 'content-type': 'application/json' })
     expect([json.status, json.location]).toEqual([415, undefined])
@@ -267,13 +267,13 @@ describe('O-32 a POST from another site', () => {
   })
 })
 
-test('O-57 a hundred parameters at most', async () => {
+test('O-57 at most a hundred parameters', async () => {
   const many = Array.from({ length: 100_000 }, (_, i) => `p${i}=1`).join('&')
   const page = await openBrowser(app).get(`${authorizeUrl('web')}&${many}`)
   expect([page.status, page.location]).toEqual([400, undefined])
 })
 
-test('refused requests leave nothing behind but one event', async () => {
+test('refused requests leave nothing but one event', async () => {
   const { app, get, stored } = await startAuthorize()
   await app.events()
   const before = await stored()

@@ -26,7 +26,7 @@ const due = async () => {
 
 const choose = { password: NEW, password_repeat: NEW }
 
-test('AUT-08 a temporary password is accepted, and has to be replaced before anything is issued', async () => {
+test('AUT-08 a temporary password is accepted, and must be replaced before a code is issued', async () => {
   const { user, browser, page } = await due()
   expect(page.heading).toBe('Choose a new password')
   expect(page.url).toStartWith('/oauth/change-password?request=')
@@ -59,7 +59,7 @@ test('AUT-08 a temporary password is accepted, and has to be replaced before any
   ).toBeString()
 })
 
-test('every other login of the person ends', async () => {
+test('every other login of the user ends', async () => {
   const user = await addUser(app, `user${++users}`)
   const elsewhere = openBrowser(app)
   await logInTo(elsewhere, 'web', user.username)
@@ -98,11 +98,11 @@ describe('a new password is refused', () => {
     await refused({ password, password_repeat: password }, text)
   })
 
-  test('not repeated', async () => {
+  test('repeated wrongly', async () => {
     await refused({ password: NEW, password_repeat: `${NEW}x` }, 'not the same')
   })
 
-  test('the one that there is', async () => {
+  test('equal to the current one', async () => {
     await refused({ password: PASSWORD, password_repeat: PASSWORD }, 'the password you have now')
   })
 
@@ -130,7 +130,7 @@ const runningOut = async (later: number, meanwhile = async (_: Browser) => {}) =
   return { user, browser, auth_time, settled }
 }
 
-test('AUT-09 an expired password, met by single sign-on, is asked for first; the login stays as old as it was', async () => {
+test('AUT-09 single sign-on with an expired password asks for a new one first; the login keeps its auth_time', async () => {
   const { browser, auth_time, settled } = await runningOut(5 * MINUTE)
   const page = await browser.get(authorizeUrl('web'))
   expect(page.heading).toBe('Choose a new password')
@@ -150,7 +150,7 @@ test('AUT-09 an expired password, met by single sign-on, is asked for first; the
   await settled()
 })
 
-test('longer after the login, or while its page stood open, the person signs in again first', async () => {
+test('five minutes after the login, or later on an open page, the user signs in again first', async () => {
   const { user, browser, settled } = await runningOut(4 * MINUTE)
   const open = await browser.get(authorizeUrl('web'))
   expect(open.heading).toBe('Choose a new password')
@@ -170,7 +170,7 @@ test('longer after the login, or while its page stood open, the person signs in 
   await settled()
 })
 
-test('a password that runs out in a login of two factors: the cookie and the password do not replace it', async () => {
+test('a password that expires during a two-factor login cannot be replaced with cookie and password', async () => {
   let key = ''
   const { user, browser, settled } = await runningOut(DAY, async fresh => {
     key = (await enrolTotp(app, fresh, await fresh.get(authorizeUrl('web', { acr_values: '2' })))).key
@@ -184,14 +184,14 @@ test('a password that runs out in a login of two factors: the cookie and the pas
   await settled()
 })
 
-test('what was started before the change cannot be finished after it', async () => {
+test('a flow started before the change cannot be finished after it', async () => {
   const { browser, page } = await due()
   await browser.submit(page, choose)
   const again = await browser.submit(page, { password: `${NEW}9`, password_repeat: `${NEW}9` })
   expect([again.status, again.heading]).toEqual([400, 'This page has expired'])
 })
 
-test('fifty changes at once: one happens', async () => {
+test('of fifty changes at once one succeeds', async () => {
   const { user, browser, page } = await due()
   await app.events()
   const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))

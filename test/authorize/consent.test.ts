@@ -58,7 +58,7 @@ test('AUT-14 the page posts the specification’s fields', async () => {
   expect(buttons.map(({ name, value }) => `${name}=${value}`)).toEqual(['decision=deny', 'decision=approve'])
 })
 
-test('AUT-11 approval is remembered, and makes one code', async () => {
+test('AUT-11 approval is remembered, and issues one code', async () => {
   const { client_id, browser, page } = await asked()
   await app.events()
   const { code, state } = answerOf(await browser.submit(page, { decision: 'approve' }))
@@ -77,13 +77,13 @@ test('AUT-11 approval is remembered, and makes one code', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('the fields of the specification alone are enough', async () => {
+test('the fields of the specification suffice', async () => {
   const { browser, page } = await asked()
   const { request: _, nonce: __, ...fields } = formOf(page).fields
   expect(answerOf(await browser.post('/oauth/consent', { ...fields, decision: 'approve' })).code).toBeString()
 })
 
-test('AUT-12 denial tells the client, and is not remembered', async () => {
+test('AUT-12 denial is reported to the client, and is not remembered', async () => {
   const { client_id, browser, page } = await asked()
   expect(answerOf(await browser.submit(page, { decision: 'deny' }))).toEqual({
     error: 'access_denied',
@@ -96,7 +96,7 @@ test('AUT-12 denial tells the client, and is not remembered', async () => {
   expect((await browser.get(authorizeUrl(client_id))).status).toBe(200)
 })
 
-test('state with line breaks and NUL survives the form', async () => {
+test('a state with line breaks and NUL survives the form', async () => {
   const state = 'a\nb\r\nc\0d'
   const { browser, page } = await asked({ state })
   const { fields } = formOf(page)
@@ -105,7 +105,7 @@ test('state with line breaks and NUL survives the form', async () => {
   expect(answerOf(await browser.post('/oauth/consent', posted)).state).toBe(state)
 })
 
-describe('O-65 what is posted has to be what was asked', () => {
+describe('O-65 the posted fields must equal those of the request', () => {
   const unchanged = async () => {
     const before = [await codes(), await consents()]
     return async () => expect([await codes(), await consents()]).toEqual(before)
@@ -126,7 +126,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     ['nonce', 'other'],
     ['decision', 'maybe'],
     ['decision', ''],
-  ])('%s=%j is a page', async (name, value) => {
+  ])('%s=%j shows a page', async (name, value) => {
     const { browser, page } = await asked()
     const check = await unchanged()
     const answer = await browser.submit(page, { decision: 'approve', [name]: value })
@@ -134,7 +134,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     await check()
   })
 
-  test('O-40 a repeated field is a page', async () => {
+  test('O-40 a repeated field shows a page', async () => {
     const { browser, page } = await asked()
     const check = await unchanged()
     const form = new URLSearchParams({ ...formOf(page).fields, decision: 'approve' })
@@ -155,7 +155,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     await check()
   })
 
-  test('after which it still works, once', async () => {
+  test('and the genuine form still works, once', async () => {
     const { browser, page } = await asked()
     expect((await browser.submit(page, { decision: 'maybe' })).status).toBe(400)
     const approve = () => browser.submit(page, { decision: 'approve' })
@@ -166,7 +166,7 @@ describe('O-65 what is posted has to be what was asked', () => {
     expect(await codes()).toHaveLength(count)
   })
 
-  test('fifty approvals at once make one code', async () => {
+  test('fifty approvals at once issue one code', async () => {
     const { page, browser } = await asked()
     const count = (await codes()).length
     const answers = await Promise.all(
@@ -177,7 +177,7 @@ describe('O-65 what is posted has to be what was asked', () => {
   })
 })
 
-describe('O-65 approval is by the person whom the page named', () => {
+describe('O-65 approval counts only for the user named on the page', () => {
   const endLogins = (browser: Browser) =>
     app.context.store.write(async tx => {
       await tx.delete(tx.tables.logins)
@@ -191,7 +191,7 @@ describe('O-65 approval is by the person whom the page named', () => {
     expect([answer.status, answer.location]).toEqual([400, undefined])
   })
 
-  test('not after somebody else has logged in instead', async () => {
+  test('not after another user has logged in instead', async () => {
     const { client_id, page, browser } = await asked()
     await endLogins(browser)
     await logInTo(browser, 'trusted', 'bob')
@@ -199,7 +199,7 @@ describe('O-65 approval is by the person whom the page named', () => {
     expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
   })
 
-  test('beside somebody else who has logged in since it is still that person’s', async () => {
+  test('when another user logs in beside, the approval is still the first user’s', async () => {
     const { page, browser } = await asked()
     await logInTo(browser, 'trusted', 'bob', { prompt: 'login' })
     const { code } = answerOf(await browser.submit(page, { decision: 'approve' }))
@@ -207,17 +207,17 @@ describe('O-65 approval is by the person whom the page named', () => {
   })
 })
 
-describe('O-66 consent is asked for', () => {
+describe('O-66 consent is requested', () => {
   const shows = async (browser: Browser, url: string) => {
     const page = await browser.get(url)
     return page.location === undefined ? page.heading.startsWith('Allow') : answerOf(page).code === undefined
   }
 
-  test('AUT-13 not of a client that does not require it', async () => {
+  test('AUT-13 only by a client that requires it', async () => {
     expect(await shows(await loggedIn(), authorizeUrl('trusted'))).toBeFalse()
   })
 
-  test('by user, client and scopes', async () => {
+  test('per user, client and scopes', async () => {
     const { client_id, browser, page } = await asked()
     await browser.submit(page, { decision: 'approve' })
     expect(await shows(browser, authorizeUrl(client_id, { scope: 'openid files' }))).toBeFalse()
@@ -227,7 +227,7 @@ describe('O-66 consent is asked for', () => {
     expect(await shows(browser, authorizeUrl(await newClient()))).toBeTrue()
   })
 
-  test('scopes add up', async () => {
+  test('and adds up over scopes', async () => {
     const { client_id, browser, page } = await asked()
     await browser.submit(page, { decision: 'approve' })
     const more = await browser.get(authorizeUrl(client_id, { scope: 'email' }))
@@ -235,7 +235,7 @@ describe('O-66 consent is asked for', () => {
     expect(await shows(browser, authorizeUrl(client_id, { scope: 'openid files email' }))).toBeFalse()
   })
 
-  test('with several people in one browser, of each', async () => {
+  test('of each user in a shared browser', async () => {
     const { client_id, browser, page } = await asked()
     await browser.submit(page, { decision: 'approve' })
     await logInTo(browser, 'trusted', 'bob', { prompt: 'login' })
@@ -244,7 +244,7 @@ describe('O-66 consent is asked for', () => {
     expect(consent.html).toContain(bob.email)
   })
 
-  test('always of a public client with a private-use scheme', async () => {
+  test('every time by a public client with a private-use scheme', async () => {
     const redirect_uri = 'com.example.app:/callback'
     const client_id = await newClient({
       type: 'public',
@@ -266,7 +266,7 @@ describe('O-66 consent is asked for', () => {
   })
 })
 
-test('after the login of a flow comes its consent', async () => {
+test('consent follows the login of a flow', async () => {
   const browser = openBrowser(app)
   const client_id = await newClient()
   const page = await signIn(browser, await browser.get(authorizeUrl(client_id)), 'ada', PASSWORD)
@@ -275,7 +275,7 @@ test('after the login of a flow comes its consent', async () => {
   expect(answerOf(await browser.submit(page, { decision: 'approve' })).code).toBeString()
 })
 
-describe('what an administrator takes away while a person decides is not granted', () => {
+describe('rights taken away while the user decides are not granted', () => {
   test.each([
     ['the redirect URI', { redirect_uris: ['https://new.example/'] }],
     ['a scope', { scopes: ['openid'] }],
@@ -293,7 +293,7 @@ describe('what an administrator takes away while a person decides is not granted
   })
 })
 
-test('H-55 consent to `openid` names what the tokens tell: name, user name and e-mail address', async () => {
+test('H-55 consent to `openid` names the claims in the tokens: name, user name and e-mail address', async () => {
   await addClient(app, 'tells', { consent_required: true })
   const browser = openBrowser(app)
   const page = await signIn(browser, await browser.get(authorizeUrl('tells')), 'ada')

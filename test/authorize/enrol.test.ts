@@ -39,8 +39,8 @@ const steal = (from: Browser): Browser => {
   return thief
 }
 
-describe('a login of any age adds no factor without a proof of its owner', () => {
-  test.each(['2', 'phr'])('where a client asks for acr_values=%s', async acr_values => {
+describe('a login adds no factor without fresh authentication', () => {
+  test.each(['2', 'phr'])('when a client asks for acr_values=%s', async acr_values => {
     const user = await newUser()
     const owner = openBrowser(app)
     await logInTo(owner, 'web', user.username)
@@ -54,7 +54,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     expect(answerOf(await owner.submit(page, {}, '/oauth/enrol')).code).toBeString()
   })
 
-  test('where the user has one, and a client asks for another', async () => {
+  test('when the user has a factor and a client asks for another', async () => {
     const user = await newUser()
     const owner = openBrowser(app)
     const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
@@ -69,7 +69,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     expect(choice.heading).toBe('Add a passkey')
   })
 
-  test('where the organization has come to demand one', async () => {
+  test('when the organization has started to require one', async () => {
     const { id } = await addOrganization(app, 'late')
     const user = await newUser({ organization_id: id })
     const owner = openBrowser(app)
@@ -83,7 +83,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     expect((await factorsOf(user)).map(({ type }) => type)).toEqual(['totp'])
   })
 
-  test('nor with a form that was opened in time', async () => {
+  test('even with a form that was opened in time', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     const page = await browser.get(linkWith(await openEnrolment(browser, user.username), 'kind=totp'))
@@ -102,7 +102,7 @@ describe('a login of any age adds no factor without a proof of its owner', () =>
     expect(recoveryCodesOf(codes)).toHaveLength(10)
   })
 
-  test('whoever signs in for it has the time that the page has', async () => {
+  test('signing in for it gives the time that the page states', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     const login = await browser.get(authorizeUrl('web', { acr_values: '2' }))
@@ -136,7 +136,7 @@ describe('a user who may not change their profile', () => {
     expect(await factorsOf(user)).toEqual([])
   })
 
-  test('adds the first one that the organization demands', async () => {
+  test('adds the first one when the organization requires it', async () => {
     const { id } = await addOrganization(app, 'firm', { settings: { mfa_required: true } })
     const user = await reader({ organization_id: id })
     const browser = openBrowser(app)
@@ -150,7 +150,7 @@ describe('a temporary password', () => {
   const temporary = 'Temporary-9-word'
   const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
 
-  test('is replaced before a factor is added; both happen when the login begins', async () => {
+  test('is replaced before a factor is added; both take effect when the login begins', async () => {
     const user = await newUser()
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
     const browser = openBrowser(app)
@@ -169,7 +169,7 @@ describe('a temporary password', () => {
     expect((await codeRow(app, code)).acr).toBe('2')
   })
 
-  test('does not get past the change where the organization demands a factor', async () => {
+  test('must be changed first where the organization requires a factor', async () => {
     const { id } = await addOrganization(app, 'both', { settings: { mfa_required: true } })
     const user = await newUser({ organization_id: id })
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
@@ -188,7 +188,7 @@ describe('a temporary password', () => {
   })
 })
 
-test('the same form twice at once adds one factor, and neither answer is an error', async () => {
+test('the same form sent twice at once adds one factor, and neither answer is an error', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
   const page = await browser.get(linkWith(await openEnrolment(browser, user.username), 'kind=totp'))
@@ -198,7 +198,7 @@ test('the same form twice at once adds one factor, and neither answer is an erro
   expect(await factorsOf(user)).toHaveLength(1)
 })
 
-test('twenty factors are the most', async () => {
+test('twenty factors are the maximum', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
   let choice = await openEnrolment(browser, user.username)
@@ -221,10 +221,10 @@ test('twenty factors are the most', async () => {
   )
 })
 
-describe('a password changed on the own page', () => {
+describe('a password change on the account page', () => {
   const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
 
-  test('takes a fresh proof, the second factor included; the login stays as old as it was', async () => {
+  test('requires fresh authentication with the second factor; the login keeps its auth_time', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     const { key } = await enrolTotp(app, browser, await openEnrolment(browser, user.username))

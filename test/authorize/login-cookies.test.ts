@@ -17,13 +17,13 @@ const start = async () => {
 }
 const credentials = { username: 'ada', password: PASSWORD }
 
-describe('O-28 a form that this browser was not given', () => {
+describe('O-28 a form that was not issued to this browser', () => {
   const refused = async (page: Page) => {
     expect([page.status, page.heading]).toEqual([403, 'We couldn’t accept that form'])
     expect(page.location).toBeUndefined()
   }
 
-  test('without, with a stale, and with another session’s csrf_token', async () => {
+  test('without csrf_token, with a stale one, and with that of another session', async () => {
     const { browser, page } = await start()
     const { csrf_token: stale = '' } = formOf(await browser.get(authorizeUrl('web'))).fields
     const { csrf_token: foreign = '' } = formOf((await start()).page).fields
@@ -35,7 +35,7 @@ describe('O-28 a form that this browser was not given', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('of another purpose (M-04)', async () => {
+  test('with a token for another purpose (M-04)', async () => {
     const { browser, page } = await start()
     for (const action of ['/oauth/consent', '/oauth/select-account', '/oauth/change-password'])
       await refused(
@@ -51,15 +51,15 @@ describe('O-28 a form that this browser was not given', () => {
       )
   })
 
-  test('without the cookie', async () => {
+  test('without its cookie', async () => {
     const { browser, page } = await start()
     browser.cookies.clear()
     await refused(await browser.submit(page, credentials))
   })
 })
 
-describe('O-29 a pending request belongs to the browser that began it', () => {
-  test('its address and its form are of no use elsewhere', async () => {
+describe('O-29 a pending request is bound to the browser that began it', () => {
+  test('its address and form do not work in another browser', async () => {
     const { page } = await start()
     const { request = '', csrf_token = '' } = formOf(page).fields
     const { browser: victim } = await start()
@@ -73,7 +73,7 @@ describe('O-29 a pending request belongs to the browser that began it', () => {
     expect(await logins()).toEqual(before)
   })
 
-  test('a reload in its own browser goes on where it was', async () => {
+  test('reloading it in its own browser continues it', async () => {
     const { browser, page } = await start()
     const shown = await browser.get(`/oauth/login?request=${formOf(page).fields.request}`)
     expect(answerOf(await signIn(browser, shown, 'ada')).state).toBe('xyz')
@@ -86,7 +86,7 @@ describe('O-29 a pending request belongs to the browser that began it', () => {
     expect([late.status, late.heading]).toEqual([400, 'This page has expired'])
   })
 
-  test('an address without request is no page', async () => {
+  test('an address without a request is not a page', async () => {
     for (const path of ['login', 'consent', 'select-account', 'change-password'])
       expect((await openBrowser(app).get(`/oauth/${path}`)).status).toBe(400)
   })
@@ -95,7 +95,7 @@ describe('O-29 a pending request belongs to the browser that began it', () => {
 describe('O-30 the login cookie', () => {
   const name = 'gatehouse_login_8080'
 
-  test('that was planted before means nothing after', async () => {
+  test('set before the login is ignored', async () => {
     const planted = 'A'.repeat(43)
     const { browser, page } = await start()
     browser.cookies.set(name, planted)
@@ -106,7 +106,7 @@ describe('O-30 the login cookie', () => {
     expect((await attacker.get(authorizeUrl('web'))).heading).toBe('Sign in')
   })
 
-  test('AUT-16 is new at every login, and takes the other logins along', async () => {
+  test('AUT-16 is replaced at every login, and keeps the other logins', async () => {
     const browser = openBrowser(app)
     await logInTo(browser, 'web', 'ada')
     const old = browser.cookies.get(name) ?? ''
@@ -121,7 +121,7 @@ describe('O-30 the login cookie', () => {
     expect(mine).toHaveLength(2)
   })
 
-  test('AUT-29 a second login of the same person renews the first, and last_login moves', async () => {
+  test('AUT-29 a second login of the same user renews the first and updates last_login', async () => {
     const browser = openBrowser(app)
     const first = await codeRow(app, (await logInTo(browser, 'web', 'ada')).code)
     app.clock.advance(MINUTE)
@@ -162,7 +162,7 @@ describe('O-31 Set-Cookie', () => {
     expect(browser.received).toEqual([])
   })
 
-  test('O-62 what is stored of cookies and handles are digests', async () => {
+  test('O-62 cookies and handles are stored as digests', async () => {
     const { browser, page } = await start()
     await browser.submit(page, credentials)
     await browser.get(authorizeUrl('web', { prompt: 'login' }))

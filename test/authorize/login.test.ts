@@ -30,7 +30,7 @@ const start = async () => {
 }
 const credentials = { username: 'ada', password: PASSWORD }
 
-test('the login page says for whom, and posts what it should', async () => {
+test('the login page names the application, and posts the expected fields', async () => {
   const { page } = await start()
   expect(page.status).toBe(200)
   expect(page.html).toContain('The web')
@@ -39,7 +39,7 @@ test('the login page says for whom, and posts what it should', async () => {
   expect(Object.keys(fields).sort()).toEqual(['csrf_token', 'password', 'request', 'username'])
 })
 
-test('AUT-15 a login stores who, where and when; the code waits for the client', async () => {
+test('AUT-15 a login stores user, browser and time; the code waits for the client', async () => {
   const { browser, page } = await start()
   await app.events()
   const before = new Set((await logins()).map(({ id }) => id))
@@ -66,18 +66,18 @@ test('AUT-15 a login stores who, where and when; the code waits for the client',
   expect(await app.events()).toEqual([])
 })
 
-test('AUT-18 the specification’s three fields are enough', async () => {
+test('AUT-18 the three fields of the specification suffice', async () => {
   const { browser, page } = await start()
   const { csrf_token = '' } = formOf(page).fields
   expect(answerOf(await browser.post('/oauth/login', { csrf_token, ...credentials })).code).toBeString()
 })
 
-test('name and address are looked up without regard to case', async () => {
+test('user name and address are matched without regard to case', async () => {
   for (const username of ['ADA', 'ada@example.com', 'Ada@EXAMPLE.com'])
     expect((await logInTo(openBrowser(app), 'web', username)).code).toBeString()
 })
 
-test('an empty form asks for what is missing, and counts as no attempt', async () => {
+test('an empty form asks for the missing fields, and is not an attempt', async () => {
   const { browser, page } = await start()
   await app.events()
   for (const fields of [
@@ -90,7 +90,7 @@ test('an empty form asks for what is missing, and counts as no attempt', async (
   expect(await app.events()).toEqual([])
 })
 
-test('AUT-17 ten requests may be in flight in one browser, and all can finish', async () => {
+test('AUT-17 ten requests of one browser can be in flight, and all finish', async () => {
   const browser = openBrowser(app)
   const pages: Page[] = []
   for (let i = 0; i < 12; i++)
@@ -100,7 +100,7 @@ test('AUT-17 ten requests may be in flight in one browser, and all can finish', 
     expect(answerOf(await browser.submit(page, credentials)).state).toBe(`s${i}`)
 })
 
-test('O-27 pages with a form cannot be framed, run nothing foreign, and tell no other site where they are', async () => {
+test('O-27 pages with a form cannot be framed, run no foreign script, and send no referrer', async () => {
   await addClient(app, 'framed', { consent_required: true })
   const browser = openBrowser(app)
   const login = await browser.get(authorizeUrl('framed'))
@@ -142,7 +142,7 @@ test('R-24 a restart between any two steps changes nothing', async () => {
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 
-test('O-33 after the password the browser goes on with a GET', async () => {
+test('O-33 the password form is answered with a redirect to a GET', async () => {
   const { browser, page } = await start()
   expect((await browser.submit(page, credentials)).status).toBe(302)
   await addClient(app, 'asking', { consent_required: true })
@@ -169,7 +169,7 @@ describe('O-34 answers do not reveal which users exist', () => {
     }
   }
 
-  test('unknown, wrong, disabled and foreign read alike', async () => {
+  test('an unknown user, a wrong password, a disabled user and one of another organization get the same answer', async () => {
     const wrong = await attempt('ada', 'Wrong-horse-7')
     expect(wrong.status).toBe(401)
     expect(wrong.html).toContain('don’t match an account')
@@ -179,7 +179,7 @@ describe('O-34 answers do not reveal which users exist', () => {
     expect(await attempt('foreign', PASSWORD)).toEqual(wrong)
   })
 
-  test('EVT-13 the audit log alone tells', async () => {
+  test('EVT-13 only the audit log tells them apart', async () => {
     await app.events()
     const { browser, page } = await start()
     for (const [username, password] of [
@@ -227,7 +227,7 @@ describe('O-58 hostile text in the form', () => {
     expect(browser.received).toEqual([])
   })
 
-  test('a name longer than any is cut in the log, between characters', async () => {
+  test('an overlong name is cut in the log, between characters', async () => {
     await app.events()
     const { browser, page } = await start()
     await browser.submit(page, { username: `${'x'.repeat(319)}🦊${'x'.repeat(5000)}`, password: 'x' })
@@ -252,7 +252,7 @@ describe('O-58 hostile text in the form', () => {
   })
 })
 
-test('O-43 a password is in no answer and no event', async () => {
+test('O-43 no answer and no event contains a password', async () => {
   await app.events()
   const { browser, page } = await start()
   const password = 'A-Secret-Nobody-Sees-1'

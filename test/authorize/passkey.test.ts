@@ -10,7 +10,7 @@ import { startWithFactors } from './factor-world.ts'
 const { app, rows, withPasskey, secondStep, send } = await startWithFactors()
 
 describe('a passkey', () => {
-  test('that alone will do and is lost is replaced by whoever has a recovery code', async () => {
+  test('a lost passkey that signed in alone is replaced with a recovery code', async () => {
     const { user, codes } = await withPasskey()
     const { browser, page } = await secondStep(user, { acr_values: 'phr' })
     expect(page.html).not.toContain('method=recovery')
@@ -26,7 +26,7 @@ describe('a passkey', () => {
     expect((await secondStep(user)).page.html).not.toContain('/account/security')
   })
 
-  test('is the second factor after a password', async () => {
+  test('serves as the second factor after a password', async () => {
     const { user, passkey } = await withPasskey()
     const { browser, page } = await secondStep(user)
     const options = optionsOf(page)
@@ -36,7 +36,7 @@ describe('a passkey', () => {
     expect([row.acr, row.amr]).toEqual(['phr', ['pwd', 'hwk', 'mfa']])
   })
 
-  test('alone is enough: no name, no password', async () => {
+  test('signs in alone, without name or password', async () => {
     const { user, passkey } = await withPasskey()
     const browser = openBrowser(app)
     await app.events()
@@ -48,7 +48,7 @@ describe('a passkey', () => {
     expect([factor?.sign_count, factor?.last_used_at]).toEqual([1, app.clock.now()])
   })
 
-  test('H-23 of a known browser passes while its network waits, and so does the second factor', async () => {
+  test('H-23 of a known browser is accepted while its network is blocked, as is the second factor', async () => {
     const { user, passkey } = await withPasskey()
     const ip = '198.51.100.77'
     const [home, stranger] = [openBrowser(app, { ip }), openBrowser(app, { ip })]
@@ -86,7 +86,7 @@ describe('a passkey', () => {
     ])
   })
 
-  test('unknown, junk, of a disabled user and of another organization read alike', async () => {
+  test('an unknown passkey, junk, a disabled user and another organization get the same answer', async () => {
     const disabled = await withPasskey()
     await app.admin('PUT', `/users/${disabled.user.id}`, { enabled: false })
     const foreign = await withPasskey()
@@ -122,7 +122,7 @@ describe('a passkey', () => {
     ])
   })
 
-  test('an answer is good once, and in its own flow alone', async () => {
+  test('each response works once, and only in its own flow', async () => {
     const { passkey } = await withPasskey()
     const browser = openBrowser(app)
     const page = await browser.get(authorizeUrl('shop'))
@@ -133,7 +133,7 @@ describe('a passkey', () => {
     expect((await browser.submit(page, { credential }, '/oauth/passkey')).status).toBe(401)
   })
 
-  test('belongs to one account: a second enrolment of it is refused', async () => {
+  test('is bound to one account: a second enrolment is refused', async () => {
     const { passkey } = await withPasskey()
     const user = await addUser(app, 'copycat')
     const browser = openBrowser(app)
@@ -145,7 +145,7 @@ describe('a passkey', () => {
     expect((await rows('factors')).some(({ user_id }) => user_id === user.id)).toBe(false)
   })
 
-  test('is offered on https and on localhost alone', async () => {
+  test('is offered only on https and on localhost', async () => {
     const plain = await startApp({ url: 'http://id.example.com' })
     const browser = openBrowser(plain)
     expect((await browser.get('/account')).html).not.toContain('data-passkey')
@@ -160,7 +160,7 @@ describe('a passkey', () => {
   })
 })
 
-test('R-24 nor one between the steps of a passkey: enrolled once, and each answer works once', async () => {
+test('R-24 a restart between the steps of a passkey changes nothing: enrolled once, each response works once', async () => {
   let running = await createApp(app.context)
   const call: typeof app.call = async (path, init = {}) =>
     running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))

@@ -30,7 +30,7 @@ const after = async (amr: string[]) => {
   return browser.get(authorizeUrl('shop'))
 }
 
-test('an old password has to be changed by whoever came in with it, not by whom a provider has proven', async () => {
+test('an expired password must be changed by users who signed in with it, not through a provider', async () => {
   expect(answerOf(await after(['pwd'])).code).toBeString()
   app.clock.advance(30 * DAY + 1)
   expect((await after(['pwd'])).heading).toBe('Choose a new password')

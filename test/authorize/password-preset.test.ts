@@ -15,7 +15,7 @@ const SHORT = 'plainrow'
 const ruleCodes = (answer: { body: { details?: { code: string }[] } }) =>
   answer.body.details?.map(({ code }) => code)
 
-test('PWD-20 length and the common passwords alone, by API, seed and page', async () => {
+test('PWD-20 requires only the length and no common password, by API, seed and page', async () => {
   const app = await startApp()
   const user = await addUser(app, 'ada')
   const text = 'organizations:\n  - slug: default\n    settings: { password_policy: { preset: nist } }\n'
@@ -40,7 +40,7 @@ test('PWD-20 length and the common passwords alone, by API, seed and page', asyn
   expect((await change('other words in a row')).status).toBe(303)
 })
 
-test('PWD-20 beside a second factor eight characters do; rules that are set win', async () => {
+test('PWD-20 eight characters suffice with a second factor; configured rules take precedence', async () => {
   const app = await startApp()
   const policy = async (password_policy: object, more: object = {}) =>
     expect(
@@ -68,7 +68,7 @@ test('PWD-20 beside a second factor eight characters do; rules that are set win'
   ])
 })
 
-test('PAG-21 a password that the page could show is typed once', async () => {
+test('PAG-21 a password that the page can show is typed once', async () => {
   const app = await startApp()
   await addUser(app, 'ada')
   const browser = openBrowser(app)
@@ -83,7 +83,7 @@ test('PAG-21 a password that the page could show is typed once', async () => {
   expect([done.status, done.location]).toEqual([303, '/account?notice=password_changed'])
 })
 
-test('PAG-25 a factor is named by its maker or kind, and numbered when the name is taken', async () => {
+test('PAG-25 a factor is named after its maker or kind, with a number if that name is taken', async () => {
   const app = await startApp()
   const user = await addUser(app, 'ada')
   const browser = openBrowser(app, { headers: { 'accept-language': 'de' } })
@@ -103,7 +103,7 @@ test('PAG-25 a factor is named by its maker or kind, and numbered when the name 
   ])
 })
 
-test('PAG-26 a button has the mark of its preset, of a well-known host, or of its type', () => {
+test('PAG-26 a button has the logo of its preset, of a well-known host, or of its type', () => {
   const mark = (settings: object, type = 'oidc') => kindOf({ type, settings } as Parameters<typeof kindOf>[0])
   expect(mark({ preset: 'github', authorization_endpoint: 'https://git.example/x' }, 'oauth2')).toBe('github')
   expect(mark({ authorization_endpoint: 'https://www.linkedin.com/oauth/v2/authorization' }, 'oauth2')).toBe(

@@ -42,7 +42,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(openBrowser(app))).toBe('login_required')
   })
 
-  test('a cookie that was not issued', async () => {
+  test('a forged cookie', async () => {
     const browser = await loggedIn()
     browser.cookies.set('gatehouse_login_8080', 'A'.repeat(43))
     expect(await none(browser)).toBe('login_required')
@@ -101,7 +101,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
     expect(await none(browser)).toBe('login_required')
   })
 
-  test('with an id_token_hint for somebody else', async () => {
+  test('with an id_token_hint for another user', async () => {
     const browser = await loggedIn()
     expect(await none(browser, 'web', { id_token_hint: await idToken(bob) })).toBe('login_required')
     expect(await none(browser, 'web', { id_token_hint: await idToken(ada) })).toBeUndefined()
@@ -109,7 +109,7 @@ describe('O-46 prompt=none shows nothing and sets no cookie', () => {
 })
 
 describe('O-48 prompt=login', () => {
-  test('AUT-24 asks although somebody is logged in, and the code tells the new time', async () => {
+  test('AUT-24 asks although a user is logged in, and the code has the new auth_time', async () => {
     const browser = await loggedIn()
     app.clock.advance(10 * MINUTE)
     const page = await browser.get(authorizeUrl('web', { prompt: 'login' }))
@@ -118,14 +118,14 @@ describe('O-48 prompt=login', () => {
     expect((await codeRow(app, code)).auth_time).toBe(app.clock.now())
   })
 
-  test('the same address once more asks once more', async () => {
+  test('the same address asks again each time', async () => {
     const browser = openBrowser(app)
     const url = authorizeUrl('web', { prompt: 'login' })
     await signIn(browser, await browser.get(url), 'ada')
     expect((await browser.get(url)).heading).toBe('Sign in')
   })
 
-  test('a request whose code was issued cannot be used again', async () => {
+  test('a request whose code was issued cannot be reused', async () => {
     const browser = openBrowser(app)
     const page = await browser.get(authorizeUrl('web', { prompt: 'login' }))
     await signIn(browser, page, 'ada')
@@ -145,7 +145,7 @@ describe('O-48 prompt=login', () => {
 })
 
 describe('O-49 max_age', () => {
-  test('0 asks for a login, also right after one', async () => {
+  test('0 asks for a login, even right after one', async () => {
     const browser = await loggedIn()
     const page = await browser.get(authorizeUrl('web', { max_age: '0' }))
     expect(page.heading).toBe('Sign in')
@@ -164,7 +164,7 @@ describe('O-49 max_age', () => {
 })
 
 describe('O-50 id_token_hint', () => {
-  test('names the account to use', async () => {
+  test('selects the account', async () => {
     const browser = await loggedIn('bob')
     await logInTo(browser, 'web', 'ada', { prompt: 'login' })
     const { code } = answerOf(
@@ -173,13 +173,13 @@ describe('O-50 id_token_hint', () => {
     expect((await codeRow(app, code)).user_id).toBe(bob.id)
   })
 
-  test('may be as old as it likes', async () => {
+  test('may be arbitrarily old', async () => {
     const hint = await idToken(ada, { exp: 1, iat: 0 })
     const page = await (await loggedIn()).get(authorizeUrl('web', { id_token_hint: hint, prompt: 'none' }))
     expect(answerOf(page).code).toBeString()
   })
 
-  test('a login as somebody else ends in login_required', async () => {
+  test('a login as another user ends in login_required', async () => {
     const browser = openBrowser(app)
     const page = await browser.get(authorizeUrl('web', { id_token_hint: await idToken(ada) }))
     expect(answerOf(await signIn(browser, page, 'bob')).error).toBe('login_required')
@@ -225,7 +225,7 @@ describe('O-50 id_token_hint', () => {
   })
 })
 
-test('AUT-28 prompt=consent asks although consent was given before', async () => {
+test('AUT-28 prompt=consent asks although consent was given', async () => {
   const browser = await loggedIn()
   const consent = await browser.get(authorizeUrl('shop'))
   await browser.submit(consent, { decision: 'approve' })
@@ -245,7 +245,7 @@ test('prompt=login consent asks for both', async () => {
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 
-test('AUT-22 a login ends with the time that its organization gives it', async () => {
+test('AUT-22 a login lasts as long as its organization allows', async () => {
   const browser = await loggedIn()
   app.clock.advance(DAY - 1)
   expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()

@@ -3,7 +3,7 @@ import { startAuthorize } from './authorize-world.ts'
 
 const { get, comparable, expectPage } = await startAuthorize()
 
-test('AUT-05 O-01 an unknown client is a page without redirect, whatever else is wrong', async () => {
+test('AUT-05 O-01 an unknown client shows a page and never redirects, whatever else is wrong', async () => {
   const page = await get({}, 'nobody')
   expect([page.status, page.heading]).toEqual([400, 'This application isn’t known'])
   expect(page.location).toBeUndefined()
@@ -12,7 +12,7 @@ test('AUT-05 O-01 an unknown client is a page without redirect, whatever else is
   expect(comparable(await get({ redirect_uri: 'https://evil.example/' }, 'nobody'))).toEqual(comparable(page))
 })
 
-describe('AUT-05 O-02 a redirect URI that differs in anything is a page', () => {
+describe('AUT-05 O-02 a redirect URI with any difference shows a page', () => {
   test.each([
     ['https://app.example/Callback'],
     ['https://APP.example/callback'],
@@ -80,7 +80,7 @@ describe('O-03 a loopback IP without a port takes any port', () => {
   })
 })
 
-test('O-05 a bad redirect URI beside other mistakes is a page', async () => {
+test('O-05 a bad redirect URI shows a page, whatever else is wrong', async () => {
   const redirect_uri = 'https://evil.example/'
   await expectPage(await get({ redirect_uri, response_type: 'token' }))
   await expectPage(await get({ redirect_uri, scope: 'nonsense', code_challenge: undefined }))

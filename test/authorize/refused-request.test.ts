@@ -42,7 +42,7 @@ test.each([
   expect(page.html).not.toContain('registered:')
 })
 
-test('AUT-35 a request that cannot be read is logged without what it says', async () => {
+test('AUT-35 an unparsable request is logged without its content', async () => {
   const browser = openBrowser(app)
   await browser.get(`${authorizeUrl('web')}${'&x=1'.repeat(101)}`)
   await browser.get(`${authorizeUrl('web')}&client_id=web`)
@@ -55,7 +55,7 @@ test('AUT-35 a request that cannot be read is logged without what it says', asyn
   expect(await app.events()).toEqual([])
 })
 
-test('AUT-35 control characters and length are no way to forge lines', async () => {
+test('AUT-35 control characters and long values cannot forge log lines', async () => {
   await ask({ redirect_uri: `https://app.example/\n\u202e"${'é'.repeat(500)}` }, `who\r\n${'x'.repeat(500)}`)
   const [{ client_id, redirect_uri }] = refusals()
   expect([client_id.length, redirect_uri.length]).toEqual([200, 200])
@@ -63,7 +63,7 @@ test('AUT-35 control characters and length are no way to forge lines', async () 
   expect(redirect_uri).toStartWith('https://app.example/%0A%E2%80%AE"%C3%A9')
 })
 
-test('AUT-36 one event an hour for each client, reason and URI, with the refusals since', async () => {
+test('AUT-36 one event an hour for each client, reason and URI counts the refusals since the last', async () => {
   const event = (redirect_uri: string, count: number) => ({
     type: 'client.request_refused',
     actor_id: null,
@@ -84,20 +84,20 @@ test('AUT-36 one event an hour for each client, reason and URI, with the refusal
   expect(await app.events()).toEqual([event('https://a.example/', 4)])
 })
 
-test('AUT-37 any number of URIs leaves twenty events an hour', async () => {
+test('AUT-37 any number of URIs records twenty events an hour', async () => {
   for (let i = 0; i < 40; i++) await ask({ redirect_uri: `https://${i}.example/` }, 'web', `198.51.100.${i}`)
   expect(await app.events()).toHaveLength(20)
   expect(refusals()).toHaveLength(40)
 })
 
-test('AUT-37 a network leaves sixty lines at once, and the page stays; others leave theirs', async () => {
+test('AUT-37 a network logs a burst of sixty lines and still gets the page; other networks log theirs', async () => {
   for (let i = 0; i < 70; i++) expect((await ask({}, 'nobody')).status).toBe(400)
   expect(refusals()).toHaveLength(60)
   await ask({}, 'nobody', '203.0.113.9')
   expect(refusals()).toHaveLength(1)
 })
 
-test('development mode shows the address given and those registered', async () => {
+test('development mode shows the requested address and the registered ones', async () => {
   const server = await startServer({ log: pino({ level: 'silent' }) })
   const url = new URL(`${server.url}${authorizeUrl('dev-web', { redirect_uri: 'http://localhost:9/<b>' })}`)
   const html = await (await fetch(url, { headers: { accept: 'text/html' } })).text()

@@ -17,8 +17,8 @@ import { startWithFactors } from './factor-world.ts'
 
 const { app, web, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
 
-describe('O-69 a login that waits for its second factor is nowhere a login', () => {
-  test('sets no cookie, stores no login, and does not recognize the browser', async () => {
+describe('O-69 a login that waits for its second factor counts as no login', () => {
+  test('sets no login cookie, stores no login, and does not make the browser known', async () => {
     const { user, key } = await withTotp()
     const before = await loginsOf(user)
     const { browser, page } = await secondStep(user)
@@ -34,7 +34,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     expect(answerOf(await send(browser, page, { code: codeOf(app, key) })).code).toBeString()
   })
 
-  test('what its browser holds is no cookie of a login, no access token, no refresh token and no code', async () => {
+  test('the cookies of its browser work as no login, access token, refresh token or code', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
     const { request = '', csrf_token = '' } = formOf(page).fields
@@ -62,7 +62,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     ).toBe(403)
   })
 
-  test('a browser that was logged in as somebody else stays so', async () => {
+  test('the browser stays logged in as the other user', async () => {
     const { user } = await withTotp()
     const other = await addUser(app, 'olga')
     const browser = openBrowser(app)
@@ -77,7 +77,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     expect((await codeRow(app, code)).user_id).toBe(other.id)
   })
 
-  test('what was proven before a reset of the password is worth nothing after it', async () => {
+  test('a first factor from before a password reset is not accepted after it', async () => {
     const { user, key } = await withTotp()
     const { browser, page } = await secondStep(user)
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: 'Another-horse-8' })
@@ -86,14 +86,14 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
     expect((await browser.get(page.url)).heading).toBe('Sign in')
   })
 
-  test('nor once the user is disabled', async () => {
+  test('nor after the user was disabled', async () => {
     const { user, key } = await withTotp()
     const { browser, page } = await secondStep(user)
     await app.admin('PUT', `/users/${user.id}`, { enabled: false })
     expect((await send(browser, page, { code: codeOf(app, key) })).status).toBe(400)
   })
 
-  test('a temporary password is not replaced before the second factor', async () => {
+  test('a temporary password is replaced only after the second factor', async () => {
     const { user, key } = await withTotp()
     const temporary = 'Temporary-9-word'
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
@@ -110,7 +110,7 @@ describe('O-69 a login that waits for its second factor is nowhere a login', () 
 })
 
 describe('O-35 guesses at a second factor', () => {
-  test('are slowed down per user, recorded, and remembered over restarts', async () => {
+  test('are throttled per user, recorded, and counted over restarts', async () => {
     const { user, key } = await withTotp()
     const { browser, page } = await secondStep(user)
     await app.events()
@@ -143,7 +143,7 @@ describe('O-35 guesses at a second factor', () => {
     expect((await send(browser, page, { code: codeOf(app, key) })).status).toBe(302)
   })
 
-  test('wait longer and longer, a quarter of an hour at most', async () => {
+  test('wait ever longer, at most a quarter of an hour', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
     const waits: string[] = []
@@ -156,7 +156,7 @@ describe('O-35 guesses at a second factor', () => {
     expect(waits).toEqual([...Array(6).fill('60'), '120', '180', '300', '540', '900'])
   })
 
-  test('by a stranger with the password do not keep the owner out of a browser where they have been before', async () => {
+  test('by a stranger who has the password do not lock the owner out of a known browser', async () => {
     const { user, key } = await withTotp()
     const home = openBrowser(app, { ip: '198.51.100.7' })
     const first = await signIn(home, await home.get(authorizeUrl('web')), user.username)
@@ -171,7 +171,7 @@ describe('O-35 guesses at a second factor', () => {
   })
 })
 
-describe('where the organization demands a second factor', () => {
+describe('where the organization requires a second factor', () => {
   let made = 0
   const strict = async () => {
     const { id } = await addOrganization(app, `strict${++made}`, { settings: { mfa_required: true } })
@@ -180,7 +180,7 @@ describe('where the organization demands a second factor', () => {
     return { id, user, client: `strict${made}` }
   }
 
-  test('who has none enrols one at the next login, and is not logged in before', async () => {
+  test('a user without one enrols one at the next login, and is not logged in before', async () => {
     const { user, client } = await strict()
     const browser = openBrowser(app)
     const choice = await signIn(browser, await browser.get(authorizeUrl(client)), user.username)
@@ -199,7 +199,7 @@ describe('where the organization demands a second factor', () => {
     expect(answerOf(await send(later, step, { code: codeOf(app, key) })).code).toBeString()
   })
 
-  test('logins from before are asked at their next authorization; the last factor stays', async () => {
+  test('earlier logins are asked at their next authorization; the last factor cannot be removed', async () => {
     const { id, user, client } = await strict()
     await app.admin('PUT', `/organizations/${id}`, { settings: { mfa_required: false } })
     const browser = openBrowser(app)
@@ -224,8 +224,8 @@ describe('where the organization demands a second factor', () => {
   })
 })
 
-describe('a fresh proof', () => {
-  test('is asked for where factors are changed, five minutes after the last', async () => {
+describe('fresh authentication', () => {
+  test('is required to change factors, five minutes after the last one', async () => {
     const { user, browser, key } = await withTotp()
     expect((await browser.get('/account/security')).heading).toBe('Security')
     const page = await browser.get('/account/security')
@@ -256,7 +256,7 @@ describe('a fresh proof', () => {
   })
 })
 
-test('R-24 a restart between any two steps of a login with a second factor, or of its enrolment, changes nothing', async () => {
+test('R-24 a restart between any two steps of a two-factor login or its enrolment changes nothing', async () => {
   let running = await createApp(app.context)
   const call: typeof app.call = async (path, init = {}) =>
     running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
@@ -283,7 +283,7 @@ test('R-24 a restart between any two steps of a login with a second factor, or o
   expect((await send(fresh, step, { code: codeOf(app, key) })).status).toBe(400)
 })
 
-test('the second step runs out with its request', async () => {
+test('the second step expires with its request', async () => {
   const { user, key } = await withTotp()
   const { browser, page } = await secondStep(user)
   app.clock.advance(31 * MINUTE)

@@ -37,7 +37,7 @@ const handleOf = (page: Page, email: string): string => {
   return button?.[1] ?? 'missing'
 }
 
-test('AUT-30 shows who is logged in, and goes on as the one picked', async () => {
+test('AUT-30 lists the logged-in users, and continues as the selected one', async () => {
   const browser = await several()
   const page = await browser.get(picker())
   expect(page.heading).toBe('Choose an account')
@@ -46,7 +46,7 @@ test('AUT-30 shows who is logged in, and goes on as the one picked', async () =>
   expect((await codeRow(app, code)).user_id).toBe(ada.id)
 })
 
-test('whoever comes back to it picks anew, from a second factor or the password of another too', async () => {
+test('can be returned to from the second factor or password of another user, to select again', async () => {
   const browser = await several()
   const olga = await addUser(app, 'olga')
   await logInTo(browser, 'web', 'olga', { prompt: 'login' })
@@ -63,14 +63,14 @@ test('whoever comes back to it picks anew, from a second factor or the password 
   expect((await browser.submit(page, { login: handleOf(page, ada.email) })).status).toBe(400)
 })
 
-test('needs no picker with one login, none at all without', async () => {
+test('is shown neither with one login nor with none', async () => {
   const browser = openBrowser(app)
   expect((await browser.get(picker())).heading).toBe('Sign in')
   await logInTo(browser, 'web', 'ada')
   expect(answerOf(await browser.get(picker())).code).toBeString()
 })
 
-test('M-03 lists no user of another organization and no disabled one', async () => {
+test('M-03 lists no user of another organization and no disabled user', async () => {
   const browser = await several()
   await logInTo(browser, 'acme-web', 'foreign')
   await logInTo(browser, 'web', 'carl', { prompt: 'login' })
@@ -81,7 +81,7 @@ test('M-03 lists no user of another organization and no disabled one', async () 
   expect(page.html).not.toContain(carl.email)
 })
 
-test('another account is a login form, also after a reload', async () => {
+test('"another account" shows the login form, also after a reload', async () => {
   const browser = await several()
   const page = await browser.get(picker())
   const other = await browser.follow(await browser.submit(page, { login: 'other' }))
@@ -93,13 +93,13 @@ test('another account is a login form, also after a reload', async () => {
   expect((await codeRow(app, code)).user_id).toBe(eve.id)
 })
 
-test('the one picked has to log in where prompt=login says so as well', async () => {
+test('the selected user signs in where prompt=login asks for it too', async () => {
   const browser = await several()
   const page = await browser.get(picker({ prompt: 'login select_account' }))
   expect(page.heading).toBe('Sign in')
 })
 
-test('the one picked has to log in again when the login is too old', async () => {
+test('the selected user signs in again when the login is too old', async () => {
   const browser = await several()
   app.clock.advance(10_000)
   const page = await browser.get(picker({ max_age: '5' }))
@@ -122,7 +122,7 @@ describe('a login that was not offered', () => {
     expect((await browser.submit(await browser.get(picker()), { login: foreign })).status).toBe(400)
   })
 
-  test('that has ended since', async () => {
+  test('that has ended in the meantime', async () => {
     const browser = await several()
     const page = await browser.get(picker())
     await app.admin('DELETE', `/users/${bob.id}/sessions`)

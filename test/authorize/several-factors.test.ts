@@ -8,7 +8,7 @@ import { startWithFactors } from './factor-world.ts'
 const { app, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
 
 describe('several factors', () => {
-  test('are added after proof of one that is there, named, used and removed', async () => {
+  test('are added after proof of an existing one, named, used and removed', async () => {
     const { user, browser, key } = await withTotp()
     await browser.get('/account')
     const choice = await browser.follow(await browser.get('/account/security/add'))
@@ -51,7 +51,7 @@ describe('several factors', () => {
     expect((await logInTo(openBrowser(app), 'web', user.username)).code).toBeString()
   })
 
-  test('of somebody else are left alone', async () => {
+  test('of another user are left alone', async () => {
     const { user, browser, page } = await withTotp()
     const other = await withTotp()
     const security = await browser.follow(await browser.submit(page, {}, '/oauth/enrol'))
@@ -69,7 +69,7 @@ describe('several factors', () => {
     expect(user.id).not.toBe(other.user.id)
   })
 
-  test('a login with the password alone, from before, proves one before anything is added', async () => {
+  test('an earlier login by password proves a factor before another is added', async () => {
     const user = await addUser(app, 'early')
     const old = openBrowser(app)
     await signIn(old, await old.get('/account'), 'early')

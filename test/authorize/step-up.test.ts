@@ -38,14 +38,14 @@ const none = async (browser: Browser, acr_values: string) => {
   return answerOf(page).error
 }
 
-test('discovery says which classes there are', async () => {
+test('discovery lists the supported classes', async () => {
   const document = (await (await app.call('/.well-known/openid-configuration')).json()) as {
     acr_values_supported: string[]
   }
   expect(document.acr_values_supported).toEqual(['1', '2', 'phr'])
 })
 
-test('a login with the password alone is of class 1, in the ID token too', async () => {
+test('a login by password only has class 1, also in the ID token', async () => {
   const user = await newUser()
   const { code = '' } = await logInTo(openBrowser(app), 'web', user.username)
   const answer = await app.call('/oauth/token', {
@@ -64,7 +64,7 @@ test('a login with the password alone is of class 1, in the ID token too', async
 })
 
 describe('acr_values=2', () => {
-  test('of a login with the password alone: a factor is enrolled on the way, after which it is fulfilled', async () => {
+  test('a login by password only: the user enrols a factor, which satisfies the request', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     await logInTo(browser, 'web', user.username)
@@ -80,7 +80,7 @@ describe('acr_values=2', () => {
     expect(await none(browser, '2')).toBeUndefined()
   })
 
-  test('is fulfilled by a passkey, and answered as asked', async () => {
+  test('is satisfied by a passkey, and returned as requested', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     const { passkey } = await enrolPasskey(browser, await openEnrolment(browser, user.username))
@@ -95,7 +95,7 @@ describe('acr_values=2', () => {
 })
 
 describe('acr_values=phr', () => {
-  test('of a user with an app alone: the app first, then a passkey is enrolled', async () => {
+  test('a user with only an app: proves the app, then enrols a passkey', async () => {
     const { user, key } = await withTotp()
     const browser = openBrowser(app)
     const step = await signIn(
@@ -111,7 +111,7 @@ describe('acr_values=phr', () => {
     expect(await classOf(page)).toEqual(['phr', ['pwd', 'otp', 'mfa', 'hwk']])
   })
 
-  test('codes are not offered to a user who has a passkey, nor taken', async () => {
+  test('a user with a passkey is offered no codes, and none is accepted', async () => {
     const { user, browser, key } = await withTotp()
     const { passkey } = await enrolPasskey(
       browser,
@@ -137,7 +137,7 @@ describe('acr_values=phr', () => {
   })
 })
 
-test('O-52 what is not known here is passed over', async () => {
+test('O-52 an unknown class is ignored', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
   const page = await browser.get(authorizeUrl('web', { acr_values: 'urn:mace:incommon:iap:silver 0 mfa' }))
@@ -145,7 +145,7 @@ test('O-52 what is not known here is passed over', async () => {
 })
 
 describe('O-46 prompt=none while a factor is due shows nothing and sets no cookie', () => {
-  test('one that the user has', async () => {
+  test('one that the user has enrolled', async () => {
     const { user } = await withTotp()
     const browser = openBrowser(app)
     await signIn(browser, await browser.get(authorizeUrl('web')), user.username)
@@ -159,7 +159,7 @@ describe('O-46 prompt=none while a factor is due shows nothing and sets no cooki
     expect(await none(early, '')).toBe('interaction_required')
   })
 
-  test('one that the user has not', async () => {
+  test('one that the user has not enrolled', async () => {
     const user = await newUser()
     const browser = openBrowser(app)
     await logInTo(browser, 'web', user.username)

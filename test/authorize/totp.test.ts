@@ -8,7 +8,7 @@ import { startWithFactors } from './factor-world.ts'
 const { app, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
 
 describe('an authenticator app', () => {
-  test('EVT-17 is enrolled on the own page: one event, a sealed secret, ten codes shown once', async () => {
+  test('EVT-17 is enrolled on the account page: one event, a sealed secret, ten codes shown once', async () => {
     const user = await addUser(app, 'ada')
     const browser = openBrowser(app)
     const choice = await openEnrolment(browser, 'ada')
@@ -40,7 +40,7 @@ describe('an authenticator app', () => {
     expect([login?.acr, login?.amr]).toEqual(['2', ['pwd', 'otp', 'mfa']])
   })
 
-  test('wrong first codes keep the key and enrol nothing; a used page goes on and enrols nothing more', async () => {
+  test('a wrong first code keeps the key and enrols nothing; a resent page continues and enrols nothing more', async () => {
     const user = await addUser(app, 'bob')
     const browser = openBrowser(app)
     const choice = await openEnrolment(browser, 'bob')
@@ -54,7 +54,7 @@ describe('an authenticator app', () => {
     expect((await rows('factors')).filter(({ user_id }) => user_id === user.id)).toHaveLength(1)
   })
 
-  test('the picture says what the key says, and holds nothing inline that the policy forbids', async () => {
+  test('the QR code contains the key shown, and nothing inline that the policy forbids', async () => {
     const browser = openBrowser(app)
     await addUser(app, 'quentin')
     const choice = await openEnrolment(browser, 'quentin')
@@ -64,7 +64,7 @@ describe('an authenticator app', () => {
     expect(page.html).toContain('otpauth://totp/')
   })
 
-  test('is asked for after the password; the code then tells of both', async () => {
+  test('is asked for after the password; amr in the tokens has both', async () => {
     const { user, key } = await withTotp()
     const { browser, page } = await secondStep(user)
     await app.events()
@@ -81,7 +81,7 @@ describe('an authenticator app', () => {
     [0, 302],
     [30 * SECOND, 302],
     [60 * SECOND, 200],
-  ])('codes of the step before and the one after are taken, others not: %d ms', async (shift, status) => {
+  ])('codes of the previous and the next step are accepted, others not: %d ms', async (shift, status) => {
     const { user, key } = await withTotp()
     app.clock.advance(5 * MINUTE - (app.clock.now() % (30 * SECOND)))
     const { browser, page } = await secondStep(user)
@@ -89,7 +89,7 @@ describe('an authenticator app', () => {
     expect(answer.status).toBe(status === 200 ? 401 : 302)
   })
 
-  test('a code that was used is refused, and so are those before it', async () => {
+  test('a used code is refused, and so are earlier ones', async () => {
     const { user, key } = await withTotp()
     const code = codeOf(app, key)
     const before = codeOf(app, key, -30 * SECOND)
@@ -104,7 +104,7 @@ describe('an authenticator app', () => {
     expect((await send(second.browser, second.page, { code: codeOf(app, key) })).status).toBe(302)
   })
 
-  test('fifty browsers with one code: one gets in', async () => {
+  test('of fifty browsers with one code one gets in', async () => {
     const { user, key } = await withTotp()
     const code = codeOf(app, key)
     const steps: Awaited<ReturnType<typeof secondStep>>[] = []
@@ -113,19 +113,22 @@ describe('an authenticator app', () => {
     expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
   })
 
-  test.each(['code', 'recovery_code'])('the same form twice at once: a used %s is no failure', async name => {
-    const { user, key, codes } = await withTotp()
-    const { browser, page } = await secondStep(user)
-    const value = name === 'code' ? codeOf(app, key) : (codes[0] ?? '')
-    await app.events()
-    const answers = await Promise.all([1, 2].map(() => send(browser, page, { [name]: value })))
-    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
-    expect(await app.events()).toEqual([])
-  })
+  test.each(['code', 'recovery_code'])(
+    'the same form sent twice at once: a used %s is no failure',
+    async name => {
+      const { user, key, codes } = await withTotp()
+      const { browser, page } = await secondStep(user)
+      const value = name === 'code' ? codeOf(app, key) : (codes[0] ?? '')
+      await app.events()
+      const answers = await Promise.all([1, 2].map(() => send(browser, page, { [name]: value })))
+      expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+      expect(await app.events()).toEqual([])
+    },
+  )
 })
 
 describe('recovery codes', () => {
-  test('used on the own pages lead to where what was lost is removed, whoever may do that', async () => {
+  test('used on the account pages lead to where the lost factor is removed, if the user may do that', async () => {
     const { user, codes } = await withTotp()
     const enter = async (path: string, recovery_code = '') => {
       const browser = openBrowser(app)
@@ -147,7 +150,7 @@ describe('recovery codes', () => {
     expect((await enter('/account', codes[2])).heading).toBe('Your account')
   })
 
-  test('let their owner in once each, however they are typed', async () => {
+  test('each sign in their owner once, in any spelling', async () => {
     const { user, codes } = await withTotp()
     const enter = async (recovery_code: string) => {
       const { browser, page } = await secondStep(user)
@@ -162,7 +165,7 @@ describe('recovery codes', () => {
     expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toHaveLength(7)
   })
 
-  test('that are used up: the page says who can help', async () => {
+  test('when used up, the page says who can help', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user)
     expect(page.html).not.toContain('Lost access?')
@@ -170,7 +173,7 @@ describe('recovery codes', () => {
     expect(form.html).toContain('Ask an administrator of Gatehouse for help')
   })
 
-  test('of somebody else, codes of the app and nonsense are refused', async () => {
+  test('of another user, codes of the app and nonsense are refused', async () => {
     const { user, key } = await withTotp()
     const other = await withTotp()
     const { browser, page } = await secondStep(user)
@@ -195,7 +198,7 @@ describe('recovery codes', () => {
   })
 })
 
-test('a deleted user leaves no factor behind', async () => {
+test('deleting a user deletes their factors', async () => {
   const { user } = await withTotp()
   await app.admin('DELETE', `/users/${user.id}`)
   expect(

@@ -31,7 +31,7 @@ const stopped = async (): Promise<string> => {
 }
 
 describe('backup and restore', () => {
-  test('R-13 a backup beside writers has all that was acknowledged before it began', async () => {
+  test('R-13 a backup during writes has every write acknowledged before it began', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const server = await serveExecutable({}, data_dir)
     let writing = true
@@ -64,7 +64,7 @@ describe('backup and restore', () => {
     }
   }, 60_000)
 
-  test('a restored instance serves what the backup had', async () => {
+  test('a restored instance serves the data of the backup', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const file = path('backup.db')
     const server = await serveExecutable({}, data_dir)
@@ -87,7 +87,7 @@ describe('backup and restore', () => {
     expect(names).not.toContain('later')
   }, 30_000)
 
-  test('R-06 what is no whole backup of ours is refused, and the database stays', async () => {
+  test('R-06 an incomplete or foreign backup is refused, and the database stays', async () => {
     const data_dir = await stopped()
     const good = path('good.db')
     expect((await run(data_dir, 'backup', good)).code).toBe(0)
@@ -143,7 +143,7 @@ describe('backup and restore', () => {
     expect((await run(path('nothing'), 'backup', path('b.db'))).code).toBe(78)
   }, 30_000)
 
-  test('a database in which a start was cut short is no instance, and its backup none', async () => {
+  test('a database from an interrupted first start is no instance, and its backup is refused', async () => {
     const [data_dir, begun] = [await stopped(), mkdtempSync(join(folder, 'data-'))]
     await (await openStore({ data_dir: begun })).close()
     copyFileSync(join(data_dir, 'master.key'), join(begun, 'master.key'))
@@ -160,7 +160,7 @@ describe('backup and restore', () => {
     expect((await run(begun, 'check')).code).toBe(0)
   }, 30_000)
 
-  test('a backup without its master key, or with another, is not restored', async () => {
+  test('a backup is not restored without its master key or with another', async () => {
     const data_dir = await stopped()
     const file = path('backup.db')
     await run(data_dir, 'backup', file)

@@ -55,7 +55,7 @@ const serve = () =>
     GATEHOUSE_TLS_KEY,
   })
 
-test('SIGHUP takes up another certificate; a request that is under way is answered; a broken one is refused once', async () => {
+test('SIGHUP loads a new certificate; open requests are answered; a broken certificate is refused once', async () => {
   put(await make('first'))
   await using server = await serve()
   expect(await shown(server)).toBe('first')
@@ -98,7 +98,7 @@ test('SIGHUP takes up another certificate; a request that is under way is answer
   }
 })
 
-test('files that change are enough, without a signal', async () => {
+test('changed files are loaded without a signal', async () => {
   put(await make('first'))
   await using server = await serve()
   expect(await shown(server)).toBe('first')
@@ -109,13 +109,13 @@ test('files that change are enough, without a signal', async () => {
   expect(logged(server)).toMatchObject([{ level: 30 }])
 })
 
-test('SIGHUP without a certificate leaves the server as it is', async () => {
+test('SIGHUP without a certificate changes nothing', async () => {
   await using server = await serveExecutable()
   server.signal('SIGHUP')
   expect((await server.admin('GET', '/users')).status).toBe(200)
 })
 
-test('a start with files that do not belong together says so; so does a port that a server with a certificate has', async () => {
+test('a start with mismatched key and certificate says so, as does a port in use with a certificate', async () => {
   put(await make('first'))
   await using server = await serve()
   const second = {

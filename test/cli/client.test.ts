@@ -58,7 +58,7 @@ const comeBack = async (url: URL): Promise<string> => {
   return (await browser.follow(answer)).location ?? ''
 }
 
-test('RUN-29 a web application: its settings are registered, and the code for openid-client logs in', async () => {
+test('RUN-29 a web application: its settings are registered, and the openid-client code logs in', async () => {
   const redirect = 'http://localhost:4000/callback'
   const { settings, codes } = await created('shop', '--kind', 'web', '--redirect', redirect)
   const { url } = server
@@ -154,7 +154,7 @@ else document.querySelector('button').onclick = startLogin`,
   60_000,
 )
 
-test('RUN-29 a native application: the settings for AppAuth log in, on any port of the device', async () => {
+test('RUN-29 a native application: the AppAuth settings log in, on any port of the device', async () => {
   const redirects = ['com.example.app:/callback', 'http://127.0.0.1/callback']
   const { settings, codes } = await created(
     'phone',
@@ -189,7 +189,7 @@ test('RUN-29 a native application: the settings for AppAuth log in, on any port 
   }
 }, 60_000)
 
-test('RUN-29 a service: curl and the package for services get its token', async () => {
+test('RUN-29 a service: curl and the service package get its token', async () => {
   const { settings, codes } = await created(
     'orders',
     '--kind',
@@ -221,7 +221,7 @@ test('RUN-29 a service: curl and the package for services get its token', async 
   expect(await verifier.verify(await service.getToken())).toMatchObject({ sub: 'orders' })
 }, 60_000)
 
-test('RUN-29 --json prints one object, in another organization too', async () => {
+test('RUN-29 --json prints one object, also in another organization', async () => {
   const { code, stdout, stderr } = await createClient(
     'wiki',
     '--kind',
@@ -283,7 +283,7 @@ test('RUN-30 a wrong call creates nothing and says what to do', async () => {
   expect([await total('/clients'), await total('/events')]).toEqual(before)
 }, 60_000)
 
-test('RUN-30 a database of another version is left alone', async () => {
+test('RUN-30 a database of another version is left unchanged', async () => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   {
     await using _ = await serveExecutable({}, data_dir)

@@ -25,7 +25,7 @@ const folder = () => {
 }
 
 describe('commands beside a running server', () => {
-  test('RUN-13 user link: the first admin’s set-up link, and a link for a user; the server honours both at once', async () => {
+  test('RUN-13 user link makes the first administrator’s set-up link and a user’s link; the server accepts both at once', async () => {
     await using server = await serveExecutable()
     const env = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url }
     const app = remote(server)
@@ -54,7 +54,7 @@ describe('commands beside a running server', () => {
     expect(server.output()).not.toContain(link.stdout.trim())
   })
 
-  test('healthcheck answers by its exit code', async () => {
+  test('healthcheck reports by its exit code', async () => {
     await using server = await serveExecutable()
     expect((await gatehouse(['healthcheck'], { GATEHOUSE_PORT: String(server.port) })).code).toBe(0)
     await stop(server)
@@ -63,7 +63,7 @@ describe('commands beside a running server', () => {
 })
 
 describe('commands without a server', () => {
-  test('those that need an instance make none', async () => {
+  test('commands that need an instance create none', async () => {
     const data_dir = join(folder(), 'none')
     for (const args of [
       ['user', 'link'],
@@ -83,7 +83,7 @@ describe('commands without a server', () => {
     expect(existsSync(data_dir)).toBe(false)
   })
 
-  test('RUN-14 version, help and mistakes', async () => {
+  test('RUN-14 version, help and usage errors', async () => {
     expect(await gatehouse(['version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
     const help = await gatehouse(['help'])
     expect(help.code).toBe(0)
@@ -93,7 +93,7 @@ describe('commands without a server', () => {
     expect((await gatehouse(['serve', '--fast'])).code).toBe(2)
   })
 
-  test('openapi prints the very document that the server serves', async () => {
+  test('openapi prints the document that the server serves', async () => {
     await using server = await serveExecutable()
     const served = await (await remote(server).call('/api/v1/openapi.json')).json()
     const { stdout } = await gatehouse(['openapi'], { GATEHOUSE_URL: server.url })
@@ -141,14 +141,14 @@ describe('R-14 SIGTERM', () => {
     return took
   }
 
-  test('R-14 under load: what is in flight is answered, and the process is gone with 0 within 2 s', async () => {
+  test('R-14 under load: requests in flight are answered, and the process exits with 0 within 2 s', async () => {
     // A second and a half of it is what the last ones are given, and other work takes time, too: once in three will do.
     let took = await stopAmidWork()
     for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
     expect(took).toBeLessThan(2_000)
   })
 
-  test('R-14 SIGKILL leaves a data directory that the next start opens', async () => {
+  test('R-14 after SIGKILL the next start opens the data directory', async () => {
     const first = await serveExecutable()
     await remote(first).admin('POST', '/organizations', { name: 'Acme', slug: 'acme' })
     first.signal('SIGKILL')

@@ -25,7 +25,7 @@ const instance = async (): Promise<string> => {
   return data_dir
 }
 
-test('a large export is the same in a pipe as in a file', async () => {
+test('a large export is the same through a pipe as into a file', async () => {
   const data_dir = await instance()
   fill(join(data_dir, 'gatehouse.db'), 10_000, 10)
   const env = { GATEHOUSE_DATA_DIR: data_dir }
@@ -37,7 +37,7 @@ test('a large export is the same in a pipe as in a file', async () => {
   expect(piped.stdout === readFileSync(file, 'utf8')).toBe(true)
 }, 30_000)
 
-test('what finds no room is no success', async () => {
+test('an export without disk space fails', async () => {
   const env = { GATEHOUSE_DATA_DIR: await instance() }
   const [id = ''] = (await gatehouse(['keys', 'list'], env)).stdout.split(' ')
   for (const args of [['export'], ['keys', 'export', id]]) {
@@ -53,7 +53,7 @@ test('what finds no room is no success', async () => {
   }
 })
 
-test('an export takes the place of an earlier one whole, and for its owner alone when it has secrets', async () => {
+test('an export replaces an earlier one completely, readable only by its owner when it has secrets', async () => {
   const env = { GATEHOUSE_DATA_DIR: await instance() }
   const file = join(folder, 'earlier.yaml')
   writeFileSync(file, 'earlier', { mode: 0o644 })

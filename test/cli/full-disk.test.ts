@@ -35,7 +35,7 @@ const env = (data_dir: string) => ({
   GATEHOUSE_LOG_LEVEL: 'silent',
 })
 
-test('a start that finds no room says where and ends with 78, wherever it runs out', async () => {
+test('a start on a full disk says where and exits with 78, wherever space runs out', async () => {
   for (const size of ['4k', '16k', '256k', '300k', '320k'])
     await withDisk(size, async dir => {
       const { code, stderr, stdout } = await gatehouse(['serve'], env(dir))
@@ -43,7 +43,7 @@ test('a start that finds no room says where and ends with 78, wherever it runs o
     })
 }, 30_000)
 
-test('an instance whose disk has filled up says so to every command, and lives on when there is room', async () => {
+test('with a full disk every command says so, and works again once there is space', async () => {
   // A disk for each: what a refused command leaves behind may be room enough for the next one.
   const elsewhere = join(folder, 'elsewhere.db')
   const register = ['client', 'create', 'app', '--kind', 'service']
@@ -64,7 +64,7 @@ test('an instance whose disk has filled up says so to every command, and lives o
     })
 }, 30_000)
 
-test('a disk that became read-only is no damage, and is named as what it is', async () => {
+test('a disk that became read-only is reported as read-only, not as damage', async () => {
   await withDisk('2m', async dir => {
     await instanceOn(dir)
     await Bun.$`mount -o remount,ro ${dir}`

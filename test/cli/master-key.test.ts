@@ -15,7 +15,7 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 const configIn = (data_dir: string, env: Record<string, string> = {}) =>
   loadConfig({ GATEHOUSE_DATA_DIR: data_dir, ...env }).config
 
-test('a disk without room gets no part of a key, and a whole one when it has room', async () => {
+test('a full disk gets no partial key file, and a complete one when there is space', async () => {
   const data_dir = join(folder, 'full')
   mkdirSync(data_dir)
   const unmount = await mountTmpfs(data_dir, '64k')

@@ -45,7 +45,7 @@ const printed = async (server: Running, text: string): Promise<string> => {
 const announced = (server: Running): Json[] => lines(server).filter(({ event }) => event !== 'config')
 
 describe('a first start without settings', () => {
-  test('RUN-09 makes keys, database and a private secret, says so in JSON lines, and names the file, never the secret', async () => {
+  test('RUN-09 creates keys, database and a private secret, logs JSON lines, and names the file, never the secret', async () => {
     await using server = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' })
     const { data_dir, port } = server
     await printed(server, '"event":"set_up"')
@@ -67,7 +67,7 @@ describe('a first start without settings', () => {
     expect(body.data).toEqual([])
   })
 
-  test('with a URL, listens on all addresses of both kinds; a caller by IPv4 has an IPv4 address', async () => {
+  test('with a URL, listens on IPv4 and IPv6; an IPv4 caller is logged with an IPv4 address', async () => {
     const has_ipv6 = Object.values(networkInterfaces()).some(all =>
       all?.some(({ family }) => family === 'IPv6'),
     )
@@ -79,7 +79,7 @@ describe('a first start without settings', () => {
     expect(new Set(body.data.map(({ ip_address }: Json) => ip_address))).toEqual(new Set(['127.0.0.1']))
   })
 
-  test('RUN-08 listens on this machine alone', async () => {
+  test('RUN-08 listens on loopback only', async () => {
     await using server = await serveExecutable()
     const tcp = readFileSync('/proc/net/tcp', 'utf8')
     const port = server.port.toString(16).toUpperCase().padStart(4, '0')
@@ -88,7 +88,7 @@ describe('a first start without settings', () => {
   })
 })
 
-test('a later start finds its keys, its clients and its users, and prints no secret again', async () => {
+test('a later start finds its keys, clients and users, and does not print the secret again', async () => {
   const data_dir = folder()
   const first = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' }, data_dir)
   const keys = await (await remote(first).call('/.well-known/jwks.json')).text()
@@ -101,7 +101,7 @@ test('a later start finds its keys, its clients and its users, and prints no sec
   expect(await tokenOf(remote(second).call, client_secret)).not.toBe('')
 })
 
-test('RUN-11 the admin client’s secret of the settings is applied at each start', async () => {
+test('RUN-11 the admin client’s secret from the settings is applied at each start', async () => {
   const data_dir = folder()
   const old = 'the-first-secret-of-the-admin-client'
   const first = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: old }, data_dir)
@@ -117,7 +117,7 @@ test('RUN-11 the admin client’s secret of the settings is applied at each star
   expect(await tokenOf(remote(second).call, SECRET)).not.toBe('')
 })
 
-test('RUN-12 the first admin user of the settings logs in, and no set-up link is printed', async () => {
+test('RUN-12 the first admin user from the settings logs in, and no set-up link is printed', async () => {
   await using server = await serveExecutable({
     GATEHOUSE_ADMIN_USERNAME: 'root',
     GATEHOUSE_ADMIN_EMAIL: 'root@example.com',
@@ -132,7 +132,7 @@ test('RUN-12 the first admin user of the settings logs in, and no set-up link is
   expect(server.output()).not.toContain('set_up')
 })
 
-test('RUN-04 a settings file in YAML, by GATEHOUSE_CONFIG; the environment beats it', async () => {
+test('RUN-04 GATEHOUSE_CONFIG names a YAML settings file; the environment takes precedence', async () => {
   const config = file(
     'gatehouse.yaml',
     'url: https://id.example.com\nlog_level: silent\nport: 1\nhost: 127.0.0.1\n',
@@ -193,7 +193,7 @@ describe('a start that is refused says why in one line', () => {
     expect(stdout).not.toContain('"ready"')
   })
 
-  test('RUN-03 a second server on the same data directory, or the same port', async () => {
+  test('RUN-03 a second server on the same data directory or port', async () => {
     await using server = await serveExecutable()
     const port = String(server.port)
     const same = { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_PORT: '0' }
@@ -218,7 +218,7 @@ describe('a start that is refused says why in one line', () => {
     })
   })
 
-  test('another master key than the one that sealed the database', async () => {
+  test('a master key that did not seal the database', async () => {
     const data_dir = folder()
     await stop(await serveExecutable({}, data_dir))
     const { code, stderr } = await gatehouse(['serve'], {
@@ -231,7 +231,7 @@ describe('a start that is refused says why in one line', () => {
   })
 })
 
-test('RUN-02 a container’s service link is passed over with a warning', async () => {
+test('RUN-02 a container’s service link is ignored with a warning', async () => {
   await using server = await serveExecutable({ GATEHOUSE_SERVICE_HOST: '10.0.0.1' })
   expect(await printed(server, 'GATEHOUSE_SERVICE_HOST')).toContain('"level":40')
 })
@@ -250,7 +250,7 @@ describe('cookies', () => {
     return { lines: [before, ...browser.received], output: server.output() }
   }
 
-  test('RUN-06 follow the scheme of the public address, not of the socket', async () => {
+  test('RUN-06 follow the scheme of the public address, not of the connection', async () => {
     const { lines, output } = await names('https://id.example.com')
     expect(lines).toHaveLength(3)
     for (const line of lines) {
@@ -263,7 +263,7 @@ describe('cookies', () => {
   test.each([
     ['http://id.example.com', '_80'],
     ['http://id.example.com:8088', '_8088'],
-  ])('RUN-10 on plain http carry the port of %s, and a warning is logged', async (url, port) => {
+  ])('RUN-10 on plain http have the port of %s in their name, and a warning is logged', async (url, port) => {
     const { lines, output } = await names(url)
     for (const line of lines) {
       expect(line).toMatch(new RegExp(`^gatehouse_[a-z]+${port}=`))
@@ -273,7 +273,7 @@ describe('cookies', () => {
   })
 })
 
-test('RUN-01 TLS with a certificate and key of our own', async () => {
+test('RUN-01 TLS with a configured certificate and key', async () => {
   const { cert, key } = await selfSigned('localhost')
   await using server = await serveExecutable({
     GATEHOUSE_URL: 'https://localhost',
@@ -308,7 +308,7 @@ describe('X-Forwarded-For', () => {
     return body.data[0].ip_address
   }
 
-  test('RUN-07 is read from the right when the proxy is trusted, from nobody else, and Forwarded never', async () => {
+  test('RUN-07 is read from the right and only from a trusted proxy; Forwarded is never read', async () => {
     expect(await seenAs({})).toBe('127.0.0.1')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8' })).toBe('127.0.0.1')
     expect(await seenAs({ GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1' })).toBe('198.51.100.7')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { serveExecutable } from '#test/support/executable.ts'
 import { until } from '#test/support/until.ts'
 
-test('where the service manager cannot be told, the log says so, and the server serves', async () => {
+test('when the service manager cannot be notified, the log says so and the server serves', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await using server = await serveExecutable({ PATH: folder, NOTIFY_SOCKET: '/run/notify' })
   await until(() => server.output().includes('systemd-notify'))

@@ -37,7 +37,7 @@ const stopped = async (): Promise<string> => {
 }
 
 describe('check', () => {
-  test('R-06 a database in which a byte was turned', async () => {
+  test('R-06 a database with a flipped byte', async () => {
     const data_dir = await stopped()
     const database = join(data_dir, 'gatehouse.db')
     expect(await run(data_dir, 'check')).toMatchObject({ code: 0, stderr: '' })
@@ -65,7 +65,7 @@ describe('check', () => {
 })
 
 describe('keys', () => {
-  test('R-12 rotated, revoked, imported and exported beside a running server', async () => {
+  test('R-12 rotate, revoke, import and export work beside a running server', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     await using server = await serveExecutable({}, data_dir)
     const first = await published(server)
@@ -97,7 +97,7 @@ describe('keys', () => {
     })
   }, 30_000)
 
-  test('another master key while the server runs: it goes on, and starts with the new one alone', async () => {
+  test('the master key changes beside a running server, which continues; the next start needs the new one', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const file = join(data_dir, 'master.key')
     const server = await serveExecutable({}, data_dir)
@@ -125,7 +125,7 @@ describe('keys', () => {
     })
   }, 30_000)
 
-  test('a master key of the settings follows by hand', async () => {
+  test('a master key from the settings is changed by hand', async () => {
     const data_dir = path('data')
     const [old, next] = [path('old.key'), path('next.key')]
     writeFileSync(old, Buffer.alloc(32, 1).toString('base64'))
@@ -141,7 +141,7 @@ describe('keys', () => {
   })
 })
 
-test('events export prints the whole log, a line each, oldest first', async () => {
+test('events export prints the whole log, one event a line, oldest first', async () => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   await using server = await serveExecutable({}, data_dir)
   for (const name of ['one', 'two', 'three']) await addRole(server, name)
@@ -159,7 +159,7 @@ test('events export prints the whole log, a line each, oldest first', async () =
 })
 
 describe('doctor and config check', () => {
-  test('a running instance is well', async () => {
+  test('a healthy instance has no findings', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     await using server = await serveExecutable({}, data_dir)
     const { code, stdout } = await gatehouse(['doctor'], {
@@ -176,7 +176,7 @@ describe('doctor and config check', () => {
   test.each([
     ['0.5', 'ok', 'at most 0.500 s'],
     ['1.25', 'warn', 'at most 1.250 s in the last minute, and all requests waited'],
-  ])('an event loop that was held for %s s: %s', async (held, state, said) => {
+  ])('an event loop that was blocked for %s s: %s', async (held, state, said) => {
     const asked: (string | null)[] = []
     using metrics = Bun.serve({
       port: 0,
@@ -195,7 +195,7 @@ describe('doctor and config check', () => {
     expect(asked).toEqual(['Bearer scrape-me'])
   })
 
-  test('what is wrong is named', async () => {
+  test('each problem is named', async () => {
     const { code, stdout, stderr } = await gatehouse(['doctor'], {
       GATEHOUSE_DATA_DIR: await stopped(),
       GATEHOUSE_URL: 'http://127.0.0.1:1',
@@ -207,7 +207,7 @@ describe('doctor and config check', () => {
     expect(stderr).toContain('2 things are wrong')
   })
 
-  test('a theme that an organization names and nobody has is named, and a file that cannot be one', async () => {
+  test('a missing theme that an organization uses is named, as is a file that cannot be a theme', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     await using server = await serveExecutable({}, data_dir)
     for (const theme of ['acme', 'nowhere'])
@@ -228,7 +228,7 @@ describe('doctor and config check', () => {
     })
   })
 
-  test('settings are checked without touching anything', async () => {
+  test('settings are checked without changing anything', async () => {
     const data_dir = path('untouched')
     expect((await run(data_dir, 'config', 'check')).code).toBe(0)
     expect(existsSync(data_dir)).toBe(false)

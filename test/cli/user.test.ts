@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const user = (args: string[], input = '') => gatehouse(['user', ...args], env, input)
 const find = async (username: string) => (await server.admin('GET', `/users?search=${username}`)).body.data[0]
 
-test('create prints a link, or takes a password from standard input; the server beside it sees the user', async () => {
+test('create prints a link, or reads a password from standard input; the running server sees the user', async () => {
   const linked = await user(['create', 'ada', '--email', 'ada@example.com', '--first-name', 'Ada'])
   expect([linked.code, linked.stderr]).toEqual([0, ''])
   expect((await fetch(linked.stdout.trim())).status).toBe(200)
@@ -33,7 +33,7 @@ test('create prints a link, or takes a password from standard input; the server 
   expect(await find('ada')).toMatchObject({ first_name: 'Ada', roles: ['user'] })
 }, 30_000)
 
-test('refusals are one line and name the field', async () => {
+test('refusals are one line that names the field', async () => {
   const cases: [string[], string, RegExp][] = [
     [['create', 'x', '--email', 'x@example.com'], '', /^gatehouse: username: /],
     [['create', 'bob', '--email', 'bob'], '', /^gatehouse: email: /],
@@ -53,7 +53,7 @@ test('refusals are one line and name the field', async () => {
   }
 }, 60_000)
 
-test('a link is recorded, and made for nobody who is disabled', async () => {
+test('a link is recorded, and refused for a disabled user', async () => {
   const { id } = await find('ada')
   expect((await user(['link', 'ada'])).code).toBe(0)
   const recorded = (await server.admin('GET', `/events?target_id=${id}&type=user.updated`)).body.data
@@ -67,7 +67,7 @@ test('a link is recorded, and made for nobody who is disabled', async () => {
   expect([code, stdout, stderr]).toEqual([1, '', 'gatehouse: The user is disabled.\n'])
 }, 30_000)
 
-test('without a name a link is for the first administrator alone', async () => {
+test('without a user name a link is for the first administrator only', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await using fresh = await serveExecutable({}, data_dir)
   const own = { GATEHOUSE_DATA_DIR: data_dir }
@@ -90,7 +90,7 @@ test('without a name a link is for the first administrator alone', async () => {
   expect((await fetch(`${fresh.url}/account/set-up${link.stdout.match(/\?\S+/)?.[0]}`)).status).toBe(410)
 }, 30_000)
 
-test('links have the address of the first start, unless one is set', async () => {
+test('links use the address of the first start unless one is set', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   // The empty text takes the secret of the settings away: one is generated, and written.
   await using fresh = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' }, data_dir)
@@ -102,12 +102,12 @@ test('links have the address of the first start, unless one is set', async () =>
   expect(await origin({ GATEHOUSE_URL: 'https://id.example.com' })).toBe('https://id.example.com')
 }, 30_000)
 
-test('a user name may begin as ids do', async () => {
+test('a user name may start like an id', async () => {
   expect((await user(['create', 'usr_odd', '--email', 'odd@example.com'])).code).toBe(0)
   expect((await user(['unlock', 'usr_odd'])).stdout).toBe('usr_odd may try again at once\n')
 }, 30_000)
 
-test('in a directory without an instance they say so, and make none', async () => {
+test('in a directory without an instance they fail, and create none', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const data_dir = join(empty, 'data')
   const commands = [

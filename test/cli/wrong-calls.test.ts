@@ -135,7 +135,7 @@ test('RUN-14, RUN-30 a wrong call of any command leaves an empty directory empty
   }
 }, 120_000)
 
-test('help has a page for the settings and for each command, and no other', async () => {
+test('help has a page for the settings and for each command, and no others', async () => {
   const settings = await gatehouse(['help', 'settings'])
   expect(settings.code).toBe(0)
   expect(settings.stdout).toStartWith('Settings:\n')
@@ -171,7 +171,7 @@ const atTerminal = async (args: string[], env: Env, until?: RegExp): Promise<str
   return shown.replaceAll('\r\n', '\n')
 }
 
-test('at a terminal a link stands below a sentence with its expiry; programs get the link alone', async () => {
+test('on a terminal a link follows a sentence with its expiry; a pipe gets only the link', async () => {
   const data_dir = join(folder, 'links')
   mkdirSync(data_dir)
   await using server = await serveExecutable({}, data_dir)
@@ -188,7 +188,7 @@ test('at a terminal a link stands below a sentence with its expiry; programs get
   expect((await gatehouse(['user', 'link', 'ada'], env)).stdout).toMatch(/^http\S+\n$/)
 }, 30_000)
 
-test('at a terminal serve shows its banner before any line of the log', async () => {
+test('on a terminal serve shows its banner before the log', async () => {
   const env = { GATEHOUSE_DATA_DIR: join(folder, 'banner'), GATEHOUSE_PORT: '0' }
   const shown = await atTerminal(['serve'], env, /no mail is sent/)
   expect(shown.slice(0, shown.indexOf('Gatehouse'))).not.toContain('INFO')

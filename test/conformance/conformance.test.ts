@@ -8,7 +8,7 @@ import { idsOf, readRules } from './rules.ts'
 const rules = await readRules()
 
 describe('the rules', () => {
-  test('have an id of their own, one sentence and a source', () => {
+  test('have a unique id, one sentence and a source', () => {
     const ids = rules.map(({ id }) => id)
     expect(ids.length).toBeGreaterThan(400)
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
@@ -16,7 +16,7 @@ describe('the rules', () => {
     expect(rules.filter(({ source }) => source.trim() === '').map(({ id }) => id)).toEqual([])
   })
 
-  test('are named at the beginning of a title', () => {
+  test('are each named at the start of a test title', () => {
     expect(idsOf('O-62, TOK-03 only hashes are stored')).toEqual(['O-62', 'TOK-03'])
     expect(idsOf('a title with O-62 in it')).toEqual([])
   })
@@ -30,7 +30,7 @@ test('the ledger counts passed tests and their groups, never failed or skipped o
   expect([...provenIds([report])]).toEqual(['O-01', 'O-02'])
 })
 
-test('each rule id that a comment cites is a rule', async () => {
+test('each rule id cited in a comment exists', async () => {
   const ids = new Set(rules.map(({ id }) => id))
   const files = [...new Glob('src/**/*.{ts,md}').scanSync()]
   const cited = await Promise.all(
@@ -44,7 +44,7 @@ test('each rule id that a comment cites is a rule', async () => {
   expect(cited.flat().filter(([, id = '']) => !ids.has(id))).toEqual([])
 })
 
-test('each Markdown file that the repository cites exists in it', async () => {
+test('each Markdown file cited in the repository exists', async () => {
   const files = [
     ...new Glob('{src,test,templates,.github,.ci}/**/*.{ts,md,yml}').scanSync({ dot: true }),
     'README.md',

@@ -18,7 +18,7 @@ const file = async (name: string, content: unknown): Promise<string> => {
 }
 
 describe('dev 2: gatehouse token', () => {
-  test('of a running server: user, scope, role, claims, lifetime, and the three outputs', async () => {
+  test('from a running server: user, scope, role, claims, lifetime, and the three outputs', async () => {
     await using server = await startDev(['--data-dir', join(folder, 'running')])
     const run = async (...args: string[]) =>
       (await gatehouse(['token', '--data-dir', server.ready.data_dir, ...args])).stdout.trim()
@@ -53,7 +53,7 @@ describe('dev 2: gatehouse token', () => {
     })
   })
 
-  test('of a data directory of development whose server is gone', async () => {
+  test('from a development data directory whose server has stopped', async () => {
     const data_dir = join(folder, 'kept')
     const server = await startDev(['--data-dir', data_dir])
     server.kill('SIGTERM')
@@ -74,7 +74,7 @@ describe('dev 2: gatehouse token', () => {
     expect(keys.keys.map((key: Json) => key.kid)).toContain(kid)
   })
 
-  test('of production: a real user with their real rights, recorded, and nothing else', async () => {
+  test('from production: only a real user with their real rights, and recorded', async () => {
     const data_dir = join(folder, 'production')
     const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: 'https://id.example.com' }
     const seed = await file('production.yaml', {
@@ -144,7 +144,7 @@ describe('dev 3: gatehouse exec', () => {
     )
   })
 
-  test('the server is there while the command runs and gone afterwards', async () => {
+  test('the server runs during the command and is stopped after it', async () => {
     const { stdout } = await gatehouse([
       'exec',
       '--',
@@ -157,7 +157,7 @@ describe('dev 3: gatehouse exec', () => {
     await expect(fetch(url)).rejects.toThrow()
   })
 
-  test('another client, a seed of its own; a command killed or unknown', async () => {
+  test('another client and seed; a killed or unknown command', async () => {
     const seed = await file('exec.yaml', {
       organizations: [{ id: 'org_0192d3a4-5b6c-7d8e-9f00-112233445566', slug: 'acme' }],
       clients: ['one', 'two'].map(client_id => ({
@@ -186,7 +186,7 @@ describe('dev 3: gatehouse exec', () => {
     expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
   })
 
-  test('a seed that is refused runs nothing', async () => {
+  test('a refused seed runs nothing', async () => {
     const seed = await file('wrong.yaml', 'users: [{ username: x }]')
     const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])
     expect([code, stdout]).toEqual([2, ''])

@@ -18,7 +18,7 @@ const jwksOf = async (url: string): Promise<string[]> =>
   ((await (await fetch(`${url}/.well-known/jwks.json`)).json()) as Json).keys.map(({ kid }: Json) => kid)
 
 describe('dev 7: mint', () => {
-  test('for a seeded user: their claims, in a session that this server honours', async () => {
+  test('for a seeded user: their claims, in a session that this server accepts', async () => {
     await using server = await startGatehouse()
     const { token, claims } = await server.mint({ user: 'alice', scope: 'openid profile email' })
     expect(claims).toMatchObject({
@@ -36,7 +36,7 @@ describe('dev 7: mint', () => {
     expect((await verifier.verify(token)).roles).toEqual(['user'])
   })
 
-  test('by e-mail or id, for another client, with any claims, roles and lifetime', async () => {
+  test('by e-mail or id, for another client, with arbitrary claims, roles and lifetime', async () => {
     await using server = await startGatehouse()
     const { claims, expires_in } = await server.mint({
       user: 'ALICE@example.com',
@@ -52,7 +52,7 @@ describe('dev 7: mint', () => {
     expect(byId.claims.preferred_username).toBe('alice')
   })
 
-  test('a made-up user has the same subject each time, another one another', async () => {
+  test('the subject of a made-up user is stable and unique to the name', async () => {
     await using server = await startGatehouse()
     const [one, again, other] = await Promise.all(
       ['somebody', 'somebody', 'somebody-else'].map(user => server.mint({ user })),
@@ -63,14 +63,14 @@ describe('dev 7: mint', () => {
     expect(one?.claims.email).toBe('somebody@example.com')
   })
 
-  test('without a user it is the client that speaks', async () => {
+  test('without a user the token is the client’s own', async () => {
     await using server = await startGatehouse()
     const { claims } = await server.mint({ scope: 'read' })
     expect(claims).toMatchObject({ sub: 'dev-service', client_id: 'dev-service', scope: 'read' })
     expect(claims).not.toHaveProperty('roles')
   })
 
-  test('an admin minted is an admin', async () => {
+  test('a minted admin has admin rights', async () => {
     await using server = await startGatehouse()
     const answer = async (user: string) => {
       const { token } = await server.mint({ user, scope: 'admin' })
@@ -79,7 +79,7 @@ describe('dev 7: mint', () => {
     expect([await answer('admin'), await answer('alice')]).toEqual([200, 403])
   })
 
-  test('what is wrong with a call is said', async () => {
+  test('a wrong call is told its mistake', async () => {
     await using server = await startGatehouse()
     await expect(server.mint({ organization: 'nowhere' })).rejects.toThrow(
       /organization: The slug of an organization/,
@@ -99,7 +99,7 @@ test.each(Object.entries(BAD_TOKENS))('dev 8: the bad token %s is refused as %s'
 })
 
 describe('dev 9: clock', () => {
-  test('freeze, set and advance move issuing, validation and sessions alike', async () => {
+  test('freeze, set and advance affect issuing, validation and sessions alike', async () => {
     await using server = await startGatehouse()
     await server.clock.freeze()
     await server.clock.set('2030-01-01T00:00:00Z')
@@ -116,7 +116,7 @@ describe('dev 9: clock', () => {
     expect(Math.abs((await server.clock.now()).getTime() - Date.now())).toBeLessThan(MINUTE)
   })
 
-  test('a published key signs once its time has come', async () => {
+  test('a published key signs from its start time on', async () => {
     await using server = await startGatehouse()
     const before = (await server.mint()).token
     const [next] = (await server.keys.publish('ES256')).filter(({ state }) => state === 'next')
@@ -127,7 +127,7 @@ describe('dev 9: clock', () => {
 })
 
 describe('dev 10: faults', () => {
-  test('by endpoint, n times: a status, then all is well', async () => {
+  test('by endpoint, n times: a status, then normal answers', async () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'token', status: 503, times: 2 })
     const statuses = []
@@ -135,7 +135,7 @@ describe('dev 10: faults', () => {
     expect(statuses).toEqual([503, 503, 200])
   })
 
-  test('an OAuth error, for one client alone', async () => {
+  test('an OAuth error, for one client only', async () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'token', error: 'invalid_client', status: 401, client_id: 'dev-web' })
     const refused = await fetch(`${server.url}/oauth/token`, {
@@ -147,7 +147,7 @@ describe('dev 10: faults', () => {
     expect((await clientToken(server.url)).status).toBe(200)
   })
 
-  test('discovery and key set included: malformed bodies, cut connections, delays, and cleared', async () => {
+  test('discovery and key set too: malformed bodies, cut connections, delays; then cleared', async () => {
     await using server = await startGatehouse()
     await server.faults.add({ endpoint: 'discovery', malformed: true })
     const discovery = await fetch(`${server.url}/.well-known/openid-configuration`)
@@ -166,7 +166,7 @@ describe('dev 10: faults', () => {
     await expect(asked).rejects.toThrow(/timed out/)
   })
 
-  test('a fault is one thing', async () => {
+  test('a fault has exactly one kind and a known endpoint', async () => {
     await using server = await startGatehouse()
     await expect(server.faults.add({ endpoint: 'token', hang: true, reset: true })).rejects.toThrow(
       /Exactly one/,
@@ -215,7 +215,7 @@ describe('dev 11: keys', () => {
 })
 
 describe('dev 6: users and seeds over HTTP', () => {
-  test('users are created, changed and removed, through the services', async () => {
+  test('users are created, changed and deleted through the services', async () => {
     await using server = await startGatehouse()
     await server.users.put({ username: 'carol', email: 'carol@example.com', password: 'x', roles: ['admin'] })
     await server.users.put({
@@ -253,7 +253,7 @@ describe('dev 6: users and seeds over HTTP', () => {
   })
 })
 
-describe('dev 15: what was received, issued and recorded', () => {
+describe('dev 15: requests received, tokens and events recorded', () => {
   test('requests and tokens by client', async () => {
     await using server = await startGatehouse()
     await clientToken(server.url)
@@ -300,14 +300,14 @@ describe('dev 15: what was received, issued and recorded', () => {
 })
 
 describe('dev 6: guarded', () => {
-  test('by the token that was printed once', async () => {
+  test('by the token that is printed once', async () => {
     await using server = await startGatehouse()
     const ask = async (headers: Record<string, string>) =>
       (await fetch(`${server.url}/dev/users`, { headers })).status
     expect([await ask({}), await ask({ authorization: 'Bearer wrong' })]).toEqual([401, 401])
   })
 
-  test('an unknown control is 404, as is every control of a server that is none of development', async () => {
+  test('an unknown control is 404, as is every control in production mode', async () => {
     const { startApp } = await import('#test/support/app.ts')
     const app = await startApp()
     for (const path of ['/dev/mint', '/dev/users', '/dev/pick', '/dev/'])

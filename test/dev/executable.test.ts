@@ -40,7 +40,7 @@ describe('dev 1: gatehouse dev', () => {
     expect(existsSync(ready.data_dir)).toBe(false)
   })
 
-  test('on a terminal it says issuer, clients, users, and a curl line that works as printed', async () => {
+  test('on a terminal it prints issuer, clients, users, and a curl line that works as printed', async () => {
     await using server = await startDev([], { terminal: true })
     const text = server.output()
     const plain = Bun.stripANSI(text)
@@ -61,7 +61,7 @@ describe('dev 1: gatehouse dev', () => {
     expect(claimsOf(stdout).preferred_username).toBe('alice')
   })
 
-  test('a port that is taken and a setting that is wrong are one line each', async () => {
+  test('a port in use and a wrong setting are reported in one line each', async () => {
     await using server = await startDev()
     const { code, stderr } = await gatehouse(['dev', '--port', String(server.ready.port)])
     expect([code, stderr.trim()]).toEqual([
@@ -73,7 +73,7 @@ describe('dev 1: gatehouse dev', () => {
 })
 
 describe('dev 4: ready', () => {
-  test('the ready file and readyz come when everything answers', async () => {
+  test('the ready file and readyz appear once every endpoint answers', async () => {
     const ready_file = join(folder, 'ready.json')
     await using server = await startDev(['--ready-file', ready_file])
     expect(JSON.parse(readFileSync(ready_file, 'utf8'))).toEqual(server.ready)
@@ -86,7 +86,7 @@ describe('dev 4: ready', () => {
 })
 
 describe('dev 13: the issuer is fixed', () => {
-  test('whatever Host says; the internal address is for the endpoints that servers call; a mismatch is warned of once', async () => {
+  test('whatever Host says; the internal address is for back-channel endpoints; a mismatch is logged once', async () => {
     await using server = await startDev([
       '--url',
       'http://gatehouse.test:8080',
@@ -110,7 +110,7 @@ describe('dev 13: the issuer is fixed', () => {
     expect(warnings[0]).toContain('start the server with --url')
   })
 
-  test('dev 15: an issuer that is not this machine needs a second flag', async () => {
+  test('dev 15: an issuer on another machine needs a second flag', async () => {
     const { code, stderr } = await gatehouse(['dev', '--port', '0', '--url', 'https://id.example.com'])
     expect([code, stderr]).toEqual([2, expect.stringContaining('--public-issuer')])
   })
@@ -177,7 +177,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     ],
   }
 
-  test('plan shows, apply does, plan then has nothing to show; beside a running server too', async () => {
+  test('plan previews, apply changes, a second plan is empty; also beside a running server', async () => {
     const env = { GATEHOUSE_DATA_DIR: join(folder, 'applied') }
     const path = await file('seed.yaml', seed)
     expect((await gatehouse(['plan', path], env)).stderr).toContain('there is no instance here')
@@ -205,7 +205,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     )
   })
 
-  test('serve applies the file of its settings at each start, and does not start with a wrong one', async () => {
+  test('serve applies the seed of its settings at each start, and refuses to start with a wrong one', async () => {
     const { serveExecutable } = await import('#test/support/executable.ts')
     const data_dir = join(folder, 'served')
     mkdirSync(data_dir)

@@ -53,7 +53,7 @@ const start = async (more: Record<string, string> = {}) => {
 const decoded = (text: string): string =>
   unescapeHtml(text.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))))
 
-test('a person says who they are, and openid-client believes it', async () => {
+test('the user picks an account, and openid-client accepts the ID token', async () => {
   const { page, answer, finish, configuration } = await start({ login_hint: 'x"><script>' })
   expect(page).not.toContain('<script>')
   const tokens = await finish((await answer('approve')).headers.get('location') ?? '')
@@ -64,27 +64,27 @@ test('a person says who they are, and openid-client believes it', async () => {
   })
 })
 
-test('a person says no', async () => {
+test('the user declines', async () => {
   const { answer } = await start()
   const back = new URL((await answer('deny')).headers.get('location') ?? '')
   expect(back.searchParams.get('error')).toBe('access_denied')
 })
 
-test('the answer comes as a form where that is asked for', async () => {
+test('the answer is sent as a form when form_post is requested', async () => {
   const { answer } = await start({ response_mode: 'form_post' })
   const form = await (await answer('approve')).text()
   expect(form).toContain(`<form method="post" action="${CALLBACK}">`)
   expect(decoded(form)).toContain('name="state" value="a"<state>"')
 })
 
-test('a code works once, for its own verifier', async () => {
+test('a code works once, with its own verifier', async () => {
   const { answer, finish } = await start()
   const back = (await answer('approve')).headers.get('location') ?? ''
   await finish(back)
   await expect(finish(back)).rejects.toThrow()
 })
 
-test('a development server has one, and is its client', async () => {
+test('a development server includes one, and is registered as its client', async () => {
   const server = await startServer({ log: pino({ level: 'silent' }) })
   try {
     const made = await adminAt(server.url, DEV_ADMIN_SECRET)('POST', '/identity-providers', {

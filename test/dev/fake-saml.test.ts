@@ -53,13 +53,13 @@ const logIn = async (fields: Record<string, string>): Promise<{ posting: Page; e
 
 const ada = { name_id: 'ada', givenName: 'Ada', sn: 'Love<lace', mail: 'ada@upstream.example' }
 
-test('says of itself what its service providers need', () => {
+test('publishes the metadata that service providers need', () => {
   const { entity_id, sso_url, certificates } = readMetadata(metadata_xml)
   expect([entity_id, sso_url, certificates.length]).toEqual([METADATA, SSO, 1])
   expect(new X509Certificate(certificates[0] ?? '').publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048)
 })
 
-test('a person says who they are, and the application gets a code', async () => {
+test('the user picks an account, and the application gets a code', async () => {
   const { posting, end } = await logIn({ ...ada, decision: 'approve' })
   expect(formOf(posting).action).toBe(`${BASE}/saml/fake/acs`)
   expect(posting.html).toContain('<button>Continue</button>')
@@ -79,7 +79,7 @@ test('a person says who they are, and the application gets a code', async () => 
   expect(user).toMatchObject({ first_name: 'Ada', last_name: 'Love<lace', email: 'ada@upstream.example' })
 })
 
-test('the same person is the same user, at whatever time the server believes it is', async () => {
+test('the same account maps to the same user, whatever the server’s clock says', async () => {
   const first = { ...ada, name_id: 'grace', mail: 'grace@upstream.example', decision: 'approve' }
   await logIn(first)
   app.clock.advance(400 * 86_400_000)
@@ -88,7 +88,7 @@ test('the same person is the same user, at whatever time the server believes it 
   expect(await app.events()).toEqual([])
 })
 
-test('a person says no', async () => {
+test('the user declines', async () => {
   const { end } = await logIn({ ...ada, decision: 'deny' })
   expect([end.status, end.location]).toEqual([400, undefined])
   const events = await app.events()
@@ -97,7 +97,7 @@ test('a person says no', async () => {
   ])
 })
 
-test('what is no request is refused, and a page runs nothing of it', async () => {
+test('a malformed request is refused, and its content is never run in a page', async () => {
   const asked = (acs_url: string, id = '_1') =>
     redirectUrl(
       { id, issued_at: app.clock.now(), issuer: 'sp', acs_url, destination: SSO, force: false },
@@ -113,11 +113,11 @@ test('what is no request is refused, and a page runs nothing of it', async () =>
   expect((await app.call('/dev/saml/other')).status).toBe(404)
 })
 
-test('the server of production has none', async () => {
+test('a production server has none', async () => {
   for (const url of [METADATA, SSO]) expect((await production.call(url)).status).toBe(404)
 })
 
-test('a development server reads its own metadata by its address', async () => {
+test('a development server loads its own metadata by URL', async () => {
   const server = await start()
   try {
     const made = await adminAt(server.url, DEV_ADMIN_SECRET)('POST', '/identity-providers', {

@@ -35,7 +35,7 @@ const authnRequest = (acs_url: string): string => {
 }
 const sso = (acs_url: string) => new URLSearchParams({ SAMLRequest: authnRequest(acs_url) })
 
-describe('no page elsewhere runs script in the origin of development mode', () => {
+describe('no page of another origin runs script in the origin of development mode', () => {
   const schemes = [
     'javascript:alert(1)',
     ' javascript:alert(1)',
@@ -44,7 +44,7 @@ describe('no page elsewhere runs script in the origin of development mode', () =
     'com.app:/x',
     '',
   ]
-  test.each(schemes)('H-49 the fake providers refuse %p as the address of their answer', async uri => {
+  test.each(schemes)('H-49 the fake providers refuse %p as redirect URI', async uri => {
     for (const mode of ['form_post', 'query']) {
       const request = authorization(uri, mode)
       const answers = [
@@ -59,14 +59,14 @@ describe('no page elsewhere runs script in the origin of development mode', () =
     expect((await ask('POST /dev/saml/sso', {}, sso(uri))).status).toBe(400)
   })
 
-  test('H-49 http and https stay good in both response modes', async () => {
+  test('H-49 http and https are accepted in both response modes', async () => {
     const query = await decide(authorization('https://rp.example/cb?a=1', 'query'))
     expect(query.headers.get('location')).toStartWith('https://rp.example/cb?a=1&code=')
     const posting = await decide(authorization('http://rp.example/cb', 'form_post'))
     expect(await posting.text()).toContain('<form method="post" action="http://rp.example/cb">')
   })
 
-  test('H-49 every answer below /dev/ has a policy that allows no script, but the one that posts the form', async () => {
+  test('H-49 every answer below /dev/ has a policy without scripts, except the page that posts the form', async () => {
     const request = authorization('http://127.0.0.1/cb', 'form_post')
     const pages = [
       await ask(`GET /dev/openid/authorize?${request}`),
@@ -149,7 +149,7 @@ describe('no page elsewhere runs script in the origin of development mode', () =
     expect(await stateOf()).toEqual(before)
   })
 
-  test('H-49 a page of the own origin, a program, and the way to a provider from elsewhere are not refused', async () => {
+  test('H-49 same-origin pages, programs, and links to a provider from elsewhere are accepted', async () => {
     const own = { origin: server.url, 'sec-fetch-site': 'same-origin' }
     const alias = { origin: `http://127.0.0.1:${server.port}`, host: `127.0.0.1:${server.port}` }
     for (const headers of [own, alias, {}]) {
@@ -161,7 +161,7 @@ describe('no page elsewhere runs script in the origin of development mode', () =
     expect(page.status).toBe(200)
   })
 
-  test('H-49 a pick with the right token is refused to a page of another origin', async () => {
+  test('H-49 picking a user with the right token is refused to a page of another origin', async () => {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: 'dev-web',
@@ -233,7 +233,7 @@ describe('development mode answers to known hosts only', () => {
     expect(answer?.body).not.toContain('evil')
   })
 
-  test('H-50 its own hosts and those that --dev-host names are answered, and no other', async () => {
+  test('H-50 its own hosts and those of --dev-host are answered, and no others', async () => {
     const options = {
       url: 'http://id.test:8080',
       public_issuer: true,
@@ -247,7 +247,7 @@ describe('development mode answers to known hosts only', () => {
     })
   })
 
-  test('H-50 a server that listens on all addresses answers to addresses, which DNS cannot rebind, and to no other name', async () => {
+  test('H-50 a server on all addresses answers to IP addresses, which DNS cannot rebind, and to no other name', async () => {
     await started({ host: '0.0.0.0' }, async port => {
       expect(await statusAt(port, '192.0.2.1')).toEqual(answered)
       expect(await statusAt(port, 'evil.example')).toEqual(misdirected)

@@ -8,7 +8,7 @@ afterAll(() => gatehouse.close())
 const pages = guideSections.flatMap(section => section.pages)
 const get = (path: string) => fetch(`${gatehouse.url}${path}`)
 
-test('development mode shows every page, with a list of all that marks the one shown', async () => {
+test('development mode shows every page, with a list that marks the current one', async () => {
   const index = await (await get('/guide')).text()
   for (const { subject, title, about } of pages) {
     expect(index).toContain(`<a href="/guide/${subject}">${title}</a><span>${Bun.escapeHTML(about)}</span>`)
@@ -21,7 +21,7 @@ test('development mode shows every page, with a list of all that marks the one s
   }
 })
 
-test('an unknown page is 404 with the list, and its name is not repeated', async () => {
+test('an unknown page is 404 with the list, without repeating its name', async () => {
   const answer = await get('/guide/%3Cnonsense%3E')
   const html = await answer.text()
   expect(answer.status).toBe(404)
@@ -29,7 +29,7 @@ test('an unknown page is 404 with the list, and its name is not repeated', async
   expect(html).not.toContain('nonsense')
 })
 
-test('links of a page lead to pages, addresses and headings that there are', async () => {
+test('every link of a page leads to an existing page, address or heading', async () => {
   const seen = new Map<string, string>()
   const read = async (path: string): Promise<string> => {
     const html = seen.get(path) ?? (await (await get(path)).text())
@@ -48,7 +48,7 @@ test('links of a page lead to pages, addresses and headings that there are', asy
     }
 })
 
-test('its style comes from the server itself, and nothing else may be loaded', async () => {
+test('its style comes from the server, and nothing else may be loaded', async () => {
   const answer = await get('/guide/keys')
   expect(answer.headers.get('content-security-policy')).toStartWith("default-src 'none'; style-src 'self';")
   const sheets = [...(await answer.text()).matchAll(/rel="stylesheet" href="([^"]+)"/g)].map(
@@ -58,7 +58,7 @@ test('its style comes from the server itself, and nothing else may be loaded', a
   for (const sheet of sheets) expect((await get(sheet)).status).toBe(200)
 })
 
-test('production has no such page', async () => {
+test('production has no guide pages', async () => {
   const app = await startApp()
   for (const path of ['/guide', '/guide/keys']) expect((await app.call(path)).status).toBe(404)
 })

@@ -81,7 +81,7 @@ describe('the pages of development mode', () => {
     expect([...html.matchAll(/data-testid="(try-[^"]*)"/g)].map(([, id]) => id)).toEqual(['try-web'])
   })
 
-  test('RUN-18 a login tried there ends with its tokens decoded, and each can be refreshed', async () => {
+  test('RUN-18 a test login shows its tokens decoded, and each can be refreshed', async () => {
     const answer = await signIn('web')
     const html = await answer.text()
     expect(answer.status).toBe(200)
@@ -102,7 +102,7 @@ describe('the pages of development mode', () => {
     expect([again.status, await again.text()]).toEqual([400, expect.stringContaining('invalid_grant')])
   })
 
-  test('RUN-18 a redirect that the page did not begin asks for the verifier; an error is shown', async () => {
+  test('RUN-18 a redirect that the page did not start asks for the verifier; an error is shown', async () => {
     const code = await get('/dev/callback?code=%3Cscript%3E&state=unknown')
     const html = await code.text()
     expect(code.status).toBe(200)
@@ -113,7 +113,7 @@ describe('the pages of development mode', () => {
     expect(await error.text()).toContain('&lt;b&gt;')
   })
 
-  test('RUN-18 a client without the redirect URI of the page is told what it lacks', async () => {
+  test('RUN-18 a client without the page’s redirect URI is told to register it', async () => {
     for (const client_id of ['elsewhere', 'unknown']) {
       const answer = await get(`/dev/try?client_id=${client_id}`)
       expect([answer.status, await answer.text()]).toEqual([
@@ -166,7 +166,7 @@ describe('the pages of development mode', () => {
     expect(await listed('/dev/users')).toEqual(before)
   })
 
-  test('H-49 a form of another origin, or of none, changes nothing', async () => {
+  test('H-49 a form with another origin or none changes nothing', async () => {
     for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }])
       expect((await post('/dev/', { action: 'freeze' }, headers)).status).toBe(403)
     const body = new URLSearchParams({ action: 'freeze' })
@@ -175,7 +175,7 @@ describe('the pages of development mode', () => {
   })
 })
 
-describe('H-49 beyond this machine the pages ask for the control token', async () => {
+describe('H-49 on other machines the pages ask for the control token', async () => {
   const mail = captureMail()
   const app = await startApp({}, { mail })
   const alice = await addUser(app, 'alice', { email_verified: true })
@@ -194,7 +194,7 @@ describe('H-49 beyond this machine the pages ask for the control token', async (
     serve(remote)(new Request(url, init), from(address))
   const paths = ['', 'mailbox', 'mailbox/1', 'log', 'tools', 'try?client_id=web', 'callback?code=x']
 
-  test('H-49 another machine finds no page, unless the controls answer it', async () => {
+  test('H-49 another machine gets no page unless the controls are open to it', async () => {
     for (const path of paths)
       expect((await ask(false, `http://localhost:8080/dev/${path}`, '192.0.2.1')).status).toBe(404)
   })
@@ -203,7 +203,7 @@ describe('H-49 beyond this machine the pages ask for the control token', async (
     ['another machine', true, 'http://localhost:8080', '192.0.2.1'],
     ['a server whose controls answer other machines', true, 'http://localhost:8080', '127.0.0.1'],
     ['a public host name', false, 'http://id.test', '127.0.0.1'],
-  ] as const)('H-49 %s sees a form for the token alone', async (_, remote, origin, address) => {
+  ] as const)('H-49 %s sees only a form for the token', async (_, remote, origin, address) => {
     for (const path of paths) {
       const answer = await ask(remote, `${origin}/dev/${path}`, address)
       expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('name="token"')])

@@ -66,7 +66,7 @@ describe('dev 14: the user picker', () => {
     ])
   })
 
-  test('the form of production is one click away too, and works', async () => {
+  test('the production form is one click away too, and works', async () => {
     await using server = await startGatehouse()
     const get = browserOf(server)
     const picker = await get(authorize())
@@ -74,14 +74,14 @@ describe('dev 14: the user picker', () => {
     expect(html).toContain('name="password"')
   })
 
-  test('a pick is for the browser that was shown the picker', async () => {
+  test('a pick is bound to the browser that was shown the picker', async () => {
     await using server = await startGatehouse()
     const { html } = await browserOf(server)(authorize())
     expect((await browserOf(server)(linkOf(html, 'user-alice'))).status).toBe(403)
     expect((await browserOf(server)('/dev/pick')).status).toBe(403)
   })
 
-  test('login_hint logs in at once with auto_login, and only with it', async () => {
+  test('login_hint logs in at once with auto_login only', async () => {
     await using automatic = await startGatehouse({ auto_login: true })
     const get = browserOf(automatic)
     const { status, location } = await get(authorize({ login_hint: 'alice' }))
@@ -92,7 +92,7 @@ describe('dev 14: the user picker', () => {
     expect((await browserOf(manual)(authorize({ login_hint: 'alice' }))).html).toContain('user-picker')
   })
 
-  test('a disabled user cannot be picked, names are escaped', async () => {
+  test('a disabled user cannot be picked; names are escaped', async () => {
     await using server = await startGatehouse()
     await server.users.put({
       username: 'mallory',

@@ -14,7 +14,7 @@ const jwksOf = async (url: string): Promise<string[]> =>
   ((await (await fetch(`${url}/.well-known/jwks.json`)).json()) as Json).keys.map(({ kid }: Json) => kid)
 
 describe('dev 12: reset', () => {
-  test('the whole server is as it was seeded; keys survive', async () => {
+  test('restores the whole server to its seed; keys survive', async () => {
     await using server = await startGatehouse()
     const before = await server.events.list()
     const { token } = await server.mint({ user: 'alice' })
@@ -39,7 +39,7 @@ describe('dev 12: reset', () => {
     expect((await clientToken(server.url)).status).toBe(200)
   })
 
-  test('counts and search are right again', async () => {
+  test('restores counts and search', async () => {
     await using server = await startGatehouse()
     const { token } = await server.mint({ user: 'admin', scope: 'admin' })
     const admin = async (path: string): Promise<Json> =>
@@ -66,7 +66,7 @@ describe('dev 12: reset', () => {
     expect(await look()).toEqual(before)
   })
 
-  test('one organization alone, while others go on', async () => {
+  test('can restore one organization and leave others', async () => {
     const worker = (slug: string) => ({
       username: 'tester',
       email: `tester@${slug}.example`,
@@ -109,7 +109,7 @@ describe('dev 12: reset', () => {
     await expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
   })
 
-  test('an organization that came later is gone', async () => {
+  test('removes an organization that was added later', async () => {
     await using server = await startGatehouse()
     await server.seed({
       organizations: [{ slug: 'later' }],

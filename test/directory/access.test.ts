@@ -24,7 +24,7 @@ const userToken = async (username: string, client: Json, scope: string): Promise
   return ((await answer.json()) as Json).access_token
 }
 
-test('M-12 the built-in admin of a tenant has every right there, and none elsewhere', async () => {
+test('M-12 the built-in admin of a tenant has every right in that tenant, and none elsewhere', async () => {
   const { id } = await addOrganization(app, 'acme')
   const beta = await addOrganization(app, 'beta')
   const client = await addClient(app, 'console', { organization_id: id, scopes: ['openid', 'admin'] })
@@ -61,7 +61,7 @@ test('M-12 the built-in admin of a tenant has every right there, and none elsewh
   )
 })
 
-test('a user’s rights are those of the roles of this moment, direct and inherited, cut down to the token’s scopes', async () => {
+test('a user’s rights are those of the current roles, direct and inherited, limited to the token’s scopes', async () => {
   const client = await addClient(app, 'console', { scopes: ['openid', 'roles:read', 'groups:read'] })
   await create(app, '/roles', { name: 'reader', permissions: ['roles:read', 'clients:read'] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['reader'] })
@@ -80,7 +80,7 @@ test('a user’s rights are those of the roles of this moment, direct and inheri
   expect(await ask('/roles')).toBe('forbidden')
 })
 
-describe('refusals come in their order', () => {
+describe('refusals follow the documented order', () => {
   test('API-09 permission, body, existence, rights, stored rows, conflict', async () => {
     const token = await callerOf(app, 'org_default', ['roles:create', 'roles:update'])
     await create(app, '/roles', { name: 'taken', permissions: ['events:read'] })
@@ -108,7 +108,7 @@ describe('refusals come in their order', () => {
   })
 })
 
-test('API-10 what is new without an organization belongs to the caller’s own', async () => {
+test('API-10 a new object without an organization belongs to the caller’s', async () => {
   const { id } = await addOrganization(app, 'acme')
   const token = await callerOf(app, id, ['admin'])
   const bodies: Record<string, Json> = {

@@ -27,7 +27,7 @@ beforeEach(async () => {
 })
 
 describe('validation', () => {
-  test('CLI-09 of each field, on POST and PUT alike', async () => {
+  test('CLI-09 each field, on POST and PUT alike', async () => {
     await create(app, '/clients', machine)
     const bad: [Json, string][] = [
       [{ name: '' }, 'name'],
@@ -80,7 +80,7 @@ describe('validation', () => {
     expect((await app.admin('GET', '/clients')).body.pagination.total).toBe(2)
   })
 
-  test('CLI-07 accepts every bound, algorithm and method', async () => {
+  test('CLI-07 each upper bound, algorithm and method is accepted', async () => {
     await create(app, '/clients', machine)
     const good = [
       { access_token_ttl: 60, refresh_token_ttl: 300 },
@@ -106,7 +106,7 @@ describe('validation', () => {
     ])
   })
 
-  test('CLI-10 of what the fields are to one another, with stored ones too', async () => {
+  test('CLI-10 combinations of fields, with stored ones too', async () => {
     const bad: [Json, string][] = [
       [{ ...spa, redirect_uris: [] }, 'redirect_uris'],
       [{ ...machine, grant_types: ['authorization_code'] }, 'redirect_uris'],
@@ -130,7 +130,7 @@ describe('validation', () => {
       expect(refused(await app.admin('PUT', `/clients/${id}`, change))).toEqual([field])
   })
 
-  test('CLI-14 of a kind that type, grants or redirect URIs contradict, with stored ones too', async () => {
+  test('CLI-14 a kind that contradicts type, grants or redirect URIs, with stored ones too', async () => {
     const web = { ...spa, type: 'confidential' }
     const cases: [Json, kinds: string[]][] = [
       [web, ['web']],

@@ -39,7 +39,7 @@ const event = (type: string, target_id: string, metadata: Record<string, unknown
   metadata,
 })
 
-test('CLI-04 a confidential client is registered with its defaults; its secret is answered once and stored as a hash', async () => {
+test('CLI-04 a confidential client is registered with its defaults; its secret is shown once and stored as a hash', async () => {
   const { status, body } = await app.admin('POST', '/clients', machine)
   expect(status).toBe(201)
   const { client_secret, ...client } = body
@@ -85,14 +85,14 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
   )
 })
 
-test('CLI-06 a public client has no secret, and none can be made', async () => {
+test('CLI-06 a public client has no secret, and none can be generated', async () => {
   const { body } = await app.admin('POST', '/clients', spa)
   expect(body).toMatchObject({ ...spa, token_endpoint_auth_method: 'none' })
   expect(body).not.toHaveProperty('client_secret')
   expect(refused(await app.admin('POST', '/clients/spa/secret'))).toEqual(['client_id'])
 })
 
-test('CLI-02 a client_id of any allowed characters is registered, read, changed and deleted', async () => {
+test('CLI-02 a client_id of all allowed characters can be registered, read, changed and deleted', async () => {
   for (const client_id of [
     'a.b',
     'https://app.example/x',
@@ -110,7 +110,7 @@ test('CLI-02 a client_id of any allowed characters is registered, read, changed 
   }
 })
 
-test('CLI-03 a client_id that reads as an id of ours, or has other characters, is refused', async () => {
+test('CLI-03 a client_id that looks like a generated id, or has other characters, is refused', async () => {
   const bad = [
     'ab',
     'x'.repeat(129),
@@ -133,7 +133,7 @@ test('CLI-03 a client_id that reads as an id of ours, or has other characters, i
     expect(refused(await app.admin('POST', '/clients', { ...machine, client_id }))).toEqual(['client_id'])
 })
 
-test('CLI-01 a client_id is unique on the instance', async () => {
+test('CLI-01 a client_id is unique in the instance', async () => {
   const { id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
   await create(app, '/clients', { ...machine, organization_id: id })
   expect((await app.admin('POST', '/clients', machine)).body).toMatchObject({
@@ -144,7 +144,7 @@ test('CLI-01 a client_id is unique on the instance', async () => {
 })
 
 describe('PUT', () => {
-  test('changes the fields given alone, and records their names', async () => {
+  test('changes only the given fields, and records their names', async () => {
     const { client_secret, ...before } = await create(app, '/clients', machine)
     await app.events()
     app.clock.advance(1000)
@@ -155,7 +155,7 @@ describe('PUT', () => {
     expect(await app.tokenOf('machine', client_secret)).toBeString()
   })
 
-  test('that changes nothing leaves no trace', async () => {
+  test('without a change records nothing', async () => {
     const { client_secret: _, ...client } = await create(app, '/clients', machine)
     const { data } = (await app.admin('GET', '/clients?limit=1')).body
     await app.events()
@@ -165,7 +165,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('CLI-11 refuses what never changes', async () => {
+  test('CLI-11 refuses changes of immutable fields', async () => {
     await create(app, '/clients', machine)
     const fixed = {
       client_id: 'other',
@@ -179,7 +179,7 @@ describe('PUT', () => {
   })
 })
 
-test('O-63 a new secret works and the old one does not, in the same second', async () => {
+test('O-63 a new secret works and the old one fails within the same second', async () => {
   const { client_secret: old } = await create(app, '/clients', machine)
   await app.events()
   const { status, body } = await app.admin('POST', '/clients/machine/secret')
@@ -192,7 +192,7 @@ test('O-63 a new secret works and the old one does not, in the same second', asy
   expect(await app.tokenOf('machine', body.client_secret)).toBeString()
 })
 
-test('CLI-05 a deleted client ends its sessions and refresh tokens, access tokens stay valid, its name is free without heritage', async () => {
+test('CLI-05 deleting a client ends its sessions and refresh tokens; access tokens stay valid; a new client of its id inherits nothing', async () => {
   const shop = {
     ...spa,
     client_id: 'shop',
@@ -238,7 +238,7 @@ test('CLI-05 a deleted client ends its sessions and refresh tokens, access token
   expect(left).toEqual([])
 })
 
-test('CLI-13 the origins that clients register are known at once, and forgotten with them', async () => {
+test('CLI-13 origins take effect when their client is registered, and end when it is deleted', async () => {
   const { store } = app.context
   const origin = 'https://app.example'
   const isKnown = () => originOf(store, 'spa', origin)
@@ -271,7 +271,7 @@ test('CLI-12 the list filters by type and organization, with exact totals', asyn
 })
 
 describe('O-70', () => {
-  test('CLI-08 nobody registers a client, or gives one scopes, beyond their own permissions', async () => {
+  test('CLI-08 a caller cannot register a client or grant it scopes beyond their own permissions', async () => {
     const verbs = ['clients:create', 'clients:update', 'clients:delete', 'clients:read']
     const token = await callerOf(app, 'org_default', [...verbs, 'users:read'])
     const strong = await create(app, '/clients', {
@@ -313,7 +313,7 @@ describe('O-70', () => {
     expect((await app.admin('DELETE', '/clients/new', undefined, token)).status).toBe(204)
   })
 
-  test('a tenant gives no client the users of other tenants, and takes none over', async () => {
+  test('a tenant cannot give a client the users of other tenants, nor take such a client over', async () => {
     const { id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
     const token = await callerOf(app, id, ['admin'])
     const capabilities = ['cross_organization']

@@ -49,7 +49,7 @@ test('GRP-01 a group is created with its defaults, read, listed, and recorded', 
   )
 })
 
-test('a body that is no group is refused by field, and nothing is stored', async () => {
+test('a malformed group is refused by field, and nothing is stored', async () => {
   const { id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
   await create(app, '/roles', { name: 'theirs', permissions: [], organization_id: id })
   await app.events()
@@ -81,7 +81,7 @@ test('a name is unique in its organization', async () => {
 })
 
 describe('PUT', () => {
-  test('GRP-03 changes the fields given alone; members have the new roles at once', async () => {
+  test('GRP-03 changes only the given fields; members get the new roles at once', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
     const user = await addUser(app, 'alice')
     await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
@@ -103,7 +103,7 @@ describe('PUT', () => {
     ])
   })
 
-  test('that changes nothing leaves no trace', async () => {
+  test('without a change records nothing', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor', 'user'] })
     app.clock.advance(1000)
     await app.events()
@@ -112,7 +112,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('refuses what never changes, and roles that do not exist', async () => {
+  test('refuses immutable fields and unknown roles', async () => {
     const group = await create(app, '/groups', { name: 'Staff' })
     const fixed = { id: 'grp_x', organization_id: 'org_x', member_count: 9, created_at: '', updated_at: '' }
     for (const [field, value] of Object.entries({ ...fixed, roles: ['nobody'], colour: 'red' }))
@@ -121,7 +121,7 @@ describe('PUT', () => {
 })
 
 describe('members', () => {
-  test('GRP-02 are added and taken out, counted, listed and recorded', async () => {
+  test('GRP-02 are added, removed, counted, listed and recorded', async () => {
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
     const path = `/groups/${group.id}/members`
     const users = [await addUser(app, 'alice'), await addUser(app, 'bob'), await addUser(app, 'carol')]
@@ -167,7 +167,7 @@ describe('members', () => {
   })
 })
 
-test('a deleted group is gone, its members are without its roles, and it is gone the second time', async () => {
+test('deleting a group takes its roles from its members; a second deletion is 404', async () => {
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
   const user = await addUser(app, 'alice')
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
@@ -191,7 +191,7 @@ test('the list filters by organization', async () => {
   expect(refused(await app.admin('GET', '/groups?search=x'))).toEqual(['search'])
 })
 
-test('O-70 nobody gives a group, or takes a group with, permissions beyond their own', async () => {
+test('O-70 a caller cannot give a group, or add to a group, permissions beyond their own', async () => {
   const verbs = ['groups:create', 'groups:update', 'groups:delete', 'groups:read']
   const token = await callerOf(app, 'org_default', [...verbs, 'users:read'])
   const strong = await create(app, '/groups', { name: 'strong', roles: ['admin'] })

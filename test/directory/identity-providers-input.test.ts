@@ -91,7 +91,7 @@ describe('IDP-01 422 names the field', () => {
       )
   })
 
-  test('plain http is for hosts that the setting names', async () => {
+  test('plain http is allowed only for the configured hosts', async () => {
     await create(app, PATH, { ...oidc, issuer: 'http://idp.internal' })
     expect(refused(await app.admin('PUT', `${PATH}/corp`, { issuer: 'http://other.internal' }))).toEqual([
       'client_secret',
@@ -99,7 +99,7 @@ describe('IDP-01 422 names the field', () => {
     ])
   })
 
-  test('H-15 plain http and private addresses are for the organization that the setting names', async () => {
+  test('H-15 plain http and private addresses are allowed only for the configured organization', async () => {
     const { id } = await addOrganization(app, 'acme')
     const theirs = { ...oidc, organization_id: id, issuer: 'http://idp.internal' }
     expect(refused(await app.admin('POST', PATH, theirs))).toEqual(['issuer'])
@@ -114,7 +114,7 @@ describe('IDP-01 422 names the field', () => {
     expect(calledFor).toEqual(['acme', 'acme'])
   })
 
-  test('what never changes, and fields of another type, in a PUT', async () => {
+  test('immutable fields, and fields of another type, in a PUT', async () => {
     await create(app, PATH, oidc)
     const put = async (body: Json) => refused(await app.admin('PUT', `${PATH}/corp`, body))
     expect(await put({ type: 'saml' })).toEqual(['type'])

@@ -73,7 +73,7 @@ const common = {
 }
 
 describe('an OpenID provider', () => {
-  test('IDP-05 is added with its defaults; the secret is never answered, and stored sealed', async () => {
+  test('IDP-05 is added with its defaults; the secret is never shown, and stored sealed', async () => {
     const { status, body } = await app.admin('POST', PATH, oidc)
     expect(status).toBe(201)
     const { client_secret: _, ...given } = oidc
@@ -99,7 +99,7 @@ describe('an OpenID provider', () => {
     expect(await app.events()).toEqual([event('created', body)])
   })
 
-  test('IDP-06 takes from its preset what that provider fixes', async () => {
+  test('IDP-06 takes fixed fields from its preset', async () => {
     const preset = async (body: Json) => create(app, PATH, { client_id: 'id', client_secret: 's', ...body })
     expect(await preset({ type: 'oidc', alias: 'google', name: 'Google', preset: 'google' })).toMatchObject({
       issuer: 'https://accounts.google.com',
@@ -132,7 +132,7 @@ describe('a SAML provider', () => {
   const metadata = (certificate: string) =>
     `<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="https://idp.example/m"><md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><md:KeyDescriptor use="signing"><ds:KeyInfo><ds:X509Data><ds:X509Certificate>${certificate.replace(/-----.*-----|\s/g, '')}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor><md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect" Location="https://idp.example/sso"/></md:IDPSSODescriptor></md:EntityDescriptor>`
 
-  test('shows each certificate with subject, fingerprint and expiry, an expired one marked', async () => {
+  test('shows subject, fingerprint and expiry of each certificate, and marks an expired one', async () => {
     const body = await create(app, PATH, { ...saml(), certificates: [current, old] })
     expect(body).toMatchObject({
       ...common,
@@ -151,7 +151,7 @@ describe('a SAML provider', () => {
     expect(body.certificates[0].certificate).toBe(current.trim())
   })
 
-  test('is read, changed and sent back whole, certificates included', async () => {
+  test('can be read, changed and sent back complete with certificates', async () => {
     const { id, ...body } = await create(app, PATH, { ...saml(), certificates: [current, old] })
     await app.events()
     const again = await app.admin('PUT', `${PATH}/northwind`, { id, ...body })
@@ -163,7 +163,7 @@ describe('a SAML provider', () => {
     expect(await app.events()).toEqual([event('updated', { id, ...body }, { fields: ['certificates'] })])
   })
 
-  test('IDP-04 comes from a metadata document, sent or loaded, and follows a later one', async () => {
+  test('IDP-04 is configured from a metadata document, sent or loaded, and updated from a later one', async () => {
     const { entity_id: _, sso_url: __, certificates: ___, ...bare } = saml()
     const sent = await create(app, PATH, { ...bare, metadata_xml: metadata(current) })
     const found = { entity_id: 'https://idp.example/m', sso_url: 'https://idp.example/sso' }
@@ -178,7 +178,7 @@ describe('a SAML provider', () => {
     expect(await create(app, PATH, other)).toMatchObject(found)
   })
 
-  test('a document that cannot be read or loaded is a 422 of its field, and nothing is stored', async () => {
+  test('an unreadable document is a 422 of its field, and nothing is stored', async () => {
     const { entity_id: _, sso_url: __, certificates: ___, ...bare } = saml()
     const broken = ['', 'no xml', '<a>', '<!DOCTYPE a><a/>', '<a/>', metadata('AAAA')]
     for (const metadata_xml of broken)
@@ -191,7 +191,7 @@ describe('a SAML provider', () => {
   })
 })
 
-test('IDP-02 a PUT changes what it names, by id or alias; the secret too, and nothing leaves no trace', async () => {
+test('IDP-02 a PUT changes the given fields, by id or alias, the secret included; no change records nothing', async () => {
   const body = await create(app, PATH, oidc)
   await app.events()
   app.clock.advance(1000)
@@ -209,7 +209,7 @@ test('IDP-02 a PUT changes what it names, by id or alias; the secret too, and no
   expect(await app.events()).toEqual([])
 })
 
-test('O-70 the secret is not had by turning the provider to another server', async () => {
+test('O-70 the secret cannot be obtained by pointing the provider at another server', async () => {
   const body = await create(app, PATH, oidc)
   const elsewhere = { ...body, issuer: 'https://elsewhere.example' }
   expect(refused(await app.admin('PUT', `${PATH}/corp`, elsewhere))).toEqual(['client_secret'])
@@ -218,7 +218,7 @@ test('O-70 the secret is not had by turning the provider to another server', asy
   expect([again.status, again.body.issuer]).toEqual([200, elsewhere.issuer])
 })
 
-describe('H-14 the secret is given again when tokens go to another server', () => {
+describe('H-14 the secret must be sent again when its destination changes', () => {
   const github = { type: 'oauth2', alias: 'gh', name: 'GitHub', preset: 'github', client_id: 'x' }
 
   test.each([
@@ -236,13 +236,13 @@ describe('H-14 the secret is given again when tokens go to another server', () =
     expect([again.status, again.body[name]]).toEqual([200, value])
   })
 
-  test('an endpoint that is taken away is no other server', async () => {
+  test('removing an endpoint does not count as another server', async () => {
     await create(app, PATH, { ...github, client_secret: SECRET })
     expect((await app.admin('PUT', `${PATH}/gh`, { emails_endpoint: '' })).status).toBe(200)
   })
 })
 
-test('IDP-03 a taken alias is 409, also of another organization and in a change', async () => {
+test('IDP-03 a taken alias is 409, also across organizations and in a change', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, { ...oidc, organization_id: id })
   expect((await app.admin('POST', PATH, oidc)).status).toBe(409)
@@ -250,7 +250,7 @@ test('IDP-03 a taken alias is 409, also of another organization and in a change'
   expect((await app.admin('PUT', `${PATH}/second`, { alias: 'corp' })).status).toBe(409)
 })
 
-test('lists are walked page by page, filtered by type and organization', async () => {
+test('lists are read page by page, filtered by type and organization', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, oidc)
   await create(app, PATH, saml())
@@ -262,7 +262,7 @@ test('lists are walked page by page, filtered by type and organization', async (
   expect((await app.admin('GET', `${PATH}?type=saml`)).body.pagination.total).toBe(1)
 })
 
-describe('O-70 nobody hands out, or takes over, rights that they lack', () => {
+describe('O-70 a caller cannot grant or obtain rights that they lack', () => {
   const rights = [
     'identity_providers:read',
     'identity_providers:create',
@@ -277,7 +277,7 @@ describe('O-70 nobody hands out, or takes over, rights that they lack', () => {
     await create(app, '/roles', { name: 'auditor', permissions: ['events:read'] })
   })
 
-  test('by default roles and by roles that the provider names', async () => {
+  test('through default roles and roles in the mapping', async () => {
     expect((await as('POST', PATH, { ...oidc, default_roles: ['auditor'] })).status).toBe(403)
     expect((await as('POST', PATH, { ...oidc, default_roles: ['admin'] })).status).toBe(403)
     expect((await as('POST', PATH, { ...oidc, attribute_mapping: { roles: 'groups' } })).status).toBe(403)
@@ -286,7 +286,7 @@ describe('O-70 nobody hands out, or takes over, rights that they lack', () => {
     expect((await as('PUT', `${PATH}/corp`, { attribute_mapping: { roles: 'groups' } })).status).toBe(403)
   })
 
-  test('by a provider whose newcomers get more', async () => {
+  test('through a provider whose new users get more', async () => {
     await create(app, PATH, { ...oidc, default_roles: ['auditor'] })
     await create(app, PATH, { ...oidc, alias: 'mapped', attribute_mapping: { roles: 'groups' } })
     for (const alias of ['corp', 'mapped']) {
@@ -295,7 +295,7 @@ describe('O-70 nobody hands out, or takes over, rights that they lack', () => {
     }
   })
 
-  test('by a provider through which somebody with more comes in, directly or by a group', async () => {
+  test('through a provider whose users have more, directly or by a group', async () => {
     const provider = await create(app, PATH, oidc)
     const link = (user_id: string) =>
       app.context.store.write(async tx => {
@@ -322,7 +322,7 @@ describe('O-70 nobody hands out, or takes over, rights that they lack', () => {
   })
 })
 
-test('M-12 a role of another organization is none', async () => {
+test('M-12 a role of another organization is unknown', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, '/roles', { name: 'elsewhere', permissions: [], organization_id: id })
   expect(refused(await app.admin('POST', PATH, { ...oidc, default_roles: ['elsewhere'] }))).toEqual([
@@ -330,7 +330,7 @@ test('M-12 a role of another organization is none', async () => {
   ])
 })
 
-test('a deleted role is no default role any more, nor is one made anew under its name', async () => {
+test('a deleted role is no longer a default role, even if its name is used again', async () => {
   const { id } = await create(app, '/roles', { name: 'crew', permissions: [] })
   await create(app, PATH, { ...oidc, default_roles: ['crew', 'user'] })
   await app.admin('DELETE', `/roles/${id}`)
@@ -338,7 +338,7 @@ test('a deleted role is no default role any more, nor is one made anew under its
   expect((await app.admin('GET', `${PATH}/corp`)).body.default_roles).toEqual(['user'])
 })
 
-test('a deleted provider is gone at once, the accounts linked to it in batches', async () => {
+test('a deleted provider is gone at once; its linked accounts are removed in batches', async () => {
   const provider = await create(app, PATH, oidc)
   const user = await addUser(app, 'ada')
   await app.context.store.write(async tx => {
@@ -365,7 +365,7 @@ test('a deleted provider is gone at once, the accounts linked to it in batches',
   expect(rows).toEqual([])
 })
 
-test('M-10 the providers of a deleted organization go with it, and their aliases are free', async () => {
+test('M-10 deleting an organization deletes its providers and frees their aliases', async () => {
   const { id } = await addOrganization(app, 'acme')
   await create(app, PATH, { ...oidc, organization_id: id })
   expect((await app.call('/oauth/social/corp')).status).not.toBe(404)

@@ -32,7 +32,7 @@ const sheetsOf = (html: string) =>
   [...html.matchAll(/<link rel="stylesheet" href="([^"]+)">/g)].map(([, url]) => url)
 
 describe('logo, colour and CSS', () => {
-  test('are answered as their addresses, and can be sent back as they are', async () => {
+  test('are returned as URLs, and can be sent back unchanged', async () => {
     const address = `/assets/organizations/${acme.id}/`
     expect(acme.settings).toEqual({
       logo: expect.stringMatching(new RegExp(`^${address}[0-9a-f]{32}\\.svg$`)),
@@ -45,7 +45,7 @@ describe('logo, colour and CSS', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('are served by our own origin, for ever, so that they can neither script nor load', async () => {
+  test('are served by the server itself, cacheable for ever, and can neither run script nor load anything', async () => {
     const types = { logo: 'image/svg+xml', logo_dark: 'image/png', custom_css: 'text/css; charset=utf-8' }
     for (const [name, type] of Object.entries(types)) {
       const answer = await app.call(acme.settings[name])
@@ -64,7 +64,7 @@ describe('logo, colour and CSS', () => {
     expect((await app.call(accentUrl('#0a7d6c'))).status).toBe(200)
   })
 
-  test('PAG-03 stand on the pages of the organization, in the order in which they win, and on no other’s', async () => {
+  test('PAG-03 apply to the pages of the organization in order of precedence, and to no other’s', async () => {
     const own = await openBrowser(app).get(authorizeUrl('acme-shop'))
     expect(sheetsOf(own.html).slice(2)).toEqual([accentUrl('#0a7d6c'), acme.settings.custom_css])
     expect(own.html).toContain(`<img class="logo" src="${acme.settings.logo}" alt="">`)
@@ -82,7 +82,7 @@ describe('logo, colour and CSS', () => {
     expect(foreign.html).not.toContain('class="logo"')
   })
 
-  test('stand on a person’s own pages', async () => {
+  test('apply to the account pages', async () => {
     await addUser(app, 'ada', { organization_id: acme.id })
     const browser = openBrowser(app)
     const login = await browser.get(authorizeUrl('acme-shop'))
@@ -92,7 +92,7 @@ describe('logo, colour and CSS', () => {
     expect(html).toContain(acme.settings.logo)
   })
 
-  test('an address leads nowhere under another organization or another name', async () => {
+  test('a URL does not work under another organization or name', async () => {
     const { logo, custom_css } = acme.settings
     for (const path of [
       logo.replace(acme.id, other.id),
@@ -110,7 +110,7 @@ describe('logo, colour and CSS', () => {
 })
 
 describe('a change', () => {
-  test('is one event that names addresses; what is no longer set is gone', async () => {
+  test('records one event with URLs; removed fields are gone', async () => {
     await app.events()
     const before = await assets()
     const { body } = await put({ logo: png, logo_dark: null, accent_color: '#112233' })
@@ -133,7 +133,7 @@ describe('a change', () => {
     expect((await put(looks)).body.settings).toEqual(acme.settings)
   })
 
-  test('is refused with what is allowed, and nothing is stored', async () => {
+  test('is refused with the allowed values, and nothing is stored', async () => {
     const before = await assets()
     await app.events()
     const bad: [string, Json, RegExp][] = [
@@ -173,14 +173,14 @@ describe('a change', () => {
     expect((await put(looks)).body.settings).toEqual(acme.settings)
   })
 
-  test('an address that another organization would have is no way to its content', async () => {
+  test('the content of another organization cannot be reached by its URL', async () => {
     expect(refused(await put({ logo: acme.settings.logo }, 'other'))).toEqual(['settings.logo'])
     const third = { name: 'third', slug: 'third', settings: { custom_css: acme.settings.custom_css } }
     expect(refused(await app.admin('POST', '/organizations', third))).toEqual(['settings.custom_css'])
   })
 })
 
-test('a file carries them whole: what was exported is applied to another instance, and changes nothing here', async () => {
+test('a seed file contains them: an export applies to another instance, and changes nothing here', async () => {
   const { organizations = [] } = parse(renderSeed(await exportSeed(app.context, { secrets: false })))
   const [exported] = organizations.filter(({ slug }: Json) => slug === 'acme')
   expect(exported.settings).toEqual({ ...looks, accent_color: '#0a7d6c' })
@@ -193,7 +193,7 @@ test('a file carries them whole: what was exported is applied to another instanc
   expect(await (await copy.call(body.settings.logo)).text()).toBe(SVG)
 })
 
-test('a deleted organization’s are gone with it, and a change of another is seen at once', async () => {
+test('deleting an organization deletes them; a change in another takes effect at once', async () => {
   const gone = await addOrganization(app, 'gone', { settings: looks })
   expect((await app.call(gone.settings.logo)).status).toBe(200)
   await app.admin('DELETE', '/organizations/gone')
@@ -203,7 +203,7 @@ test('a deleted organization’s are gone with it, and a change of another is se
   expect((await app.call(acme.settings.logo)).status).toBe(200)
 })
 
-test('mail to a person has the colour, and loads nothing', async () => {
+test('mail uses the colour, and loads nothing', async () => {
   const mail = captureMail()
   const posting = await startApp({}, { mail })
   const { id } = await addOrganization(posting, 'acme', { settings: looks })
@@ -223,7 +223,7 @@ test('OpenAPI shows them', async () => {
   expect(about('custom_css')).toContain('32 KiB')
 })
 
-test('what a page loads as a picture, font or stylesheet has no effect where logins are walked', async () => {
+test('loading a page’s picture, font or stylesheet has no effect on a login', async () => {
   const walked = [authorizeUrl('acme-shop'), '/oauth/social/x', '/saml/x/login', '/account', '/oauth/login']
   for (const path of walked)
     for (const dest of ['image', 'font', 'style', 'script', 'object', 'embed', 'audio', '']) {

@@ -45,7 +45,7 @@ test('ORG-03 an organization is created with its defaults, read by id and slug, 
   expect(await app.events()).toEqual([event('organization.created', body.id, acme)])
 })
 
-test('ORG-01 a body that is no organization is refused by field, and nothing is stored', async () => {
+test('ORG-01 a malformed organization is refused by field, and nothing is stored', async () => {
   const slugs = ['ab', 'x'.repeat(65), 'Acme', 'a_b', 'a b', '-ab', 'ab-', 'a.b', 'ä-b', '', 7, null]
   const bad: [object, string[]][] = [
     [{}, ['name', 'slug']],
@@ -62,13 +62,13 @@ test('ORG-01 a body that is no organization is refused by field, and nothing is 
   expect(await app.events()).toEqual([])
 })
 
-test('M-11 slugs that read as a path of ours or as an id are refused', async () => {
+test('M-11 slugs that look like a server path or an id are refused', async () => {
   const ids = ['org_default', '019bc186-de00-734a-b826-7e57c99aaa0c', 'usr_x', 'org_x']
   for (const slug of ['admin', 'api', 'oauth', 'saml', 'account', ...ids])
     expect(refused(await app.admin('POST', '/organizations', { ...acme, slug }))).toEqual(['slug'])
 })
 
-test('ORG-02 a slug is unique, and free again once its organization is deleted or renamed', async () => {
+test('ORG-02 a slug is unique, and free again after its organization is deleted or renamed', async () => {
   const { id } = await create(app, '/organizations', acme)
   expect((await app.admin('POST', '/organizations', { name: 'Other', slug: 'acme' })).status).toBe(409)
   expect((await app.admin('POST', '/organizations', { name: 'Other', slug: 'default' })).status).toBe(409)
@@ -80,7 +80,7 @@ test('ORG-02 a slug is unique, and free again once its organization is deleted o
   expect((await app.admin('PUT', `/organizations/${other.id}`, { slug: 'acme-2' })).status).toBe(200)
 })
 
-test('H-15 a tenant does not take the slug for which the operator opened private hosts', async () => {
+test('H-15 a tenant cannot take the slug for which private hosts are configured', async () => {
   app = await startApp({ outbound_allow: ['idp.internal:443', 'reserved=idp.internal:443'] })
   const { id } = await create(app, '/organizations', acme)
   const tenant = await callerOf(app, id, ['organizations:update'])
@@ -104,7 +104,7 @@ test('H-15 a tenant does not take the slug for which the operator opened private
 })
 
 describe('PUT', () => {
-  test('ORG-04 changes the fields given alone, by id or slug', async () => {
+  test('ORG-04 changes only the given fields, by id or slug', async () => {
     const { body: before } = await app.admin('POST', '/organizations', acme)
     await app.events()
     app.clock.advance(1000)
@@ -129,7 +129,7 @@ describe('PUT', () => {
     ])
   })
 
-  test('that changes nothing leaves no trace', async () => {
+  test('without a change records nothing', async () => {
     const { body } = await app.admin('POST', '/organizations', {
       ...acme,
       settings: { password_policy: { min_length: 12 } },
@@ -149,7 +149,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('refuses what never changes', async () => {
+  test('refuses immutable fields', async () => {
     const { body } = await app.admin('POST', '/organizations', acme)
     for (const [field, value] of Object.entries({
       id: 'org_x',
@@ -163,7 +163,7 @@ describe('PUT', () => {
 })
 
 describe('settings', () => {
-  test('ORG-06 merge by key, and null resets one', async () => {
+  test('ORG-06 merge by key; null resets one', async () => {
     await create(app, '/organizations', {
       ...acme,
       settings: { theme: 'ember', password_policy: { min_length: 12, require_digit: false } },
@@ -181,7 +181,7 @@ describe('settings', () => {
     expect(await settings('acme', { password_policy: { min_length: null } })).toEqual({ session_ttl: '12h' })
   })
 
-  test('ORG-07 refuse values out of bounds and unknown names', async () => {
+  test('ORG-07 refuse out-of-range values and unknown names', async () => {
     const { body } = await app.admin('POST', '/organizations', acme)
     const bad: [Json, string][] = [
       ...['4m', '366d', '53w', '0h', '1.5h', '12', 'h', '12s', ' 12h', '-1d', '1y', 12].map(
@@ -214,7 +214,7 @@ describe('settings', () => {
       })
   })
 
-  test('answer what was set; the server reads them with the defaults filled in', async () => {
+  test('are returned as set; the server reads them with defaults', async () => {
     const { id } = await create(app, '/organizations', acme)
     const read = async () => {
       const organization = await findOrganization(app.context.store, id as OrganizationId)
@@ -258,7 +258,7 @@ describe('settings', () => {
   })
 })
 
-test('ORG-09 the default organization cannot be deleted, an unknown one is not found', async () => {
+test('ORG-09 the default organization cannot be deleted; an unknown one is 404', async () => {
   for (const reference of ['org_default', 'default'])
     expect((await app.admin('DELETE', `/organizations/${reference}`)).body).toMatchObject({
       error: 'conflict',
@@ -273,7 +273,7 @@ test('ORG-09 the default organization cannot be deleted, an unknown one is not f
       })
 })
 
-test('M-10 a deleted organization is gone for every read at once, and its successor inherits nothing', async () => {
+test('M-10 a deleted organization is hidden from every read at once, and a successor of its slug inherits nothing', async () => {
   const { id } = await create(app, '/organizations', acme)
   const token = await callerOf(app, id, ['roles:read'])
   const role = await create(app, '/roles', { name: 'editor', permissions: [], organization_id: id })
@@ -315,7 +315,7 @@ test('M-10 a deleted organization is gone for every read at once, and its succes
 })
 
 describe('the list', () => {
-  test('ORG-05 goes by creation, page by page, with exact totals and user counts', async () => {
+  test('ORG-05 is in order of creation, page by page, with exact totals and user counts', async () => {
     for (const slug of ['ccc', 'aaa', 'bbb']) {
       app.clock.advance(1)
       await create(app, '/organizations', { name: slug.toUpperCase(), slug })

@@ -48,7 +48,7 @@ test('ROL-04 a role is created with its defaults, read, listed, and recorded', a
   ])
 })
 
-test('ROL-07 every organization has the built-in roles, those of the default one under fixed ids', async () => {
+test('ROL-07 every organization has the built-in roles; the default one’s have fixed ids', async () => {
   const admin = { name: 'admin', built_in: true, permissions: ['*'], user_count: 0 }
   const user = {
     name: 'user',
@@ -62,7 +62,7 @@ test('ROL-07 every organization has the built-in roles, those of the default one
   expect(await listAll(app, `/roles?organization_id=${id}&order=asc`)).toMatchObject([admin, user])
 })
 
-test('ROL-01 a body that is no role is refused by field, and nothing is stored', async () => {
+test('ROL-01 a malformed role is refused by field, and nothing is stored', async () => {
   const bad: [object, string[]][] = [
     [{}, ['name', 'permissions']],
     [{ ...editor, name: '' }, ['name']],
@@ -82,7 +82,7 @@ test('ROL-01 a body that is no role is refused by field, and nothing is stored',
   expect(await app.events()).toEqual([])
 })
 
-test('ROL-03 a name is unique in its organization, and free in others', async () => {
+test('ROL-03 a name is unique in its organization, and can be used in others', async () => {
   await create(app, '/roles', editor)
   expect((await app.admin('POST', '/roles', editor)).body).toMatchObject({ status: 409, error: 'conflict' })
   expect((await app.admin('POST', '/roles', { ...editor, name: 'admin' })).status).toBe(409)
@@ -93,7 +93,7 @@ test('ROL-03 a name is unique in its organization, and free in others', async ()
 })
 
 describe('PUT', () => {
-  test('ROL-06 changes the fields given alone', async () => {
+  test('ROL-06 changes only the given fields', async () => {
     const role = await create(app, '/roles', editor)
     app.clock.advance(1000)
     await app.events()
@@ -117,7 +117,7 @@ describe('PUT', () => {
     ])
   })
 
-  test('that changes nothing leaves no trace', async () => {
+  test('without a change records nothing', async () => {
     const role = await create(app, '/roles', editor)
     app.clock.advance(1000)
     await app.events()
@@ -128,7 +128,7 @@ describe('PUT', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('ROL-10 refuses what never changes, and fields that do not exist', async () => {
+  test('ROL-10 refuses immutable and unknown fields', async () => {
     const role = await create(app, '/roles', editor)
     const fixed = {
       id: 'role_x',
@@ -158,7 +158,7 @@ describe('PUT', () => {
   })
 })
 
-test('ROL-02 a deleted role is gone from its holders and groups, and gone the second time', async () => {
+test('ROL-02 deleting a role takes it from users and groups; a second deletion is 404', async () => {
   const role = await create(app, '/roles', editor)
   const user = await addUser(app, 'alice', { roles: ['user', 'editor'] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
@@ -181,7 +181,7 @@ test('ROL-05 built-in roles cannot be deleted', async () => {
 })
 
 describe('the list', () => {
-  test('ROL-08 goes by creation, either way, page by page, with exact totals', async () => {
+  test('ROL-08 is in order of creation, ascending or descending, page by page, with exact totals', async () => {
     for (const name of ['c', 'a', 'b']) {
       app.clock.advance(1)
       await create(app, '/roles', { ...editor, name })
@@ -224,7 +224,7 @@ describe('the list', () => {
   })
 })
 
-test('O-70 nobody creates, changes or deletes a role with permissions beyond their own', async () => {
+test('O-70 a caller cannot create, change or delete a role with permissions beyond their own', async () => {
   const token = await callerOf(app, 'org_default', [
     'roles:create',
     'roles:update',

@@ -110,7 +110,7 @@ const stored = () =>
 
 describe('O-58', () => {
   for (const { path, id, body, texts, several = [] } of subjects)
-    test(`characters that no text may have are refused in every field of ${path}, and nothing is stored`, async () => {
+    test(`forbidden characters are refused in every field of ${path}, and nothing is stored`, async () => {
       const made = await create(app, path, body)
       const before = await stored()
       for (const [field, put] of Object.entries(texts))
@@ -134,7 +134,7 @@ describe('O-58', () => {
       )
     })
 
-  test('names that deceive the eye are refused: line breaks, marks that turn the direction, blanks at the ends', async () => {
+  test('deceptive names are refused: line breaks, bidirectional marks, leading and trailing spaces', async () => {
     for (const name of [
       'a\nb',
       'a\tb',
@@ -150,7 +150,7 @@ describe('O-58', () => {
         expect(refused(await app.admin('POST', path, { ...body, name }))).toEqual(['name'])
   })
 
-  test('names of any language are stored and answered as they are, never cut', async () => {
+  test('names in any language are stored and returned unchanged', async () => {
     for (const name of [
       'Ünïcödé',
       '漢字',
@@ -165,7 +165,7 @@ describe('O-58', () => {
     }
   })
 
-  test('a body that is no UTF-8, begins with a byte order mark, or is no JSON is 400', async () => {
+  test('a body that is not UTF-8, starts with a byte order mark, or is not JSON is 400', async () => {
     const before = await stored()
     const token = await app.tokenOf('gatehouse-admin', app.context.config.admin_client_secret ?? '')
     const good = JSON.stringify({ name: 'editor', permissions: [] })
@@ -210,7 +210,7 @@ describe('O-72', () => {
     expect(({} as Json).built_in).toBeUndefined()
   })
 
-  test('of a name given twice the last value counts, once, and is checked', async () => {
+  test('the last value of a duplicate name counts, and is checked', async () => {
     const twice = '{"name":"first","name":"second","permissions":["*"],"permissions":[]}'
     expect((await app.admin('POST', '/roles', twice)).body).toMatchObject({ name: 'second', permissions: [] })
     const bad = '{"name":"third","permissions":[],"permissions":["*"]}'

@@ -34,7 +34,7 @@ const rows = (table: 'users' | 'user_roles' | 'purges' | 'events') =>
   app.context.store.read(async q => (await q.select().from(q.tables[table])) as Json[])
 
 describe('resetting a password', () => {
-  test('USR-18 ends sessions and logins, kills codes on their way, and is recorded with each session', async () => {
+  test('USR-18 ends sessions and logins, revokes unredeemed codes, and records each session', async () => {
     const user = await create(app, '/users', alice)
     const client = await addClient(app, 'shop')
     const login_id = await addLogin(app, user, hashSecret('browser'))
@@ -73,7 +73,7 @@ describe('resetting a password', () => {
     expect((await rows('users'))[0]).toMatchObject({ password_temporary: false })
   })
 
-  test('a weak or missing password is 422 and leaves the old one', async () => {
+  test('a weak or missing password is 422 and keeps the old one', async () => {
     const user = await create(app, '/users', alice)
     const [before] = await rows('users')
     await app.events()
@@ -90,7 +90,7 @@ describe('resetting a password', () => {
 })
 
 describe('deleting a user', () => {
-  test('USR-22 takes sessions, logins, codes, consents, memberships, roles and events along; one user.deleted stays', async () => {
+  test('USR-22 deletes sessions, logins, codes, consents, memberships, roles and events; one user.deleted stays', async () => {
     const user = await create(app, '/users', { ...alice, roles: ['user', 'admin'] })
     const bob = await addUser(app, 'bob')
     const client = await addClient(app, 'shop')
@@ -127,7 +127,7 @@ describe('deleting a user', () => {
     await create(app, '/users', alice)
   })
 
-  test('of admins who delete themselves the id alone stays', async () => {
+  test('of an administrator by themselves keeps only their id as actor', async () => {
     const root = await create(app, '/users', { ...alice, roles: ['admin'] })
     const client = await addClient(app, 'console', { scopes: ['openid', 'admin'] })
     const { access_token } = await grantTokens(app, client, root, { scope: 'openid admin' })
@@ -143,7 +143,7 @@ describe('deleting a user', () => {
     expect((await app.admin('GET', '/users', undefined, access_token)).status).toBe(401)
   })
 
-  test('M-10 a user of the same name inherits nothing', async () => {
+  test('M-10 a new user of the same name inherits nothing', async () => {
     const acme = await addOrganization(app, 'acme')
     const old = await create(app, '/users', { ...alice, roles: ['user', 'admin'], organization_id: acme.id })
     const client = await addClient(app, 'shop', { organization_id: acme.id })
@@ -158,7 +158,7 @@ describe('deleting a user', () => {
   })
 })
 
-test('USR-21 revoking all sessions of a user: how many there were, and the logins end too', async () => {
+test('USR-21 revoking all sessions of a user returns their number and ends the logins too', async () => {
   const user = await create(app, '/users', alice)
   const client = await addClient(app, 'shop')
   for (let i = 0; i < 3; i++) await grantTokens(app, client, user)
@@ -176,7 +176,7 @@ test('USR-21 revoking all sessions of a user: how many there were, and the login
   expect(await app.events()).toEqual([])
 })
 
-describe('O-70 nobody acts beyond their own rights', () => {
+describe('O-70 a caller cannot act beyond their own rights', () => {
   const keeper = ['users:read', 'users:create', 'users:update', 'users:delete', 'sessions:revoke']
 
   test('USR-16 by giving a role', async () => {
@@ -201,7 +201,7 @@ describe('O-70 nobody acts beyond their own rights', () => {
     expect((await app.admin('POST', '/users', { ...alice, roles: ['keeper'] }, token)).status).toBe(201)
   })
 
-  test('USR-25 upon a user with more rights, held directly or by a group', async () => {
+  test('USR-25 on a user with more rights, held directly or by a group', async () => {
     const token = await callerOf(app, 'org_default', keeper)
     const root = await addUser(app, 'root', { roles: ['admin'] })
     const member = await addUser(app, 'member')
@@ -225,7 +225,7 @@ describe('O-70 nobody acts beyond their own rights', () => {
     expect((await app.admin('GET', `/users/${root.id}`, undefined, token)).body).toEqual(root)
   })
 
-  test('with a token that leaves out the rights of its user', async () => {
+  test('with a token that excludes the user’s rights', async () => {
     const root = await addUser(app, 'root', { roles: ['admin'] })
     const client = await addClient(app, 'console', { scopes: ['openid', ...keeper] })
     const { access_token } = await grantTokens(app, client, root, { scope: 'openid users:update users:read' })

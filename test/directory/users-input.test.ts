@@ -23,7 +23,7 @@ const post = (body: Json) => app.admin('POST', '/users', body)
 const stored = () => app.context.store.read(q => q.select().from(q.tables.users))
 
 describe('O-57', () => {
-  test('deep JSON in attributes is refused, and the next request works', async () => {
+  test('deeply nested JSON in attributes is refused, and the next request works', async () => {
     const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
     const body = JSON.stringify(alice).replace(/}$/, `,"attributes":${deep}}`)
     expect(await post(body)).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
@@ -86,7 +86,7 @@ describe('O-58 hostile text is refused in every field of a user, and nothing is 
     expect(await stored()).toEqual([])
   })
 
-  test('password and attributes: line feeds and marks are theirs, control characters are not', async () => {
+  test('password and attributes accept line feeds and bidirectional marks, but no control characters', async () => {
     for (const text of ['\u0000', '\ud800', '\u001b', '\u007f', '\r']) {
       expect(refused(await post({ ...alice, password: PASSWORD + text }))).toEqual(['password'])
       expect(refused(await post({ ...alice, attributes: { a: [{ b: text }] } }))).toEqual(['attributes'])
@@ -96,7 +96,7 @@ describe('O-58 hostile text is refused in every field of a user, and nothing is 
     expect(user.attributes).toEqual({ note: 'a\n\tb \u202e' })
   })
 
-  test('overlong UTF-8 and a byte order mark are no JSON', async () => {
+  test('overlong UTF-8 and a byte order mark are not JSON', async () => {
     const token = await callerOf(app, 'org_default', ['admin'])
     const send = (body: BodyInit) =>
       app.call('/api/v1/admin/users', {
@@ -114,7 +114,7 @@ describe('O-58 hostile text is refused in every field of a user, and nothing is 
     expect(await stored()).toEqual([])
   })
 
-  test('names of people keep what they are written with', async () => {
+  test('names keep the apostrophes, hyphens and accents that they need', async () => {
     const name = { first_name: 'Zoë 李', last_name: "O’Neill-d'Arc 🦊" }
     expect(await create(app, '/users', { ...alice, ...name })).toMatchObject(name)
   })
@@ -135,7 +135,7 @@ describe('O-59 a user name is ASCII, and compared without case', () => {
       expect(refused(await post({ ...alice, username }))).toEqual(['username'])
   })
 
-  test('the same fold finds a person at login and refuses a second one', async () => {
+  test('a name in another case finds the user at login and is refused for a second one', async () => {
     const user = await addUser(app, 'Ivan')
     await addClient(app, 'shop')
     for (const [i, typed] of ['IVAN', 'ivan', 'Ivan@EXAMPLE.com', ' ivan ', 'ｉｖａｎ'].entries()) {
@@ -151,7 +151,7 @@ describe('O-59 a user name is ASCII, and compared without case', () => {
   })
 })
 
-test('O-60 an address is one whichever way it is written: create, update and login agree', async () => {
+test('O-60 all spellings of an address are one: create, update and login agree', async () => {
   const user = await create(app, '/users', { ...alice, email: 'Alice+tag@BÜCHER.example' })
   expect(user.email).toBe('Alice+tag@BÜCHER.example')
   for (const email of ['alice+tag@bücher.example', 'ALICE+TAG@xn--bcher-kva.example']) {
@@ -175,7 +175,7 @@ test('O-60 an address is one whichever way it is written: create, update and log
   expect((await app.admin('GET', `/users/${user.id}`)).body.last_login).toBe('2026-01-15T12:00:01.000Z')
 })
 
-test('O-62 the database holds passwords as argon2id alone', async () => {
+test('O-62 the database stores passwords only as argon2id', async () => {
   await create(app, '/users', alice)
   const { path } = app.context.store as Json
   const rows = await app.context.store.read(q => q.select().from(q.tables.users))
@@ -205,7 +205,7 @@ test('O-72 __proto__, constructor and repeated keys pollute nothing', async () =
 
 describe('tenants', () => {
   const scopes = ['users:read', 'users:create', 'users:update', 'users:delete']
-  test('M-06 a caller of A creates in A without being asked, and nowhere else', async () => {
+  test('M-06 a caller of A creates users in A by default, and nowhere else', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     const token = await callerOf(app, acme.id, scopes)
     const send = (body: Json) => app.admin('POST', '/users', body, token)
@@ -228,7 +228,7 @@ describe('tenants', () => {
     expect((await stored()).map(({ organization_id }) => organization_id)).toEqual([acme.id])
   })
 
-  test('M-08 the same person in A and B: tokens speak of the one who was asked for', async () => {
+  test('M-08 the same person in A and B: tokens are about the requested one', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     for (const { id, slug } of [acme, beta]) {
       const user = await create(app, '/users', { ...alice, organization_id: id })
@@ -238,7 +238,7 @@ describe('tenants', () => {
     }
   })
 
-  test('M-11 lists, totals, searches and filters of A show A alone; user_count is right', async () => {
+  test('M-11 lists, totals, searches and filters of A include only A; user_count is right', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     const token = await callerOf(app, acme.id, [...scopes, 'organizations:read'])
     await addUser(app, 'anna', { organization_id: acme.id })
@@ -260,7 +260,7 @@ describe('tenants', () => {
     expect((await app.admin('GET', `/organizations?search=acme`)).body.data[0].user_count).toBe(1)
   })
 
-  test('M-12 a role that another organization alone has is unknown', async () => {
+  test('M-12 a role that exists only in another organization is unknown', async () => {
     const [acme, beta] = [await addOrganization(app, 'acme'), await addOrganization(app, 'beta')]
     await create(app, '/roles', { name: 'editor', permissions: [], organization_id: beta.id })
     expect(refused(await post({ ...alice, organization_id: acme.id, roles: ['editor'] }))).toEqual(['roles'])
@@ -271,7 +271,7 @@ describe('tenants', () => {
   })
 })
 
-test('H-46 one answer names every wrong field of a new user, what the organization does not allow included', async () => {
+test('H-46 one answer names every wrong field of a new user, including the organization’s rules', async () => {
   const given = { username: 'x', email: 'nowhere', first_name: '', last_name: '', password: 'short' }
   const before = await app.context.store.read(async q => q.select().from(q.tables.users))
   await app.admin('GET', '/users')

@@ -48,7 +48,7 @@ describe('GET /users', () => {
   })
   const names = async (query: string) => (await listAll(app, `/users${query}`)).map(user => user.username)
 
-  test('USR-03 newest first unless told otherwise; every sort, both ways, those who never logged in last', async () => {
+  test('USR-03 newest first by default; every sort in both directions, users without a login last', async () => {
     expect(await names('')).toEqual(people.toReversed())
     expect(await names('?order=asc')).toEqual(people)
     expect(await names('?sort=username&order=asc')).toEqual(['Anna', 'Bert', 'carl', 'dora', 'emil', 'fay'])
@@ -66,7 +66,7 @@ describe('GET /users', () => {
     ])
   })
 
-  test('USR-02 filters, alone and together', async () => {
+  test('USR-02 filters, alone and combined', async () => {
     expect(await names('?enabled=false&order=asc')).toEqual(['Anna', 'Bert', 'fay'])
     expect(await names('?enabled=true&email_verified=true')).toEqual(['dora'])
     expect(await names('?email_verified=false&sort=username&order=asc')).toEqual([
@@ -81,7 +81,7 @@ describe('GET /users', () => {
     expect(await names('?organization_id=org_default&order=asc')).not.toContain('emil')
   })
 
-  test('USR-04 search: parts of user name, address and both names, without case; what means something to SQL or FTS means itself', async () => {
+  test('USR-04 search matches parts of user name, address and both names, in any case; SQL and FTS syntax is literal', async () => {
     expect(await names('?search=AR')).toEqual(['carl'])
     expect(await names('?search=N&role=admin')).toEqual(['Anna'])
     expect(await names('?search=zo%C3%AB')).toEqual(['fay'])
@@ -129,7 +129,7 @@ describe('GET /users', () => {
       ])
   })
 
-  test('USR-01 any bad value or unknown name is 422', async () => {
+  test('USR-01 a bad value or unknown name is 422', async () => {
     const bad = {
       limit: ['0', '101', 'x', '1.5', ''],
       sort: ['id', 'createdAt'],
@@ -149,7 +149,7 @@ describe('GET /users', () => {
     expect(refused(await app.admin('GET', '/users?enabled=true&enabled=false'))).toEqual(['enabled'])
   })
 
-  test('R-23 a cursor that was tampered with, or belongs to another query, is 400', async () => {
+  test('R-23 a cursor that was changed, or made for another query, is 400', async () => {
     const { next_cursor: cursor } = (await app.admin('GET', '/users?limit=2')).body.pagination
     for (const query of [
       `cursor=${cursor}x`,
@@ -167,7 +167,7 @@ describe('GET /users', () => {
   })
 
   test.each(sorts.flatMap(sort => orders.map(order => [sort, order] as const)))(
-    'R-23 sorted by %s %s: while users come and go, each who stays is shown once',
+    'R-23 sorted by %s %s: while users are added and deleted, each remaining one is shown once',
     async (sort, order) => {
       const app = await startApp()
       const stable: string[] = []
@@ -283,7 +283,7 @@ describe('among 25,000 users', () => {
   })
 
   test.each(scoped)(
-    '%j: the first page, the next, one far behind and the total, in every order',
+    '%j: the first page, the next, a distant one and the total, in every order',
     async filter => {
       const users = fitting(filter)
       for (const sort of sorts)
@@ -324,7 +324,7 @@ describe('among 25,000 users', () => {
     },
   )
 
-  test('no statement scans a table of users or sorts more than what it has found', async () => {
+  test('no statement scans a table of users or sorts more rows than it matched', async () => {
     const after = Object.fromEntries(sorts.map(sort => [sort, keysetOf(sort)(everybody[20_000] as UserRow)]))
     for (const filter of scoped) {
       for (const sort of sorts)

@@ -47,7 +47,7 @@ describe('hashes', () => {
     expect(await verifyPassword(context, hash, '', lane)).toBe(false)
   })
 
-  test('weaker than the settings, or of another kind, are to be made anew', async () => {
+  test('weaker than the settings, or of another kind, are recomputed', async () => {
     const hash = await hashPassword(context, 'secret', lane)
     expect(needsRehash(context, hash)).toBe(false)
     expect(needsRehash({ config: { argon2_memory: 65, argon2_time: 1 } }, hash)).toBe(true)
@@ -57,7 +57,7 @@ describe('hashes', () => {
     expect(needsRehash(context, hash.replace('$argon2id', '$argon2i'))).toBe(true)
   })
 
-  test('made elsewhere verify: argon2 and bcrypt, which reads 72 bytes', async () => {
+  test('from other systems verify: argon2, and bcrypt, which reads 72 bytes', async () => {
     // From the test vectors of bcrypt's authors: https://github.com/openwall/crypt_blowfish (wrapper.c).
     const known = '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'
     expect(await verifyPassword(context, known, 'U*U', lane)).toBe(true)
@@ -68,7 +68,7 @@ describe('hashes', () => {
     expect(await verifyPassword(context, argon2i, 'secret', lane)).toBe(true)
   })
 
-  test('R-16 are made on threads that give way to the one that answers', async () => {
+  test('R-16 are computed on threads of lower priority than the main thread', async () => {
     for (let i = 0; i < 3; i++) await hashPassword(context, 'secret', lane)
     const priorities = Map.groupBy(readdirSync('/proc/self/task'), id =>
       readFileSync(`/proc/self/task/${id}/comm`, 'utf8').startsWith('Bun Pool') ? 'pool' : 'others',
@@ -99,13 +99,13 @@ describe('hashes', () => {
 })
 
 describe('O-61', () => {
-  test('USR-06 NFC and NFD of a password are one', async () => {
+  test('USR-06 the NFC and NFD forms of a password are equal', async () => {
     const hash = await hashPassword(context, 'Pass\u00e9-word', lane)
     expect(await verifyPassword(context, hash, 'Passe\u0301-word', lane)).toBe(true)
     expect(await verifyPassword(context, hash, 'Passe-word', lane)).toBe(false)
   })
 
-  test('nothing is cut off: the last byte of 1,024 counts', async () => {
+  test('nothing is truncated: the last byte of 1,024 counts', async () => {
     const long = 'x'.repeat(1023)
     const hash = await hashPassword(context, `${long}a`, lane)
     expect(await verifyPassword(context, hash, `${long}a`, lane)).toBe(true)
@@ -116,7 +116,7 @@ describe('O-61', () => {
     })
   })
 
-  test('spaces at the ends count', async () => {
+  test('leading and trailing spaces count', async () => {
     const hash = await hashPassword(context, ' secret ', lane)
     expect(await verifyPassword(context, hash, ' secret ', lane)).toBe(true)
     expect(await verifyPassword(context, hash, 'secret', lane)).toBe(false)
@@ -124,29 +124,29 @@ describe('O-61', () => {
 })
 
 describe('the policy', () => {
-  test('counts characters as people do, after NFC', () => {
+  test('counts characters as people see them, after NFC', () => {
     expect(codes(checkPolicy(policy, 'Aa1!🦊🦊🦊'))).toEqual(['min_length'])
     expect(codes(checkPolicy(policy, 'Aa1!🦊🦊🦊🦊'))).toEqual([])
     expect(codes(checkPolicy(policy, 'Aa1!e\u0301e\u0301e\u0301'))).toEqual(['min_length'])
   })
 
-  test('knows letters and digits of every script', () => {
+  test('recognizes letters and digits of every script', () => {
     expect(codes(checkPolicy(policy, 'Ωμέγα-٣٤'))).toEqual([])
     expect(codes(checkPolicy(policy, 'пароль 12'))).toEqual(['require_uppercase'])
   })
 
-  test('USR-08 each rule can be switched off, but an empty password is none', () => {
+  test('USR-08 each rule can be switched off, but an empty password is refused', () => {
     expect(codes(checkPolicy(lax, 'x'))).toEqual([])
     expect(codes(checkPolicy(lax, ''))).toEqual(['min_length'])
     expect(codes(checkPolicy({ ...lax, min_length: 20 }, 'x'.repeat(19)))).toEqual(['min_length'])
   })
 
-  test('USR-05 1,024 bytes at most, whatever the policy', () => {
+  test('USR-05 at most 1,024 bytes, whatever the policy', () => {
     expect(codes(checkPolicy(lax, 'é'.repeat(512)))).toEqual([])
     expect(codes(checkPolicy(lax, 'é'.repeat(513)))).toEqual(['too_long'])
   })
 
-  test('USR-10 what everybody chooses is refused where a person chooses, with digits and signs behind it too', () => {
+  test('USR-10 common passwords are refused where a user chooses one, also with digits and signs appended', () => {
     for (const password of ['password', 'Password1!', 'Qwerty123', 'welcome2026!', '12345678', 'P@ssw0rd'])
       expect([password, codes(checkChosen(lax, password))]).toEqual([password, ['not_common']])
     for (const password of ['correct horse battery', 'Gr8-fjords-ahead', 'passwording-7'])
@@ -154,7 +154,7 @@ describe('the policy', () => {
     expect(checkPolicy(lax, 'password')).toEqual([])
   })
 
-  test('thousands of leaked passwords are among them, and each rule can be switched off', () => {
+  test('the list has thousands of leaked passwords, and each rule can be switched off', () => {
     expect(commonPasswords().size).toBeGreaterThan(10_000)
     for (const leaked of [
       'trustno1',
@@ -183,7 +183,7 @@ describe('the policy', () => {
 })
 
 describe('R-16 the queue of hashes', () => {
-  test('USR-09 runs so many at once, lets so many wait in order, and turns the others away with Retry-After', async () => {
+  test('USR-09 runs a limited number at once, queues a limited number in order, and refuses the rest with Retry-After', async () => {
     const queue = fairQueue(2, 6)
     const started: number[] = []
     const finish: (() => void)[] = []
@@ -208,7 +208,7 @@ describe('R-16 the queue of hashes', () => {
     expect(await Promise.all(jobs.slice(0, 5))).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('a job that fails makes room as well', async () => {
+  test('a failed job frees its place', async () => {
     const queue = fairQueue(1, 1)
     const failing = queue(lane, () => Promise.reject(new Error('no')))
     const next = queue(lane, async () => 'next')
@@ -241,7 +241,7 @@ describe('R-16 the queue of hashes', () => {
     return { add, run }
   }
 
-  test('H-24 keeps places for logins, and some for each organization: one gets half, two a third each', async () => {
+  test('H-24 reserves places for logins and for each organization: one gets half, two a third each', async () => {
     const { add, run } = heldQueue(12)
     add('change', 'acme', 20)
     add('login', 'acme', 20)
@@ -253,7 +253,7 @@ describe('R-16 the queue of hashes', () => {
     expect(refused).toBe(61 - 16)
   })
 
-  test('H-24 leaves places of each organization to other networks: each gets a third of what is left', async () => {
+  test('H-24 within an organization, a network gets a third of the places left', async () => {
     const { add, run } = heldQueue(108)
     add('login', 'acme', 60, '192.0.2.1')
     add('login', 'acme', 60, '192.0.2.2')
@@ -264,7 +264,7 @@ describe('R-16 the queue of hashes', () => {
     expect(order).toContain('login other')
   })
 
-  test('H-24 serves logins and other work by turns, and the organizations of each', async () => {
+  test('H-24 alternates logins and other work, and the organizations within each', async () => {
     const { add, run } = heldQueue(100)
     add('change', 'acme', 4)
     add('login', 'acme', 2)

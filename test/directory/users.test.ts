@@ -33,7 +33,7 @@ const rows = (table: 'users' | 'user_roles' | 'purges' | 'events') =>
   app.context.store.read(async q => (await q.select().from(q.tables[table])) as Json[])
 
 describe('creating a user', () => {
-  test('USR-27 with the fields that are needed: the others have their defaults', async () => {
+  test('USR-27 with only the required fields: the others have their defaults', async () => {
     const { status, body: user } = await app.admin('POST', '/users', alice)
     expect(status).toBe(201)
     expect(user).toEqual({
@@ -70,7 +70,7 @@ describe('creating a user', () => {
     expect((await app.admin('GET', `/users/${user.id}`)).body).toEqual(user)
   })
 
-  test('USR-12 422 names each field that is missing or wrong, and nothing is stored', async () => {
+  test('USR-12 422 names each missing or wrong field, and nothing is stored', async () => {
     const refusedFor = async (body: Json) => refused(await app.admin('POST', '/users', body))
     expect(await refusedFor({})).toEqual(['email', 'first_name', 'last_name', 'password', 'username'])
     expect(
@@ -91,12 +91,12 @@ describe('creating a user', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('USR-19 limits: 3 and 128 characters are a user name, letters, digits, dots, hyphens, underscores', async () => {
+  test('USR-19 limits: a user name has 3 to 128 letters, digits, dots, hyphens or underscores', async () => {
     for (const username of ['a.b', 'A-1', '___', 'x'.repeat(128)])
       await addUser(app, username, { email: `u${username.length}${username.charCodeAt(1)}@example.com` })
   })
 
-  test('USR-13 a weak password: one detail for each rule that it breaks', async () => {
+  test('USR-13 a weak password: one detail for each broken rule', async () => {
     const codesFor = async (password: string) => {
       const { status, body } = await app.admin('POST', '/users', { ...alice, password })
       expect(status).toBe(422)
@@ -126,7 +126,7 @@ describe('creating a user', () => {
     expect(refused(await app.admin('POST', '/users', { ...alice, password: 'abcd' }))).toEqual(['password'])
   })
 
-  test('USR-11 409 for a user name or address that another user of the organization has, in any case', async () => {
+  test('USR-11 409 for a user name or address already used in the organization, in any case', async () => {
     await addUser(app, 'alice')
     const conflicts = async (body: Json) => {
       const answer = await app.admin('POST', '/users', { ...alice, ...body })
@@ -149,7 +149,7 @@ describe('creating a user', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
   })
 
-  test('API-14 an organization or role that does not exist is 422, named', async () => {
+  test('API-14 an unknown organization or role is 422, named', async () => {
     expect(refused(await app.admin('POST', '/users', { ...alice, organization_id: 'org_nowhere' }))).toEqual([
       'organization_id',
     ])
@@ -161,7 +161,7 @@ describe('creating a user', () => {
     ])
   })
 
-  test('USR-14 allowed_domains: exact domains alone, on create and on change of the address', async () => {
+  test('USR-14 allowed_domains: only exact domains, when an address is set or changed', async () => {
     const settings = { allowed_domains: ['allowed.com', 'bücher.example'] }
     const acme = await addOrganization(app, 'acme', { settings })
     const attempt = (email: string) =>
@@ -193,7 +193,7 @@ describe('changing a user', () => {
   })
   const put = (body: Json) => app.admin('PUT', `/users/${user.id}`, body)
 
-  test('USR-20 only the fields given', async () => {
+  test('USR-20 changes only the given fields', async () => {
     const { status, body } = await put({ first_name: 'Al', attributes: { b: 1 } })
     expect(status).toBe(200)
     expect(body).toEqual({
@@ -208,7 +208,7 @@ describe('changing a user', () => {
     ])
   })
 
-  test('USR-15 attributes are replaced as a whole, roles too', async () => {
+  test('USR-15 attributes and roles are replaced as a whole', async () => {
     await create(app, '/roles', { name: 'editor', permissions: [] })
     await put({ attributes: { a: 1, b: 2 }, roles: ['editor', 'user'] })
     const { body } = await put({ attributes: { c: 3 }, roles: ['editor'] })
@@ -221,7 +221,7 @@ describe('changing a user', () => {
     expect(Object.fromEntries(counts)).toEqual({ editor: 0, user: 0, admin: 0 })
   })
 
-  test('USR-17 enabled and disabled have events of their own; sessions live on', async () => {
+  test('USR-17 enabling and disabling have their own events; sessions continue', async () => {
     const client = await addClient(app, 'shop')
     const tokens = await grantTokens(app, client, user)
     await app.events()
@@ -235,7 +235,7 @@ describe('changing a user', () => {
     expect((await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(200)
   })
 
-  test('API-15 what changes nothing is 200, without event, and updated_at stays', async () => {
+  test('API-15 without a change is 200, records no event and keeps updated_at', async () => {
     for (const body of [
       {},
       { first_name: 'Alice' },
@@ -246,7 +246,7 @@ describe('changing a user', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('API-13 an object that was read can be sent back changed; read-only fields that differ are 422', async () => {
+  test('API-13 a read object can be changed and sent back; changed read-only fields are 422', async () => {
     expect((await put({ ...user, last_name: 'L' })).body.last_name).toBe('L')
     const acme = await addOrganization(app, 'acme')
     const differing = {
@@ -262,7 +262,7 @@ describe('changing a user', () => {
     expect((await app.admin('GET', `/users/${user.id}`)).body.first_name).toBe('Alice')
   })
 
-  test('user name and address may change, within the same rules', async () => {
+  test('user name and address can be changed, within the same rules', async () => {
     await addUser(app, 'bob')
     expect((await put({ username: 'alicia', email: 'alicia@example.com' })).body).toMatchObject({
       username: 'alicia',
@@ -277,7 +277,7 @@ describe('changing a user', () => {
     await addUser(app, 'alice', { email: 'alice@example.com' })
   })
 
-  test('404 for a user that does not exist', async () => {
+  test('404 for an unknown user', async () => {
     const id = 'usr_0190a7c0-0000-7000-8000-000000000000'
     for (const [method, path, body] of [
       ['GET', `/users/${id}`],

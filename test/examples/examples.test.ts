@@ -65,7 +65,7 @@ test.each(['elysia-api.ts', 'express-api.ts'])(
   60_000,
 )
 
-test('the CI job runs, and fails when a check does', async () => {
+test('the CI job runs, and fails when a check fails', async () => {
   const { code, output } = await run(['./ci-job.sh'], { PORT: await freePort() })
   expect([code, output.match(/^ok alice reads$/gm)]).toEqual([0, ['ok alice reads', 'ok alice reads']])
   const broken = [
@@ -141,7 +141,7 @@ describe('files for other programs', () => {
   const read = async (name: string): Promise<Json> =>
     Bun.YAML.parse(await Bun.file(join(folder, name)).text())
 
-  test('each step of the GitHub Actions workflow is one, and its test runs as it stands', async () => {
+  test('each step of the GitHub Actions workflow exists, and its test runs unchanged', async () => {
     const workflow = await read('github-actions.yml')
     const steps: Json[] = workflow.jobs.test.steps
     for (const { uses, run: script } of steps) {
@@ -153,7 +153,7 @@ describe('files for other programs', () => {
     expect(code).toBe(0)
   }, 60_000)
 
-  test('the compose file: its server starts with these words, is healthy, and its tokens are good where its API looks', async () => {
+  test('the compose file: its server starts with these arguments, is healthy, and its tokens are valid where its API checks them', async () => {
     const { services } = await read('docker-compose.yml')
     const [, , , ...args] = services.gatehouse.command.split(' ')
     await using server = await startDev(args)

@@ -18,8 +18,8 @@ import { addProvider, goThrough, type UpstreamUser } from './upstream.ts'
 
 const { app, upstream, trusted, fresh, somebody, entry, accountsOf, whoIs, refusal } = await startLinking()
 
-describe('an address that a user has already', () => {
-  test('FED-03 is linked at once when the provider is trusted and says that it is verified', async () => {
+describe('an address that already belongs to a user', () => {
+  test('FED-03 is linked at once when the provider is trusted and calls it verified', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, sub)
     await app.events()
@@ -83,7 +83,7 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('M-09 of another organization does not link: a new user is made in this one', async () => {
+  test('M-09 in another organization is not linked: a new user is created in this one', async () => {
     const { sub, email } = somebody()
     const { id } = await addOrganization(app, `home-of-${sub}`)
     const other = await addUser(app, sub, { organization_id: id })
@@ -112,7 +112,7 @@ describe('an address that a user has already', () => {
     expect(owner.heading).toBe('Is this you?')
   })
 
-  test('S-35 that a user entered without verification does not lock out its owner', async () => {
+  test('S-35 entered by a user without verification does not lock out its owner', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, `trap-of-${sub}`)
     const browser = fresh()
@@ -124,7 +124,7 @@ describe('an address that a user has already', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('a linked user who was disabled since, or whose provider was deleted', async () => {
+  test('of a linked user who was disabled since, or whose provider was deleted', async () => {
     const { sub, email } = somebody()
     const id = await whoIs(await goThrough(fresh(), upstream, entry('asking'), { sub, email }))
     await app.admin('PUT', `/users/${id}`, { enabled: false })
@@ -152,7 +152,7 @@ describe('O-69 a user who has a second factor', () => {
       ({ user_id }) => user_id === id,
     )
 
-  test.each([['asking'], ['trusted']])('is not linked by anything less, at %s', async alias => {
+  test.each([['asking'], ['trusted']])('is not linked with less, at %s', async alias => {
     const { user, sub, email, code, browser } = await guarded()
     const said = { sub, email, email_verified: String(alias === 'trusted') }
     const arrived = await goThrough(browser, upstream, entry(alias), said)
@@ -181,7 +181,7 @@ describe('O-69 a user who has a second factor', () => {
     expect(await accountsOf(user.id)).toHaveLength(1)
   })
 
-  test('is asked for it once linked, too: a provider stands for the password alone', async () => {
+  test('is asked for it after linking too: a provider replaces only the password', async () => {
     const { user, sub, email, code, browser } = await guarded()
     const proof = await goThrough(browser, upstream, entry('asking'), { sub, email })
     const step = await browser.follow(await browser.submit(proof, { password: PASSWORD }))
@@ -200,7 +200,7 @@ describe('O-69 a user who has a second factor', () => {
     expect([await whoIs(page), acr, amr]).toEqual([user.id, '2', ['fed', 'otp', 'mfa']])
   })
 
-  test('is not linked when somebody else signs in instead, nor through a provider that is gone by then', async () => {
+  test('is not linked when another user signs in instead, nor through a provider deleted meanwhile', async () => {
     const { user, sub, email, code, browser } = await guarded()
     const other = await addUser(app, `other-${sub}`)
     const login = await browser.get(authorizeUrl('app'))
@@ -222,7 +222,7 @@ describe('O-69 a user who has a second factor', () => {
     expect((await app.events()).map(({ type }) => type)).not.toContain('user.updated')
   })
 
-  test('is linked by the last of the factors that are asked for, not by one on the way', async () => {
+  test('is linked by the last requested factor, not by an earlier one', async () => {
     const { user, sub, email, code, browser } = await guarded()
     const stronger = `${entry('asking')}&acr_values=phr`
     const proof = await goThrough(browser, upstream, stronger, { sub, email })
@@ -235,7 +235,7 @@ describe('O-69 a user who has a second factor', () => {
     expect(await accountsOf(user.id)).toMatchObject([{ subject: sub }])
   })
 
-  test('R-24 or has to have one: the link waits for the enrolment, whatever restarts in between', async () => {
+  test('R-24 or must enrol one: the link waits for the enrolment, across restarts', async () => {
     const strict = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
     await addClient(app, 'guarded-app', { organization_id: strict.id })
     await addProvider(app, 'guarded-id', { organization_id: strict.id, client_id: 'guarded' })

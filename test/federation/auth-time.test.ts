@@ -43,7 +43,7 @@ beforeEach(async () => {
 })
 
 describe('H-30 single sign-on at a provider', () => {
-  test('H-30 auth_time eight hours ago is passed to clients and does not count as recent', async () => {
+  test('H-30 an auth_time eight hours ago is passed to clients and does not count as fresh', async () => {
     const browser = fresh()
     const who = somebody()
     provenAgo(8 * 3600)
@@ -73,7 +73,7 @@ describe('H-30 single sign-on at a provider', () => {
     ])
   })
 
-  test('H-30 a login without auth_time meets no max_age, unless reauthentication was requested', async () => {
+  test('H-30 a login without auth_time satisfies no max_age unless reauthentication was requested', async () => {
     const browser = fresh()
     const who = somebody()
     provenAgo(undefined)
@@ -118,7 +118,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect((await prove(other)).heading).toBe('Confirm it’s you')
   })
 
-  test('H-30 replacing a temporary password requires a recent login: the provider is asked for one', async () => {
+  test('H-30 replacing a temporary password requires a fresh login: the provider is asked for one', async () => {
     const browser = fresh()
     const who = somebody()
     const { user_id } = await loginOf(await goThrough(browser, upstream, entry(), who))
@@ -140,7 +140,7 @@ describe('H-30 single sign-on at a provider', () => {
     expect(end.heading).toBe('Choose a new password')
   })
 
-  test('H-30 the account pages show the latest sign-in, however old its auth_time', async () => {
+  test('H-30 the account pages show the last sign-in, however old its auth_time', async () => {
     const browser = fresh()
     const local = await addUser(app, 'local')
     await signIn(browser, await browser.get(authorizeUrl('app')), local.username)
@@ -192,7 +192,7 @@ describe('H-30 plain OAuth 2.0', () => {
       Response.json([{ email: 'mona@github.example', primary: true, verified: true }]),
   }
 
-  test('H-30 has no auth_time: a due recent login makes the provider show a page', async () => {
+  test('H-30 has no auth_time: when a fresh login is due, the provider is asked to show a page', async () => {
     const other = await startApp(
       {},
       { fetch: async url => answers[String(url)]?.() ?? new Response('', { status: 404 }) },

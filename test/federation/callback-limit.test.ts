@@ -22,7 +22,7 @@ const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused
   }).toThrow()
 }
 
-test('H-23 a callback that answers an upstream request of its browser passes what blocks its network, once', async () => {
+test('H-23 a callback of the browser’s own upstream request passes the block of its network, once', async () => {
   const { app, upstream } = await startFederated()
   const ip = '198.51.100.30'
   await addClient(app, 'web')
@@ -41,7 +41,7 @@ test('H-23 a callback that answers an upstream request of its browser passes wha
   expect((await openBrowser(app, { ip }).get(callback)).status).toBe(429)
 })
 
-test('H-23 so does a SAML response, which comes without the cookies of its browser', async () => {
+test('H-23 a SAML response does too, though it comes without cookies', async () => {
   const app = await startApp()
   const idp = await certifiedProvider()
   const ip = '192.0.2.10'
@@ -54,7 +54,7 @@ test('H-23 so does a SAML response, which comes without the cookies of its brows
   expect((await arrive(app, idp, trip)).url).toBe('/account')
 })
 
-test('FED-17 forged callbacks from a network close no login that is under way there, by GET or form_post', async () => {
+test('FED-17 forged callbacks from a network block no pending login there, by GET or form_post', async () => {
   const { app, upstream } = await startFederated()
   await addProvider(app, 'up')
   const there = () => openBrowser(app, { ip: '198.51.100.17' })
@@ -74,7 +74,7 @@ test('FED-17 forged callbacks from a network close no login that is under way th
     expect([page.status, page.heading]).toEqual([200, 'Your account'])
 })
 
-test('FED-17 forged SAML responses from a network close no login that is under way there', async () => {
+test('FED-17 forged SAML responses from a network block no pending login there', async () => {
   const app = await startApp()
   const idp = await certifiedProvider()
   await addSaml(app, idp, 'corp')

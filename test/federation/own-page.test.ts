@@ -8,13 +8,13 @@ import { atUpstream, goThrough, pathOf } from './upstream.ts'
 const { app, upstream, asking, fresh, somebody, entry, accounts, accountsOf, whoIs, refusal } =
   await startLinking()
 
-describe('the person’s own page', () => {
+describe('the account page', () => {
   const own = async (username: string): Promise<{ browser: Browser; page: Page }> => {
     const browser = fresh()
     return { browser, page: await signIn(browser, await browser.get('/account'), username) }
   }
 
-  test('links an account after a proof there, and unlinks it again', async () => {
+  test('links an account after authentication at the provider, and unlinks it again', async () => {
     const { sub } = somebody()
     const user = await addUser(app, sub)
     const { browser, page } = await own(sub)
@@ -66,7 +66,7 @@ describe('the person’s own page', () => {
     expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])
   })
 
-  test('PAG-62 keeps the only way in, also after a proof, which nobody else gives', async () => {
+  test('PAG-62 does not remove the last way to sign in, not even after fresh authentication', async () => {
     const browser = fresh()
     const who = somebody()
     const page = await goThrough(browser, upstream, '/oauth/social/asking', who)
@@ -89,7 +89,7 @@ describe('the person’s own page', () => {
     expect(await accounts()).toContainEqual(account as never)
   })
 
-  test('links nothing that is linked to somebody else, or to a person who has left the browser', async () => {
+  test('links no account of another user, and none after the user has left the browser', async () => {
     const who = somebody()
     await goThrough(fresh(), upstream, entry('asking'), who)
     const { sub } = somebody()
@@ -114,7 +114,7 @@ describe('the person’s own page', () => {
     expect(await accountsOf(user.id)).toEqual([])
   })
 
-  test('O-28 nobody is made to link: the form, and the address that it leads to, are this person’s own', async () => {
+  test('O-28 links only by this user’s own form and redirect', async () => {
     const { sub } = somebody()
     await addUser(app, sub)
     const { browser, page } = await own(sub)

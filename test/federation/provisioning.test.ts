@@ -9,8 +9,8 @@ import { addProvider, goThrough, type UpstreamUser } from './upstream.ts'
 const { app, upstream, honest, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } =
   await startLinking()
 
-describe('somebody new', () => {
-  test('becomes a user with the default roles, linked by the subject', async () => {
+describe('a new user', () => {
+  test('is created with the default roles, linked by the subject', async () => {
     const { sub, email } = somebody()
     await app.events()
     const page = await goThrough(fresh(), upstream, entry('asking'), { sub, email, name: 'Robin van Dam' })
@@ -46,7 +46,7 @@ describe('somebody new', () => {
     ])
   })
 
-  test('and is the same user at the second arrival, whatever the address by then', async () => {
+  test('is the same user at the second login, even with another address', async () => {
     const { sub, email } = somebody()
     const id = await whoIs(await goThrough(fresh(), upstream, entry('asking'), { sub, email }))
     await app.events()
@@ -56,7 +56,7 @@ describe('somebody new', () => {
     expect((await usersBy('moved@example.com')).length).toBe(0)
   })
 
-  test('has a verified address only when the provider is trusted in that', async () => {
+  test('has a verified address only when the provider is trusted for it', async () => {
     for (const [alias, said, email_verified] of [
       ['asking', 'true', false],
       ['trusted', 'true', true],
@@ -68,7 +68,7 @@ describe('somebody new', () => {
     }
   })
 
-  test('gets a name of their own when theirs is taken', async () => {
+  test('gets another user name when theirs is taken', async () => {
     const names: string[] = []
     for (let n = 0; n < 3; n++) {
       const { sub } = somebody()
@@ -79,7 +79,7 @@ describe('somebody new', () => {
     expect(names).toEqual(['same.name', 'same.name-2', 'same.name-3'])
   })
 
-  test('has roles by the mapping that the organization knows, beside the default ones', async () => {
+  test('has the roles of the mapping that exist in the organization, besides the default ones', async () => {
     await create(app, '/roles', { name: 'crew', permissions: [] })
     const attribute_mapping = { roles: 'groups', username: 'nick', first_name: 'fn' }
     await addProvider(app, 'mapped', { client_id: 'mapped', attribute_mapping })
@@ -93,7 +93,7 @@ describe('somebody new', () => {
     ])
   })
 
-  test('is refused where registration is closed, or the organization does not admit the address', async () => {
+  test('is refused where registration is closed, or the organization does not allow the address', async () => {
     const { sub, email } = somebody()
     await app.events()
     const closed = await goThrough(fresh(), upstream, entry('closed'), { sub, email })
@@ -115,7 +115,7 @@ describe('somebody new', () => {
     expect(await usersBy(email)).toEqual([])
   })
 
-  test('comes by an address that the provider calls verified where only some domains are allowed', async () => {
+  test('needs a verified address of the provider where domains are restricted', async () => {
     const { id } = await addOrganization(app, 'walled', { settings: { allowed_domains: ['walled.example'] } })
     await addProvider(app, 'walled', { organization_id: id, client_id: 'walled', trust_email: true })
     await app.events()
@@ -127,7 +127,7 @@ describe('somebody new', () => {
     expect((await arrive({ sub, email: 'me@walled.example' })).heading).toBe('Your account')
   })
 
-  test('fifty arrivals of one person at the same moment make one user', async () => {
+  test('fifty simultaneous logins of one person create one user', async () => {
     const who = somebody()
     const pages = await Promise.all(
       Array.from({ length: 50 }, () => goThrough(fresh(), upstream, entry('asking'), who)),
@@ -138,8 +138,8 @@ describe('somebody new', () => {
   })
 })
 
-describe('FED-06 what is missing is asked for on one page', () => {
-  test('a name', async () => {
+describe('FED-06 missing data is asked for on one page', () => {
+  test('a user name', async () => {
     const { sub, email } = somebody()
     const browser = fresh()
     const asked = await goThrough(browser, upstream, entry('asking'), { sub, email, name: '' })
@@ -157,7 +157,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
     })
   })
 
-  test('an address, which nobody has verified then', async () => {
+  test('an address, which stays unverified', async () => {
     const { sub, email } = somebody()
     const browser = fresh()
     const asked = await goThrough(browser, upstream, entry('trusted'), { sub, email: '' })
@@ -171,7 +171,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
     })
   })
 
-  test('an address of somebody else’s account needs its password, however trusted the provider', async () => {
+  test('an address of another user’s account requires its password, however trusted the provider', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, sub)
     const browser = fresh()
@@ -182,7 +182,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
     expect(await whoIs(page)).toBe(user.id)
   })
 
-  test('O-28 O-29 the form is this browser’s own, from this very page', async () => {
+  test('O-28 O-29 the form is bound to this browser and page', async () => {
     const browser = fresh()
     const asked = await goThrough(browser, upstream, entry('asking'), { ...somebody(), name: '' })
     const fields = { ...asked.forms[0]?.fields, first_name: 'Eve' }
@@ -200,7 +200,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
     expect((await browser.submit(asked, { first_name: 'Robin' })).status).toBe(400)
   })
 
-  test('can be answered after a reload, not after half an hour; what was kept is swept away', async () => {
+  test('can be submitted after a reload, not after half an hour; stored data is swept', async () => {
     const browser = fresh()
     const asked = await goThrough(browser, upstream, entry('asking'), { ...somebody(), name: '' })
     expect((await browser.get(asked.url)).heading).toBe('One more thing')
@@ -212,7 +212,7 @@ describe('FED-06 what is missing is asked for on one page', () => {
   })
 })
 
-test('user names are made of what the provider calls a person', () => {
+test('user names are derived from the provider’s claims', () => {
   const named = (username: string | undefined, email?: string) => baseName({ username, email })
   expect(named('octocat')).toBe('octocat')
   expect(named('Zoë Müller')).toBe('Zoe-Muller')

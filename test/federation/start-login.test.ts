@@ -3,7 +3,7 @@ import { openBrowser } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 import { addProvider, ISSUER, startFederated } from './upstream.ts'
 
-test('H-20 again and again from one login page to a social provider: one upstream request, and a bound', async () => {
+test('H-20 repeated from one login page to a social provider: one upstream request, and a limit', async () => {
   const { app } = await startFederated()
   await addClient(app, 'web')
   await addProvider(app, 'asking')

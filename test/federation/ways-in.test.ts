@@ -18,7 +18,7 @@ import { addProvider, atUpstream, goThrough, ISSUER, pathOf } from './upstream.t
 
 const { app, upstream, honest, client_secret, fresh, somebody, entry, refusal } = await startLinking()
 
-test('what is stored of a journey tells neither handle nor state nor person', async () => {
+test('a stored upstream request reveals no handle, state or user', async () => {
   const browser = fresh()
   const login = await browser.get(authorizeUrl('app'))
   const handle = login.forms[0]?.fields.request ?? ''
@@ -35,7 +35,7 @@ test('what is stored of a journey tells neither handle nor state nor person', as
     expect(stored).not.toContain(secret)
 })
 
-describe('ways in', () => {
+describe('starting a login', () => {
   test('FED-02 from the login page, within the authorization; the exchange records the login', async () => {
     const browser = fresh()
     const login = await browser.get(authorizeUrl('app', { nonce: 'n-1', login_hint: 'hint@example.com' }))
@@ -76,14 +76,14 @@ describe('ways in', () => {
     ])
   })
 
-  test('FED-07 with neither an authorization nor its parameters: ends on the person’s own page', async () => {
+  test('FED-07 without an authorization or its parameters: ends on the account page', async () => {
     await app.events()
     const page = await goThrough(fresh(), upstream, '/oauth/social/asking', somebody())
     expect(page.heading).toBe('Your account')
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.created', 'user.login'])
   })
 
-  test('bad parameters are refused as at the authorization endpoint', async () => {
+  test('wrong parameters are refused as at the authorization endpoint', async () => {
     const browser = fresh()
     expect((await browser.get(entry('asking').replace('client_id=app', 'client_id=nobody'))).status).toBe(400)
     expect(
@@ -95,7 +95,7 @@ describe('ways in', () => {
     expect(answerOf(await browser.get(`${entry('asking')}&prompt=none`)).error).toBe('login_required')
   })
 
-  test('O-48 prompt=login and max_age ask the provider for a fresh proof', async () => {
+  test('O-48 prompt=login and max_age ask the provider to reauthenticate', async () => {
     const promptOf = async (more: string) =>
       new URL((await fresh().get(entry('asking') + more)).location ?? '').searchParams.get('prompt')
     expect([
@@ -106,7 +106,7 @@ describe('ways in', () => {
     ]).toEqual([null, 'login', 'login', 'select_account'])
   })
 
-  test('O-48 whoever was to prove anew who they are, and by the provider’s own word did not, is refused', async () => {
+  test('O-48 a login is refused when the provider was asked to reauthenticate and reports that it did not', async () => {
     const who = somebody()
     const ago = (seconds: number) => {
       upstream.twist = ({ claims }) => Object.assign(claims, { auth_time: Number(claims.iat) - seconds })
@@ -129,7 +129,7 @@ describe('ways in', () => {
     expect(away.searchParams.get('max_age')).toBe('0')
   })
 
-  test('a clock that development moves, before or on the way, breaks no login: the provider’s times are measured by its own', async () => {
+  test('moving the development clock before or during a login breaks nothing: provider times are compared with real time', async () => {
     for (const ms of [20 * 60_000, -20 * 60_000, 400 * 86_400_000]) {
       if (Math.abs(ms) > 86_400_000) app.clock.advance(ms)
       const browser = fresh()
@@ -140,7 +140,7 @@ describe('ways in', () => {
     }
   })
 
-  test('FED-05 several upstream_requests of one browser all come to their end, in any order', async () => {
+  test('FED-05 several upstream requests of one browser all complete, in any order', async () => {
     const browser = fresh()
     const who = somebody()
     const backs: string[] = []
@@ -154,7 +154,7 @@ describe('ways in', () => {
     expect(states).toEqual(['three', 'two', 'one'])
   })
 
-  test('O-32 form_post: the post is stored, and our own GET brings the browser’s cookie', async () => {
+  test('O-32 form_post: the POST is stored and replayed as a same-site GET that sends the cookie', async () => {
     await addProvider(app, 'posting', { response_mode: 'form_post', client_id: 'posting' })
     const browser = fresh()
     const away = await browser.get(entry('posting'))
@@ -172,7 +172,7 @@ describe('ways in', () => {
     expect((await browser.get(stored.location ?? '')).status).toBe(400)
   })
 
-  test('an organization’s own provider, for a client that may reach there', async () => {
+  test('the provider of another organization, for a client with that capability', async () => {
     const { id } = await addOrganization(app, 'acme')
     await addClient(app, 'bridge', { capabilities: ['cross_organization'] })
     await addProvider(app, 'acme-id', { organization_id: id, client_id: 'acme' })
@@ -189,7 +189,7 @@ describe('ways in', () => {
     ).toBe(404)
   })
 
-  test('R-24 a journey outlives a restart of the server, and what it knows of the provider with it', async () => {
+  test('R-24 a pending upstream request and the provider metadata survive a restart', async () => {
     const browser = fresh()
     const away = await browser.get(entry('asking'))
     const back = pathOf(await atUpstream(upstream, away.location ?? '', { ...somebody(), name: '' }))

@@ -74,7 +74,7 @@ const operation = (title: string, body: () => Promise<void>) => {
   test(title, run)
 }
 
-describe('each operation records its events, and no other', () => {
+describe('each operation records its events, and no others', () => {
   for (const [path, body, change, kind] of resources)
     operation(`EVT-06 ${path}: created, updated, deleted; reading and refusals nothing`, async () => {
       let id = ''
@@ -267,7 +267,7 @@ describe('each operation records its events, and no other', () => {
     expect(kept).toMatchObject({ target_id: organization.id, organization_id: 'org_default' })
   })
 
-  test('R-19 no event type is without an operation that causes it, but those named here', async () => {
+  test('R-19 every event type has an operation that causes it, except those listed', async () => {
     for (const run of runs) await run()
     app.clock.advance(DAY)
     const elsewhere = ['user.mfa_enabled', 'user.mfa_disabled', 'admin.settings_changed']

@@ -53,7 +53,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
     expect(JSON.stringify(answer.body)).not.toContain('fire')
   }
 
-  test('R-05 issues no token and uses none up', async () => {
+  test('R-05 issues no token and uses up none', async () => {
     const before = await stored()
     await withoutWrites(error, async () => {
       refused(await redeem(app, client, code))
@@ -63,7 +63,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
     expect(await stored()).toEqual(before)
   })
 
-  test('R-05 refuses what the admin API is asked to change, and reads on', async () => {
+  test('R-05 refuses changes by the admin API, and still reads', async () => {
     const token = await app.tokenOf('gatehouse-admin', 'test-admin-secret-with-enough-entropy')
     const before = await stored()
     await withoutWrites(error, async () => {
@@ -78,7 +78,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
     expect(await stored()).toEqual(before)
   })
 
-  test('R-05 is told to the client by the redirect, to the person by a page, and nothing of the cause', async () => {
+  test('R-05 is reported to the client by redirect and to the user by a page, without the cause', async () => {
     const before = await stored()
     await withoutWrites(error, async () => {
       for (const person of [browser, openBrowser(app)]) {
@@ -100,7 +100,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
   })
 })
 
-test('R-05 once it writes again everything goes on, with the same code, token and form', async () => {
+test('R-05 once it can write again, the same code, token and form work', async () => {
   expect((await redeem(app, client, code)).status).toBe(200)
   expect((await refresh(app, client, tokens.refresh_token)).status).toBe(200)
   expect(answerOf(await browser.get(authorizeUrl('shop'))).code).toBeString()

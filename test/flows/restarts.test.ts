@@ -82,7 +82,7 @@ describe('R-24 a restart between any two steps', () => {
     expect((await redeem(remade, web, plain)).status).toBe(400)
   })
 
-  test('R-24 of the enrolment of an app, and of its use', async () => {
+  test('R-24 of the enrolment and use of an authenticator app', async () => {
     const user = await newUser()
     const browser = fresh()
     const choice = await openEnrolment(browser, user.username)
@@ -101,7 +101,7 @@ describe('R-24 a restart between any two steps', () => {
     await refused(two.submit(late, { code }, '/oauth/second-factor'), 401)
   })
 
-  test('R-24 of a passkey: enrolled, as the second factor, and alone', async () => {
+  test('R-24 of a passkey: enrolled, as second factor, and on its own', async () => {
     const user = await newUser()
     const browser = fresh()
     const { passkey } = await enrolPasskey(browser, await openEnrolment(browser, user.username))
@@ -129,7 +129,7 @@ describe('R-24 a restart between any two steps', () => {
     await refused(two.submit(other, { recovery_code }, '/oauth/second-factor'), 401)
   })
 
-  test('R-24 of a step-up: what is there gets stronger once, by what is enrolled on the way or was before', async () => {
+  test('R-24 of a step-up: the login is strengthened once, by a new factor or an existing one', async () => {
     const { user, browser, key } = await withTotp()
     await app.events()
     const asked = await browser.get(authorizeUrl('web', { acr_values: 'phr' }))
@@ -146,7 +146,7 @@ describe('R-24 a restart between any two steps', () => {
     await refused(later.submit(step, { credential }, '/oauth/second-factor'))
   })
 
-  test('R-24 of a forgotten password with a second factor: replaced once, by the login that it begins', async () => {
+  test('R-24 of a forgotten password with a second factor: replaced once, when the login begins', async () => {
     const { user, key } = await withTotp()
     const browser = fresh()
     const login = await browser.get(authorizeUrl('web'))
@@ -181,7 +181,7 @@ describe('R-24 a restart between any two steps', () => {
     expect((await app.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
   })
 
-  test('R-24 of what the own pages ask a fresh proof for', async () => {
+  test('R-24 of each change on the account pages that needs fresh authentication', async () => {
     const { user, browser, key } = await withTotp()
     app.clock.advance(6 * MINUTE)
     const security = await browser.get('/account/security')

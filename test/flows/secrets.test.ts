@@ -32,8 +32,8 @@ const files = (server: Running) =>
     name => [name, readFileSync(join(server.data_dir, name), 'latin1')] as const,
   )
 
-describe('with every flow walked at the executable', () => {
-  test('O-43 O-62 no code, token, secret or password is in its output, its events or its files, but those meant for a person', async () => {
+describe('after every flow at the executable', () => {
+  test('O-43 O-62 no code, token, secret or password is in its output, events or files, except those meant to be read', async () => {
     await using server = await serveExecutable({ GATEHOUSE_LOG_LEVEL: 'trace' })
     const walk = await walked(server)
     const events: Json[] = []
@@ -63,12 +63,12 @@ describe('with every flow walked at the executable', () => {
   })
 })
 
-describe('with every flow walked', async () => {
+describe('after every flow', async () => {
   const app = await startApp()
   const walk = await walkEveryFlow(app)
   const { secrets, answers } = walk
 
-  test('O-43 no password is in any answer, and no page or refusal repeats what was sent', () => {
+  test('O-43 no answer contains a password, and no page or refusal repeats input', () => {
     const handedOut = /^(set-up link|csrf token|handle|cookie|later cookie|stored)/
     const handedOutBy = (path: string) =>
       answers.filter(({ asked }) => asked === path).map(({ text }) => text)
@@ -90,7 +90,7 @@ describe('with every flow walked', async () => {
     }
   })
 
-  test('O-43 no page tells another site its address, and no redirect with a code does', () => {
+  test('O-43 no page sends a referrer, and no redirect with a code does', () => {
     for (const { asked, headers } of answers) {
       const isPage = headers.get('content-type')?.startsWith('text/html') || headers.has('location')
       if (isPage)
@@ -108,7 +108,7 @@ describe('with every flow walked', async () => {
     expect(redirects.filter(({ status }) => status !== 302 && status !== 303)).toEqual([])
   })
 
-  describe('M-04 each thing that was handed out', async () => {
+  describe('M-04 each value that was issued', async () => {
     const live = new Map([...secrets].filter(([name]) => !/password|verifier|broken|guessed/.test(name)))
     const cookies = [...secrets.keys()].filter(name => name.startsWith('cookie ')).map(name => name.slice(7))
     const attempts: Record<string, { own: RegExp; ask: (value: string) => Promise<Response> }> = {
@@ -171,7 +171,7 @@ describe('with every flow walked', async () => {
     for (const [what, { own, ask }] of Object.entries(attempts))
       for (const [name, value] of live)
         if (!own.test(name))
-          test(`M-04 ${name} is not ${what}`, async () => {
+          test(`M-04 ${name} does not work as ${what}`, async () => {
             // Guesses are counted by address; a minute later nobody remembers them.
             app.clock.advance(61_000)
             expect((await ask(value)).status).toBeOneOf([400, 401, 410])
@@ -180,7 +180,7 @@ describe('with every flow walked', async () => {
     for (const cookie of cookies)
       for (const [name, value] of live)
         if (!name.includes('cookie'))
-          test(`M-04 ${name} is not the cookie ${cookie}`, async () => {
+          test(`M-04 ${name} does not work as the cookie ${cookie}`, async () => {
             const browser = openBrowser(app)
             browser.cookies.set(cookie, value)
             expect((await browser.follow(await browser.get('/account'))).heading).toBe('Sign in')

@@ -10,21 +10,21 @@ const root = join(import.meta.dir, '../..')
 const read = (path: string): Promise<string> => Bun.file(join(root, path)).text()
 const documents = ['README.md', '.github/CONTRIBUTING.md', 'src/README.md', 'templates/guide/install.md']
 
-test('each script that a document names is one', async () => {
+test('each script that a document names exists', async () => {
   for (const path of documents) {
     const named = [...(await read(path)).matchAll(/bun(?:@[\d.]+)? run ([a-z:]+)/g)].map(([, name]) => name)
     expect([path, named.filter(name => !Object.hasOwn(scripts, name ?? ''))]).toEqual([path, []])
   }
 })
 
-test('contributors are told the Debian packages that CI installs', async () => {
+test('CONTRIBUTING lists the Debian packages that CI installs', async () => {
   const [, installed = ''] = /^packages="([^"]+)"$/m.exec(await read('.ci/run')) ?? []
   const [, told = ''] = /apt-get install ([^`]+)```/.exec(await read('.github/CONTRIBUTING.md')) ?? []
   expect(installed.split(' ').length).toBeGreaterThan(5)
   expect(told.split(/[\s\\]+/).filter(Boolean)).toEqual(installed.split(' '))
 })
 
-test('the links of the documents lead somewhere', async () => {
+test('every link in the documents has a target', async () => {
   for (const path of [...documents, '.github/SECURITY.md', '.github/CHANGELOG.md']) {
     const links = [...(await read(path)).matchAll(/(?:\]\(|src(?:set)?=")([^)"#]+)/g)].map(
       ([, link = '']) => link,
@@ -43,13 +43,13 @@ test('README has at most 8 kB', () => {
   expect(Bun.file(join(root, 'README.md')).size).toBeLessThanOrEqual(8_000)
 })
 
-test('the workflow runs what guards main', async () => {
+test('the workflow runs the same checks as a merge into main', async () => {
   const { jobs, permissions } = parse(await read('.github/workflows/ci.yml'))
   expect(jobs.test.steps.map(({ run }: { run?: string }) => run).filter(Boolean)).toEqual(['.ci/run'])
   expect(permissions).toEqual({ contents: 'read' })
 })
 
-test('each question of an issue form has a label and an id of its own', async () => {
+test('each question of an issue form has a label and a unique id', async () => {
   for (const form of ['bug', 'feature']) {
     const { name, description, body } = parse(await read(`.github/ISSUE_TEMPLATE/${form}.yml`))
     expect([name, description]).not.toContain(undefined)

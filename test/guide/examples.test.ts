@@ -17,7 +17,7 @@ const scripts = guideSections
     ),
   )
 
-test('every script is one', async () => {
+test('every script named in the guide exists', async () => {
   expect(scripts.length).toBeGreaterThan(15)
   for (const { subject, text } of scripts) {
     const { exitCode, stderr } = await Bun.$`sh -n -c ${text}`.nothrow().quiet()
@@ -25,7 +25,7 @@ test('every script is one', async () => {
   }
 })
 
-test('every command in a script is one, and has the options that it is given', () => {
+test('every command in a script exists, with the options used', () => {
   const lines = scripts.flatMap(({ text }) =>
     text
       .replaceAll('\\\n', ' ')
@@ -48,7 +48,7 @@ test('every command in a script is one, and has the options that it is given', (
   }
 })
 
-test('the programs of "Connect an application" are those that the command prints', () => {
+test('the programs of "Connect an application" equal those that the command prints', () => {
   const shop = {
     kind: 'web' as const,
     client_id: 'shop',
@@ -93,7 +93,7 @@ test('each client of "Connect an application" is registered by its command', asy
   )
 }, 30_000)
 
-test('the ten lines of the admin API work as they stand', async () => {
+test('the ten lines of the admin API run unchanged', async () => {
   await using server = await serveExecutable()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   mkdirSync(join(folder, 'data'))

@@ -41,7 +41,7 @@ const linksOf = (parts: Inline[]): Target[] =>
 
 const visible = commands.filter(({ run, hidden }) => run && !hidden)
 
-describe('each stands on exactly one page', () => {
+describe('each is documented on exactly one page', () => {
   test('setting', () => {
     const names = Object.keys(settings).map(name => `GATEHOUSE_${name.toUpperCase()}`)
     expect(rowsOf('Setting').sort()).toEqual(names.sort())
@@ -68,7 +68,7 @@ describe('each stands on exactly one page', () => {
   })
 })
 
-test('the page of commands names every option, and no other', () => {
+test('the page of commands lists exactly the existing options', () => {
   const { blocks = [] } = pages.find(({ subject }) => subject === 'commands') ?? {}
   const text = blocks.map(block => plain(inlinesOf(block))).join('\n')
   const named = new Set(text.match(/--[a-z][a-z-]*/g))
@@ -78,7 +78,7 @@ test('the page of commands names every option, and no other', () => {
   expect([...named].sort()).toEqual([...new Set([...known, '--config'])].sort())
 })
 
-test('the table of contents has every page once, with its title', async () => {
+test('the table of contents lists every page once, with its title', async () => {
   const files = readdirSync(join(root, 'templates/guide')).filter(file => file !== 'README.md')
   expect(pages.map(({ subject }) => `${subject}.md`).sort()).toEqual(files.sort())
   for (const { subject, title, about, blocks } of pages) {
@@ -91,7 +91,7 @@ test('the table of contents has every page once, with its title', async () => {
   }
 })
 
-test('every link leads somewhere', () => {
+test('every link has a target', () => {
   const anchors = new Map(
     pages.map(({ subject, blocks }) => [
       subject,

@@ -9,7 +9,7 @@ const style = { width: 80, bold: (text: string) => `<${text}>` }
 const words = (text: string): Inline[] => [{ type: 'text', text }]
 const page = (...blocks: GuidePage['blocks']): GuidePage => ({ subject: 'x', title: 'X', about: 'x', blocks })
 
-test('a table is aligned, and its widest column is wrapped', () => {
+test('a table is aligned, and its widest column wraps', () => {
   const text = pageText(
     page({
       type: 'table',
@@ -31,7 +31,7 @@ test('a table is aligned, and its widest column is wrapped', () => {
   )
 })
 
-test('a table too wide for its columns stands in blocks, with the names of all but the last', () => {
+test('a table too wide for columns is shown as blocks, with the names of all but the last', () => {
   const text = pageText(
     page({
       type: 'table',
@@ -43,7 +43,7 @@ test('a table too wide for its columns stands in blocks, with the names of all b
   expect(text).toBe(['<abcdefghij>', '    B: klmnopqrst', '    r s t u v w x', '    y z'].join('\n'))
 })
 
-test('a few rows that are too wide leave the columns to the others', () => {
+test('a few overlong rows do not widen the columns of the others', () => {
   const rows = [
     ['a', 'x', 'one two'],
     ['a-very-long-name', 'y', 'three'],
@@ -69,7 +69,7 @@ test('a few rows that are too wide leave the columns to the others', () => {
   )
 })
 
-test('lists are marked, headings bold, code indented, links named', () => {
+test('lists have bullets, headings are bold, code is indented, links show their target', () => {
   const link: Inline = { type: 'link', to: { subject: 'keys', id: '' }, text: words('Keys') }
   expect(
     pageText(
@@ -92,7 +92,7 @@ test('no line of any page is wider than 80 columns', () => {
   expect(wide).toEqual([])
 })
 
-test('gatehouse guide lists the subjects, a line each, and prints a page', async () => {
+test('gatehouse guide lists the subjects, one line each, and prints a page', async () => {
   const list = await gatehouse(['guide'])
   expect([list.code, list.stderr]).toEqual([0, ''])
   const lines = list.stdout.split('\n')
@@ -104,7 +104,7 @@ test('gatehouse guide lists the subjects, a line each, and prints a page', async
   }
 })
 
-test('an unknown subject ends with 2 and the list, and is not repeated', async () => {
+test('an unknown subject exits with 2 and the list, and is not repeated', async () => {
   const { code, stdout, stderr } = await gatehouse(['guide', 'nonsense'])
   expect([code, stdout]).toEqual([2, ''])
   expect(stderr).toStartWith('gatehouse: guide: there is no such page.')
@@ -112,7 +112,7 @@ test('an unknown subject ends with 2 and the list, and is not repeated', async (
   expect(stderr).not.toContain('nonsense')
 })
 
-test('headings are bold on a terminal alone, and not with NO_COLOR', async () => {
+test('headings are bold only on a terminal without NO_COLOR', async () => {
   const print = async (env: Record<string, string>): Promise<string> => {
     const command = ['script', '-qec', `${EXECUTABLE} guide exit-codes`, '/dev/null']
     const child = Bun.spawn(command, {

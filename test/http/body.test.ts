@@ -4,7 +4,7 @@ import { readForm, readJson } from '#src/http/body.ts'
 test.each([
   ['application/x-www-form-urlencoded', readForm],
   ['application/json', readJson],
-])('O-57 %s that ends early is the failure of who sent it', async (type, read) => {
+])('O-57 %s that ends early is reported as the sender’s error', async (type, read) => {
   for (const headers of [{}, { 'content-length': '100' }]) {
     const body = new ReadableStream({
       pull: controller => controller.error(new DOMException('The connection was closed.', 'AbortError')),

@@ -27,7 +27,7 @@ const server = () => {
   return { taken, refusalOf, advance: (ms: number) => (now += ms) }
 }
 
-test('one network spends its own bucket alone, whatever the organization, and gains by the second', () => {
+test('one network spends only its own bucket, whatever the organization, and refills each second', () => {
   const { taken, refusalOf, advance } = server()
   expect([taken(60, '192.0.2.1', 'a'), taken(60, '192.0.2.1', 'b'), taken(60, '192.0.2.2', 'a')]).toEqual([
     40, 0, 40,
@@ -40,7 +40,7 @@ test('one network spends its own bucket alone, whatever the organization, and ga
   ])
 })
 
-test('many networks spend the bucket of one organization; a new network has its reserve, another organization everything', () => {
+test('many networks use up the bucket of one organization; a new network has its reserve, another organization all of its own', () => {
   const { taken, advance } = server()
   let spent = 0
   for (let i = 0; i < 50; i++) spent += taken(60, `198.51.100.${i}`, 'a')
@@ -51,7 +51,7 @@ test('many networks spend the bucket of one organization; a new network has its 
   expect(taken(60, '192.0.2.1', 'a')).toBe(1)
 })
 
-test('H-23 the networks of one IPv6 site have one reserve together, and none is refused for the others', () => {
+test('H-23 the networks of one IPv6 site share one reserve, and none is refused because of the others', () => {
   const { taken } = server()
   let spent = 0
   for (let i = 0; i < 200; i++) spent += taken(3, `2001:db8:0:${i.toString(16)}::1`, 'a')
@@ -60,7 +60,7 @@ test('H-23 the networks of one IPv6 site have one reserve together, and none is 
   expect([taken(60, '2001:db8:0:ffff::1', 'b'), taken(3, '2001:db8:1::1', 'a')]).toEqual([40, 3])
 })
 
-test('a known device pays from a bucket of its own', () => {
+test('a known device has its own bucket', () => {
   const { taken } = server()
   for (let i = 0; i < 50; i++) taken(60, `198.51.100.${i}`, 'a')
   expect([taken(60, '198.51.100.1', 'a', 'laptop'), taken(60, '198.51.100.1', 'a', 'phone')]).toEqual([
@@ -69,7 +69,7 @@ test('a known device pays from a bucket of its own', () => {
   expect(taken(60, '198.51.100.1', 'a', 'laptop')).toBe(0)
 })
 
-test('H-21 stored posts are bounded over all networks and organizations too', () => {
+test('H-21 stored POSTs are limited across networks and organizations too', () => {
   const context = { clock: { now: () => 0 }, charges: openCharges() }
   const park = (i: number, units: number) => {
     try {
@@ -85,7 +85,7 @@ test('H-21 stored posts are bounded over all networks and organizations too', ()
   expect([kept, park(1_001, 1)]).toEqual([256 * 1_024, 0])
 })
 
-test('O-57 one network fills the store with begun logins to a bound; others, another server, and it a little later, go on', async () => {
+test('O-57 a network can store a limited number of pending logins; others, another server, and itself later, continue', async () => {
   const app = await startApp()
   const other = await startApp()
   for (const each of [app, other]) await addClient(each, 'shop')

@@ -11,7 +11,7 @@ test.each([
   ['fe80::1%eth0', 'fe80::1'],
   ['unknown', undefined],
   ['', undefined],
-])('O-35 one spelling per address: %s', (text, expected) => {
+])('O-35 every spelling of an address is normalized: %s', (text, expected) => {
   expect(normalizeAddress(text)).toBe(expected)
 })
 

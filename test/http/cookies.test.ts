@@ -4,7 +4,7 @@ import { clearCookie, cookieNames, findCookie, setCookie } from '#src/http/cooki
 
 const configOf = (url: string) => ({ ...loadConfig({}).config, url })
 
-describe('O-31 cookie names follow the scheme of the settings', () => {
+describe('O-31 cookie names depend on the scheme in the settings', () => {
   test.each([
     ['https://id.example.com', '__Host-gatehouse_login', '__Host-gatehouse_browser'],
     ['https://id.example.com:8443', '__Host-gatehouse_login', '__Host-gatehouse_browser'],
@@ -21,7 +21,7 @@ describe('O-31 cookie names follow the scheme of the settings', () => {
   })
 })
 
-test('O-31 attributes: Path, HttpOnly, SameSite=Lax, no Domain, Secure on https alone', () => {
+test('O-31 attributes: Path, HttpOnly, SameSite=Lax, no Domain, Secure only on https', () => {
   expect(setCookie(configOf('https://id.example.com'), 'a', 'b', 60.9)).toBe(
     'a=b; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=60',
   )
@@ -31,7 +31,7 @@ test('O-31 attributes: Path, HttpOnly, SameSite=Lax, no Domain, Secure on https 
   )
 })
 
-describe('cookies are read as they were sent', () => {
+describe('cookies are read as sent', () => {
   const find = (cookie: string) => findCookie(new Request('http://localhost', { headers: { cookie } }), 'one')
   test.each([
     ['one=1', '1'],

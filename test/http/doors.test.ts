@@ -201,7 +201,7 @@ for (const [name, door] of Object.entries(doors)) {
   }, 30_000)
 
   if (door.isForBrowsers)
-    test(`H-23 ${name}: what its network did refuses a device nothing where a user of the organization has signed in`, async () => {
+    test(`H-23 ${name}: a device on which a user of the organization signed in is served when its network is blocked`, async () => {
       const [known, foreign] = [await deviceOf('a'), await deviceOf('b')]
       const ip = `198.51.100.${network}`
       // A form is posted from a login page that was opened before.
@@ -216,7 +216,7 @@ for (const [name, door] of Object.entries(doors)) {
     })
 
   for (const kind of door.kinds)
-    test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant everything`, async () => {
+    test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant all of its own`, async () => {
       // A form is posted from a login page that was opened before, which took one commit.
       const isForm = /POST .*(login|passkey|reset)/.test(name)
       if (isForm)

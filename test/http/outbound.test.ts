@@ -39,7 +39,7 @@ const outbound =
     outboundFetch(...settings)(url, { organization, ...init })
 const open = outbound(allowed)
 
-test('an allowed host is asked with method, headers and body', async () => {
+test('an allowed host is called with method, headers and body', async () => {
   const answer = await open(`${home}/echo`, {
     method: 'POST',
     body: new URLSearchParams({ a: 'b c' }),
@@ -55,7 +55,7 @@ test('an allowed host is asked with method, headers and body', async () => {
   })
 })
 
-describe('R-21 an upstream that is slow, huge or elsewhere', () => {
+describe('R-21 a slow, huge or redirecting upstream', () => {
   const refusal = async (call: Promise<Response>): Promise<string> => {
     const error = await call.then(
       () => undefined,
@@ -68,12 +68,12 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     return ((error as OutboundError).cause as Error).message
   }
 
-  test('JSON of more than 64 levels is no answer', async () => {
+  test('JSON nested more than 64 levels is refused', async () => {
     expect(await refusal(open(`${home}/deep`))).toContain('levels')
     expect((await open(`${home}/nested`)).status).toBe(200)
   })
 
-  test('RUN-21 private addresses and plain http are never called without the setting', async () => {
+  test('RUN-21 private addresses and plain http are never called unless configured', async () => {
     const closed = outbound({ outbound_allow: [] })
     const before = hits.length
     expect(await refusal(closed(`${home}/echo`))).toContain('https')
@@ -82,7 +82,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     expect(hits.length).toBe(before)
   })
 
-  test('a name that resolves to a private address is refused, and is asked for once', async () => {
+  test('a name that resolves to a private address is refused, and is resolved once', async () => {
     let lookups = 0
     const resolve = async () => {
       lookups++
@@ -93,7 +93,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     expect(lookups).toBe(1)
   })
 
-  test('RUN-22 the connection goes to the address that was looked at, under the name that was asked for', async () => {
+  test('RUN-22 the connection goes to the checked address, under the requested name', async () => {
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
     const pinned = outbound({ outbound_allow: [`idp.internal:${server.port}`] }, { resolve })
     const answer = (await (await pinned(`http://idp.internal:${server.port}/echo`)).json()) as {
@@ -102,7 +102,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     expect(answer.host).toBe(`idp.internal:${server.port}`)
   })
 
-  test('no whole answer in time: given up, before the head and within the body', async () => {
+  test('an answer that is late or incomplete is abandoned, in the head and in the body', async () => {
     const hasty = outbound(allowed, { timeout: 20 })
     expect(await refusal(hasty(`${home}/hang`))).toContain('in time')
     expect(await refusal(hasty(`${home}/drip`))).toContain('in time')
@@ -110,7 +110,7 @@ describe('R-21 an upstream that is slow, huge or elsewhere', () => {
     expect(await refusal(stuck('https://never.example/'))).toContain('in time')
   })
 
-  test('a caller can give up earlier', async () => {
+  test('a caller can set a shorter limit', async () => {
     const stop = new AbortController()
     const call = open(`${home}/hang`, { signal: stop.signal })
     stop.abort()
@@ -168,7 +168,7 @@ describe('H-15 outbound_allow', () => {
     expect(names('idp.internal:443', 'https://idp.internal/x', { ...acme, slug: 'idp.internal' })).toBe(false)
   })
 
-  test('a tenant does not reach what is open to the default organization', async () => {
+  test('a tenant does not reach hosts opened for the default organization', async () => {
     const before = hits.length
     await expect(open(`${home}/echo`, { organization: acme })).rejects.toBeInstanceOf(OutboundError)
     expect(hits.length).toBe(before)
@@ -176,7 +176,7 @@ describe('H-15 outbound_allow', () => {
     expect((await theirs(`${home}/echo`, { organization: acme })).status).toBe(200)
   })
 
-  test('one error for what is not allowed, not listening, not speaking HTTP or too slow', async () => {
+  test('one error for hosts that are not allowed, closed, not HTTP or too slow', async () => {
     const silent = Bun.listen({
       hostname: '127.0.0.1',
       port: 0,

@@ -21,16 +21,16 @@ test('streamSym is the stream, with write', () => {
   expect(lines).toEqual(['a line\n'])
 })
 
-test('timeSym is a function that gives the time as JSON behind a comma', () => {
+test('timeSym is a function that returns the time as JSON after a comma', () => {
   const time = open().part(pino.symbols.timeSym) as () => string
   expect(time()).toMatch(/^,"time":\d{13}$/)
 })
 
-test('chindingsSym is the text of all bindings, each behind a comma', () => {
+test('chindingsSym is the text of all bindings, each after a comma', () => {
   expect(open().part(pino.symbols.chindingsSym)).toBe(',"pid":7,"name":"a \\"quoted\\" name"')
 })
 
-test('the line of a request is the one that log.info writes', () => {
+test('the line of a request equals that of log.info', () => {
   const { lines, log } = open()
   const call = { request_id: '0198-1', path: '/a"b\\c\u2028%20' } as Call
   const answered = { method: 'GET', status: 200, ms: 1.25 }

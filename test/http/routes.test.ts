@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type Matched, mount } from '#src/http/routes.ts'
 
-test('a mounted handler gets the body unread, and the parameters of its path decoded', async () => {
+test('a mounted handler gets the unread body and the decoded path parameters', async () => {
   const tell = async ({ request, params }: Matched) =>
     Response.json({ used: request.bodyUsed, params, body: await request.text() })
   // Elysia reads the handler's source and parses the body for one that hands its whole argument on.

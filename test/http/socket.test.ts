@@ -19,7 +19,7 @@ const isWell = async () => expect((await post('/oauth/token', credentials))?.sta
 const residentBytes = () =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
 
-describe('O-71 what is no route is 404 or 405, however it is written', () => {
+describe('O-71 an unknown route is 404 or 405, in every spelling', () => {
   test.each([
     ['TRACE /', 405],
     ['TRACE /oauth/authorize', 405],
@@ -52,7 +52,7 @@ describe('O-71 what is no route is 404 or 405, however it is written', () => {
     if (status !== 400) expect(answer?.headers.get('x-request-id')).toBeString()
   })
 
-  test('dots do not lead around the guard', async () => {
+  test('dots do not bypass the guard', async () => {
     for (const path of ['/assets/../api/v1/admin/users', '/healthz/../api/v1/admin/users'])
       expect((await askRaw(server.port, [`GET ${path} HTTP/1.1`]))?.status).toBe(401)
   })
@@ -74,7 +74,7 @@ describe('O-71 HEAD', () => {
     ['/oauth/userinfo'],
     ['/account'],
     ['/account/sign-in'],
-  ])('%s is refused: a GET may have an effect', async path => {
+  ])('%s is refused: the GET may have an effect', async path => {
     const answer = await askRaw(server.port, [`HEAD ${path} HTTP/1.1`])
     expect(answer).toMatchObject({ status: 405, body: '' })
   })
@@ -93,7 +93,7 @@ describe('O-67 a Host header', () => {
     ['%'],
     ['localhost/b?c#d'],
     ['x'.repeat(9000)],
-  ])('%j changes neither what is found nor what it says', async host => {
+  ])('%j changes neither the route nor the answer', async host => {
     const more = [
       `Host: ${host}`,
       'X-Forwarded-Host: evil.example',
@@ -110,14 +110,14 @@ describe('O-67 a Host header', () => {
     expect(page).toMatchObject({ status: 400, body: expect.not.stringContaining('evil') })
   })
 
-  test('none, by HTTP/1.0', async () => {
+  test('may be absent in HTTP/1.0', async () => {
     const answer = await askRaw(server.port, ['GET /.well-known/openid-configuration HTTP/1.0'])
     expect(JSON.parse(answer?.body ?? '').issuer).toBe(server.url)
   })
 })
 
-describe('O-57 too much', () => {
-  test('of a query, of headers, of a body is refused at once, and memory stays flat', async () => {
+describe('O-57 too much input', () => {
+  test('in query, headers or body is refused at once, and memory stays flat', async () => {
     await isWell()
     const before = residentBytes()
     for (let round = 0; round < 20; round++) {
@@ -137,7 +137,7 @@ describe('O-57 too much', () => {
     await isWell()
   })
 
-  test('in chunks without end is refused once it is over the limit', async () => {
+  test('in endless chunks is refused once over the limit', async () => {
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
     const answer = await askRaw(
       server.port,
@@ -147,7 +147,7 @@ describe('O-57 too much', () => {
     expect(answer?.status).toBe(413)
   })
 
-  test('a JSON body that is nested without end is 422, not a crash', async () => {
+  test('as endlessly nested JSON is 422, not a crash', async () => {
     const user = {
       username: 'deep',
       email: 'deep@example.com',
@@ -183,7 +183,7 @@ describe('O-57 too much', () => {
     expect((await server.admin('GET', '/users?search=deeper')).body.pagination.total).toBe(0)
   })
 
-  test('five hundred requests that never end keep nobody else waiting', async () => {
+  test('five hundred requests that never end delay nobody else', async () => {
     const sockets = await Promise.all(Array.from({ length: 500 }, () => openSocket(server.port)))
     for (const [i, socket] of sockets.entries())
       socket.write(
@@ -197,7 +197,7 @@ describe('O-57 too much', () => {
   })
 })
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   test.each([
     ['a method nobody knows', ['FOO / HTTP/1.1'], ''],
     ['two lengths', ['POST /oauth/token HTTP/1.1', 'Content-Length: 5', 'Content-Length: 6'], 'hello'],
@@ -207,7 +207,7 @@ describe('bytes that are no request', () => {
       ['POST /oauth/token HTTP/1.1', FORM, 'Content-Length: 5', 'Transfer-Encoding: chunked'],
       '0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n',
     ],
-  ])('%s: refused or closed, and nothing behind it is answered', async (_, lines, body) => {
+  ])('%s: refused or closed, and nothing after it is answered', async (_, lines, body) => {
     const answer = await askRaw(server.port, lines, body)
     expect(answer?.status ?? 400).toBe(400)
     expect(answer?.body ?? '').toBe('')

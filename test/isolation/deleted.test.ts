@@ -50,7 +50,7 @@ const left = (organization_id: string) =>
   })
 
 describe('M-10 after an organization is deleted', () => {
-  test('no login, code, token or session of it works, nor does its successor of the same names inherit any', async () => {
+  test('none of its logins, codes, tokens or sessions works, and a successor of the same slug inherits none', async () => {
     const build = async () => {
       const { id } = await addOrganization(app, 'acme')
       const client = await addClient(app, 'shop', { organization_id: id })
@@ -80,7 +80,7 @@ describe('M-10 after an organization is deleted', () => {
     expect((await app.admin('GET', `/sessions?organization_id=${next.id}`)).body.data).toEqual([])
   })
 
-  test('API-17 its rows follow in batches, those of others stay', async () => {
+  test('API-17 its rows are removed in batches, and those of others stay', async () => {
     const { id } = await addOrganization(app, 'acme')
     const role = await create(app, '/roles', { name: 'editor', permissions: [], organization_id: id })
     const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'], organization_id: id })
@@ -134,7 +134,7 @@ describe('M-10 after an organization is deleted', () => {
   })
 })
 
-test('the rows that paired users with a deleted role or group follow in batches, and count nothing meanwhile', async () => {
+test('rows joining users to a deleted role or group are removed in batches, and are not counted before', async () => {
   const role = await create(app, '/roles', { name: 'editor', permissions: [] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
   for (const name of ['alice', 'bob', 'carol']) {

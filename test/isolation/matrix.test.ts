@@ -119,14 +119,14 @@ describe('the route table', () => {
     ).toEqual([])
   })
 
-  test('every route that takes a body has an input here, and no input is left over', () => {
+  test('every route that takes a body has an input here, and each input has a route', () => {
     const needed = app.routes.filter(route => route.body).map(keyOf)
     expect(needed.filter(key => !inputs[key])).toEqual([])
     const known = new Set(app.routes.map(keyOf))
     expect(Object.keys(inputs).filter(key => !known.has(key))).toEqual([])
   })
 
-  test('M-02 without a token, every route answers 401 whatever is sent', async () => {
+  test('M-02 without a token, every route answers 401 whatever the input', async () => {
     const before = await dump()
     for (const route of app.routes)
       for (const authorization of [undefined, 'Bearer x', 'Basic eDp5']) {
@@ -140,7 +140,7 @@ describe('the route table', () => {
     expect(await dump()).toEqual(before)
   })
 
-  test('M-02 every other permission together opens no route', async () => {
+  test('M-02 holding every other permission opens no route', async () => {
     const tokens = [await tokensFor('org_default', allBut), await tokensFor(acme.org_id, allBut)]
     const before = await dump()
     for (const tokenOf of tokens)
@@ -151,7 +151,7 @@ describe('the route table', () => {
     expect(await dump()).toEqual(before)
   })
 
-  test('M-02 a token without the scope is told so, though its client has the permission', async () => {
+  test('M-02 a token without the scope gets insufficient_scope, though its client has the permission', async () => {
     const client = {
       name: 'Narrow',
       type: 'confidential',
@@ -169,7 +169,7 @@ describe('the route table', () => {
 })
 
 describe('its own permission opens each route', () => {
-  test('API-19 to callers of the tenant, for what is theirs', async () => {
+  test('API-19 to callers of the tenant, for their own data', async () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     for (const route of inOrder(app.routes)) {
       const { status, body } = await send(route, acme, tokenOf(route))
@@ -182,7 +182,7 @@ describe('its own permission opens each route', () => {
     }
   })
 
-  test('API-18 to callers of the default organization, for everything', async () => {
+  test('API-18 to callers of the default organization, for all data', async () => {
     const tokenOf = await tokensFor('org_default', exactly)
     for (const tenant of [home, acme])
       for (const route of inOrder(app.routes)) {
@@ -193,8 +193,8 @@ describe('its own permission opens each route', () => {
   })
 })
 
-describe('what is another tenant’s', () => {
-  test('M-01 is not found by id or slug: the same answer and the same statements as for an id that nobody has', async () => {
+describe('the data of another tenant', () => {
+  test('M-01 is 404 by id or slug, with the same answer and the same statements as for an unknown id', async () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     const root = await callerOf(app, acme.org_id, ['admin'])
     const bySlug = (tenant: Tenant): Tenant => ({ ...tenant, org_id: tenant.slug })
@@ -224,7 +224,7 @@ describe('what is another tenant’s', () => {
     expect(await dump()).toEqual(before)
   })
 
-  test('M-06 takes nothing new: as a body’s organization it is as unknown as one that does not exist', async () => {
+  test('M-06 cannot be added to: its organization is as unknown in a body as one that does not exist', async () => {
     const root = await callerOf(app, acme.org_id, ['admin'])
     const creations = app.routes.filter(route => route.method === 'POST' && !hasParameters(route))
     expect(creations.length).toBeGreaterThan(4)
@@ -238,7 +238,7 @@ describe('what is another tenant’s', () => {
     expect(await dump()).toEqual(before)
   })
 
-  test('M-06 loses no session to a bulk revocation', async () => {
+  test('M-06 is untouched by a bulk revocation', async () => {
     const token = await callerOf(app, acme.org_id, ['sessions:revoke'])
     const { users, sessions } = await app.context.store.read(async q => ({
       users: await q.select().from(q.tables.users),
@@ -264,7 +264,7 @@ describe('what is another tenant’s', () => {
     expect(await app.context.store.read(async q => q.select().from(q.tables.sessions))).toEqual(sessions)
   })
 
-  test('M-11 shows in no list, count, filter or cursor', async () => {
+  test('M-11 appears in no list, count, filter or cursor', async () => {
     const root = await callerOf(app, acme.org_id, ['admin'])
     const lists = app.routes.filter(isList)
     expect(lists.map(route => route.path).sort()).toEqual([
@@ -298,7 +298,7 @@ describe('what is another tenant’s', () => {
       expect(listed.find(organization => organization.id === tenant.org_id)).toMatchObject({ user_count: 2 })
   })
 
-  test('M-12 lends no role: a name that another tenant has is as unknown as one that nobody has', async () => {
+  test('M-12 gives no role: a role name of another tenant is as unknown as a made-up one', async () => {
     const root = await callerOf(app, acme.org_id, ['admin'])
     const { name } = (await app.admin('GET', `/roles/${beta.role_id}`)).body
     const before = await dump()

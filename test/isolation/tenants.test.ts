@@ -76,7 +76,7 @@ describe('M-03 a request for one organization never gets a user of another', () 
     expect((await browser.submit(page, { password: PASSWORD })).status).toBe(401)
   })
 
-  test('organization_id is the client’s own without the capability, and one that exists', async () => {
+  test('organization_id must exist, and must be the client’s own without the capability', async () => {
     const error = async (client_id: string, organization_id: string) =>
       answerOf(await openBrowser(app).get(authorizeUrl(client_id, { organization_id }))).error
     expect(await error('a-web', blue.id)).toBe('invalid_request')
@@ -94,7 +94,7 @@ describe('H-12 a client that loses cross_organization', () => {
       (await q.select().from(q.tables.sessions)).filter(({ client_id }) => client_id === client.client_id),
     )
 
-  test('gets nothing more for refresh tokens of other tenants’ users; its own users’ are good', async () => {
+  test('gets nothing more for refresh tokens of other tenants’ users; those of its own users work', async () => {
     const client = await wide('narrowed')
     const own = await addUser(app, 'own')
     const foreign = await grantTokens(app, client, adaA)
@@ -120,7 +120,7 @@ describe('H-12 a client that loses cross_organization', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('gets no answer of a login that had begun, nor of a stored post', async () => {
+  test('gets no answer from a pending login or a stored POST', async () => {
     const client = await wide('narrowed-login')
     const browser = openBrowser(app)
     const url = authorizeUrl('narrowed-login', inA)
@@ -187,7 +187,7 @@ describe('M-04, M-05 a handle, code, link or cookie is refused in place of anoth
     }
   })
 
-  test('cookies in one another’s place', async () => {
+  test('each cookie in place of another', async () => {
     const browser = await inBrowser(['a-web', 'ada'])
     const page = await browser.get(authorizeUrl('a-web', { prompt: 'login' }))
     const [first, second] = [...browser.cookies.keys()]

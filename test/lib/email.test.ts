@@ -45,19 +45,19 @@ describe('O-60 an e-mail address has one canonical form', () => {
     `${'a'.repeat(65)}@example.com`,
     `alice@${'a'.repeat(64)}.com`,
     `a@${'abcdefghi.'.repeat(26)}com`,
-  ])('USR-28 %j is no address', text => {
+  ])('USR-28 %j is not an address', text => {
     expect(canonicalEmail(text)).toBeUndefined()
   })
 })
 
-test('a domain is compared exactly, in lower case and in its xn-- form', () => {
+test('a domain is compared exactly, in lower case and xn-- form', () => {
   expect(canonicalDomain('Example.COM')).toBe('example.com')
   expect(canonicalDomain('bücher.example')).toBe('xn--bcher-kva.example')
   for (const text of ['com', '*.example.com', '.example.com', 'example.com.', '', '1.2.3.4'])
     expect(canonicalDomain(text)).toBeUndefined()
 })
 
-test('what a person types is looked up in the form of what is stored', () => {
+test('typed addresses are looked up in the stored form', () => {
   expect(foldIdentifier(' Alice@BÜCHER.example ')).toBe('alice@xn--bcher-kva.example')
   expect(foldIdentifier('ALICE')).toBe('alice')
   expect(foldIdentifier('ａｌｉｃｅ')).toBe('alice')

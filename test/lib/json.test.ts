@@ -9,6 +9,6 @@ test.each([
   [JSON.stringify('['.repeat(100)), false],
   [JSON.stringify(`"\\${'['.repeat(100)}`), false],
   [`["\\\\",${'['.repeat(64)}`, true],
-])('levels are those of arrays and objects, not of texts: %s', (text, isDeep) => {
+])('levels count arrays and objects, not characters in strings: %s', (text, isDeep) => {
   expect(isNestedDeeply(text)).toBe(isDeep)
 })

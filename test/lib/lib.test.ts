@@ -15,7 +15,7 @@ describe('ids', () => {
     expect(new Set(ids).size).toBe(4)
   })
 
-  test('sort by creation however many there are of one millisecond, and whatever other ids come between', () => {
+  test('sort by creation however many one millisecond has, and whatever other ids are made between', () => {
     const ids = Array.from({ length: 10_000 }, () => {
       Bun.randomUUIDv7('hex', 1)
       return newId('usr', 7_000_000)
@@ -23,7 +23,7 @@ describe('ids', () => {
     expect(ids).toEqual([...ids].sort())
   })
 
-  test('API-21 are a prefix and a UUID version 7', () => {
+  test('API-21 consist of a prefix and a UUID version 7', () => {
     expect(newId('sess', 1)).toMatch(
       /^sess_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
     )
@@ -31,13 +31,13 @@ describe('ids', () => {
   })
 
   test.each(['usr_1', 'org_default', '018bcfe5-6814-7ebd-a2a8-0d58e3ed5fa5', 'GRP_x'.toLowerCase()])(
-    '%s looks like one',
+    '%s looks like an id',
     text => {
       expect(looksLikeId(text)).toBe(true)
     },
   )
 
-  test.each(['user', 'acme', 'organic_shop', 'role-model'])('%s does not', text => {
+  test.each(['user', 'acme', 'organic_shop', 'role-model'])('%s does not look like an id', text => {
     expect(looksLikeId(text)).toBe(false)
   })
 })
@@ -59,13 +59,13 @@ test.each([
 })
 
 describe('permissions', () => {
-  test('API-20 * and the scope admin stand for all, anything else for itself or nothing', () => {
+  test('API-20 * and the scope admin include all, any other name only itself or nothing', () => {
     expect(expand(['*']).size).toBe(permissions.length)
     expect(expand(['admin']).size).toBe(permissions.length)
     expect([...expand(['users:read', 'openid', 'users:*'])]).toEqual(['users:read'])
   })
 
-  test('what exceeds is what is wanted and not held; profile rights are free', () => {
+  test('exceeding returns the wanted permissions that are not held; profile permissions are free', () => {
     expect(exceeding(expand(['users:read']), ['users:read', 'profile:update', 'openid'])).toEqual([])
     expect(exceeding(expand(['users:read']), ['users:delete', 'users:read'])).toEqual(['users:delete'])
     expect(exceeding(expand(['users:read']), ['admin']).length).toBe(permissions.length - 3)
@@ -75,11 +75,11 @@ describe('permissions', () => {
 describe('cursors', () => {
   const key = Buffer.alloc(32, 1)
 
-  test('open for the query that they were made for', () => {
+  test('are accepted for the query that they were made for', () => {
     expect(openCursor(key, sealCursor(key, ['a.b', 7, null], 'users?x'), 'users?x')).toEqual(['a.b', 7, null])
   })
 
-  test('R-23 a tampered or foreign cursor is refused', () => {
+  test('R-23 a changed cursor, or one of another query, is refused', () => {
     const cursor = sealCursor(key, ['a', 7], 'users?x')
     const forged = `${Buffer.from('["b",7]').toString('base64url')}${cursor}`
     for (const [text, binding] of [
@@ -97,7 +97,7 @@ describe('cursors', () => {
   })
 })
 
-test('H-41 a cursor tells nothing of its keyset, not even by its length', () => {
+test('H-41 a cursor does not reveal its keyset, not even by its length', () => {
   const key = Buffer.alloc(32, 1)
   const cursors = [1, 123_456_789].map(seq => sealCursor(key, [1_768_478_400_000, seq], 'events'))
   for (const cursor of cursors) {
@@ -112,7 +112,7 @@ describe('the master key', () => {
   const master = masterKey(Buffer.alloc(32, 1))
   const sealed = master.seal(Buffer.from('private'), 'key_1')
 
-  test('opens what it sealed', () => {
+  test('decrypts what it encrypted', () => {
     expect(master.open(sealed, 'key_1').toString()).toBe('private')
     expect(sealed.includes('private')).toBe(false)
   })
@@ -127,7 +127,7 @@ describe('the master key', () => {
     }
   })
 
-  test('gives each purpose a key of its own', () => {
+  test('derives a separate key for each purpose', () => {
     expect(master.derive('cursor').equals(master.derive('csrf'))).toBe(false)
   })
 })
@@ -144,7 +144,7 @@ test('O-59 names are compared after NFKC and without case', () => {
   expect(fold('İ')).not.toBe('i')
 })
 
-test('what composes to the longest password is normalized, a longer text is not', () => {
+test('a text that composes to the maximum length is normalized, a longer one is not', () => {
   const composed = '\u0390'.repeat(512)
   const decomposed = composed.normalize('NFD')
   expect([Buffer.byteLength(composed), decomposed.length]).toEqual([1024, 1536])

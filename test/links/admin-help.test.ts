@@ -51,7 +51,7 @@ describe('factors in the admin API', () => {
     expect((await app.admin('GET', '/users/usr_x/factors')).status).toBe(404)
   })
 
-  test('are removed one by one, each with its event, and the codes with the last', async () => {
+  test('are removed one by one, each with its event, and the recovery codes with the last', async () => {
     const user = await withFactors()
     const [second, first] = (await app.admin('GET', `/users/${user.id}/factors`)).body.data
     const remove = (id: string) => app.admin('DELETE', `/users/${user.id}/factors/${id}`)
@@ -76,7 +76,7 @@ describe('factors in the admin API', () => {
     ])
   })
 
-  test('are removed all at once, with one event; of a user without any nothing is recorded', async () => {
+  test('are removed all at once with one event; for a user without any nothing is recorded', async () => {
     const user = await withFactors()
     const all = (await stored('factors', user)).map(({ id }: Json) => id)
     expect((await app.admin('DELETE', `/users/${user.id}/factors`)).status).toBe(204)
@@ -89,7 +89,7 @@ describe('factors in the admin API', () => {
     expect((await signIn(browser, await browser.get('/account'), user.username)).heading).toBe('Your account')
   })
 
-  test('of who has more rights are out of reach, as are links and mails to them', async () => {
+  test('of users with more rights cannot be removed, and such users can be sent no links or mails', async () => {
     const admin = await addUser(app, 'boss', { roles: ['admin'] })
     const token = await callerOf(app, 'org_default', ['users:update'])
     await app.events()
@@ -136,7 +136,7 @@ describe('mail on request', () => {
     return mail.mails.map(({ to, subject }) => [to, subject])
   }
 
-  test('goes to the user, and is recorded: who asked for it', async () => {
+  test('goes to the user, and records the administrator', async () => {
     const user = await addUser(app, 'far')
     await sent()
     await app.events()
@@ -159,7 +159,7 @@ describe('mail on request', () => {
     ])
   })
 
-  test('is a conflict that says why where nothing would come of it', async () => {
+  test('is a conflict with the reason where the mail would have no use', async () => {
     const disabled = await addUser(app, 'disabled', { enabled: false })
     const verified = await addUser(app, 'verified', { email_verified: true })
     const unknown = await addUser(app, 'unknown')
@@ -185,7 +185,7 @@ describe('mail on request', () => {
     expect((await sent())[0]?.[0]).toBe('unknown@example.com')
   })
 
-  test('the API description says what that conflict is about', async () => {
+  test('the API description explains that conflict', async () => {
     const answer = await app.call('/api/v1/openapi.json')
     const { paths } = (await answer.json()) as Json
     const conflictOf = (path: string) =>
@@ -195,7 +195,7 @@ describe('mail on request', () => {
     expect(conflictOf('sign-in-link')).toBe('The user is disabled.')
   })
 
-  test('is a conflict where no mail goes out', async () => {
+  test('is a conflict where no mail can be sent', async () => {
     const plain = await startApp()
     const user = await addUser(plain, 'ada')
     for (const path of ['send-password-reset', 'send-verification']) {

@@ -15,7 +15,7 @@ const sent = async () => {
 }
 const refusal = { status: 429, body: { error: 'rate_limited', status: 429 } }
 
-test('H-25 administrators have six mails an hour sent to one mailbox, by whatever user, route or tag', async () => {
+test('H-25 administrators can send six mails an hour to one mailbox, whatever the user, route or tag', async () => {
   const users: Json[] = []
   for (const i of [1, 2, 3])
     users.push(await addUser(app, `many${i}`, { email: `one+${i}@example.com`, email_verified: i === 1 }))
@@ -56,7 +56,7 @@ test('H-25 administrators have six mails an hour sent to one mailbox, by whateve
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated', 'user.updated'])
 })
 
-test('H-25 mail of one organization to a mailbox does not keep another from changing a password of its user', async () => {
+test('H-25 mail of one organization to a mailbox does not stop another from changing its user’s password', async () => {
   app.clock.advance(HOUR)
   const email = 'both@example.com'
   const user = await addUser(app, 'both', { email })
@@ -81,7 +81,7 @@ test('H-25 mail of one organization to a mailbox does not keep another from chan
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.password_reset', 'user.password_reset'])
 }, 60_000)
 
-test('H-25 administrators of one organization have 500 mails an hour sent; another organization is not held up', async () => {
+test('H-25 administrators of one organization can send 500 mails an hour; another organization is not affected', async () => {
   app.clock.advance(HOUR)
   const acme = await addOrganization(app, 'acme')
   const token = await callerOf(app, acme.id, ['users:create', 'users:update'])
@@ -104,7 +104,7 @@ test.each([
   ['evil.example'],
   ['www．evil．example'],
   ['ask boss@evil.example'],
-])('H-25 %s names no organization in mail', async display_name => {
+])('H-25 %s is no safe organization name in mail', async display_name => {
   app.clock.advance(HOUR)
   const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })
   const user = await addUser(app, `in-${Bun.hash(display_name)}`, { organization_id: id })
@@ -116,7 +116,7 @@ test.each([
 })
 
 test.each([['Acme Inc. 2024'], ['Müller & Söhne A.G.'], ['1848: Kaffee'], ['شرکت نمونه']])(
-  'H-25 %s does',
+  'H-25 %s is',
   async display_name => {
     app.clock.advance(HOUR)
     const { id } = await addOrganization(app, `named-${Bun.hash(display_name)}`, { display_name })

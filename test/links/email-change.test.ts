@@ -55,8 +55,8 @@ beforeEach(async () => {
   app.clock.advance(HOUR)
 })
 
-describe('another address', () => {
-  test('waits until its mailbox has answered; until then the old one is the user’s', async () => {
+describe('a new address', () => {
+  test('takes effect when confirmed by mail; until then the old one stays', async () => {
     const { user, browser, wanted } = await signedIn({ email_verified: true })
     const answer = await ask(browser, wanted)
     expect(answer.location).toBe('/account/profile?notice=verification_sent')
@@ -93,7 +93,7 @@ describe('another address', () => {
     expect((await signIn(other, await other.get('/account'), wanted)).heading).toBe('Your account')
   })
 
-  test('mistyped, gives whoever gets the mail nothing: it is confirmed by its owner alone', async () => {
+  test('mistyped, is of no use to the recipient of the mail: only its owner can confirm it', async () => {
     const { user, browser, wanted, link } = await asked()
     const stranger = openBrowser(app)
     const neighbour = (await signedIn()).browser
@@ -116,7 +116,7 @@ describe('another address', () => {
     expect((await stored(user)).email).toBe(wanted)
   })
 
-  test('waits for its owner to sign in, and is there then', async () => {
+  test('waits until its owner signs in', async () => {
     const { user, wanted, link } = await asked()
     const token = link.split('token=')[1] ?? ''
     const phone = openBrowser(app)
@@ -136,7 +136,7 @@ describe('another address', () => {
     expect(await phone.get('/account/verify-email')).toMatchObject(gone)
   })
 
-  test('does not go in circles with somebody else, who gets nothing', async () => {
+  test('cannot be confirmed by another user, who is not sent in circles', async () => {
     const { user, link } = await asked()
     const neighbour = await addUser(app, `neighbour${users}`)
     const browser = openBrowser(app)
@@ -146,7 +146,7 @@ describe('another address', () => {
     expect((await stored(user)).email).toBe(user.email)
   })
 
-  test('keeps nobody from having it meanwhile', async () => {
+  test('can be taken by another user before it is confirmed', async () => {
     const { user, browser, wanted, link } = await asked()
     const owner = await addUser(app, 'owner', { email: wanted })
     await app.events()
@@ -208,7 +208,7 @@ describe('another address', () => {
         await browser.submit(page, { discard: '1' }, '/account/profile/verify')
       },
     ],
-  ])('is forgotten when %s', async (_, end) => {
+  ])('is discarded when %s', async (_, end) => {
     const person = await asked()
     const { user, link } = person
     await end(person)
@@ -219,7 +219,7 @@ describe('another address', () => {
     expect(email).not.toBe(person.wanted)
   })
 
-  test('is shown in the own data while it waits', async () => {
+  test('is in the data download while pending', async () => {
     const { browser, wanted } = await asked()
     const page = await browser.get('/account/data')
     expect(
@@ -227,7 +227,7 @@ describe('another address', () => {
     ).toBe(wanted)
   })
 
-  test('O-35 thrice an hour, and not more for one mailbox, whoever asks', async () => {
+  test('O-35 can be requested three times an hour, for one mailbox by all users together', async () => {
     const { user, browser } = await signedIn()
     let sent = 0
     for (let i = 0; i < 3; i++) {
@@ -256,7 +256,7 @@ describe('another address', () => {
     expect(answers).toEqual([303, 303, 303, 303, 303, 303, 429, 429, 429])
   })
 
-  test('three forms at once: one change, one event, one mail to each', async () => {
+  test('three forms at once make one change, one event and one mail to each address', async () => {
     const { user, browser, wanted } = await signedIn()
     const page = await browser.get('/account/profile')
     const send = () => browser.submit(page, { email: wanted }, '/account/profile')
@@ -275,7 +275,7 @@ describe('another address', () => {
     ['www.evil', 'example'],
     ['Call', '0900 123456'],
     ['x'.repeat(200), ''],
-  ])('a name such as %.20j greets nobody', async (first_name, last_name) => {
+  ])('a name such as %.20j is left out of the greeting', async (first_name, last_name) => {
     const { browser, wanted } = await signedIn({ first_name, last_name })
     await ask(browser, wanted)
     await post()
@@ -294,8 +294,8 @@ describe('another address', () => {
   })
 })
 
-describe('an address that an administrator changes', () => {
-  test('is one that nobody has verified, and the old one is told', async () => {
+describe('an address changed by an administrator', () => {
+  test('is unverified, and the old one is notified', async () => {
     const { user, wanted } = await signedIn({ email_verified: true })
     const { body } = await app.admin('PUT', `/users/${user.id}`, { email: wanted })
     expect(body).toMatchObject({ email: wanted, email_verified: false })
@@ -312,20 +312,20 @@ describe('an address that an administrator changes', () => {
     expect((await app.admin('PUT', `/users/${user.id}`, back)).body.email_verified).toBe(true)
   })
 
-  test('in other letters is the same', async () => {
+  test('is unchanged when only the case differs', async () => {
     const { user } = await signedIn({ email_verified: true })
     const { body } = await app.admin('PUT', `/users/${user.id}`, { email: user.email.toUpperCase() })
     expect(body.email_verified).toBe(true)
     expect(await post()).toEqual([])
   })
 
-  test('a PUT knows no pending address', async () => {
+  test('is set at once, never pending', async () => {
     const { user } = await signedIn()
     expect((await app.admin('PUT', `/users/${user.id}`, { pending_email: 'x@example.com' })).status).toBe(422)
   })
 })
 
-test('a user who is disabled verifies nothing', async () => {
+test('a disabled user cannot verify an address', async () => {
   const { user } = await signedIn()
   await app.admin('POST', `/users/${user.id}/send-verification`)
   await post()
@@ -340,7 +340,7 @@ test('a user who is disabled verifies nothing', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('where no mail goes out nobody can show that an address is theirs: it stays', async () => {
+test('without mail an address cannot be verified, so it cannot be changed', async () => {
   const plain = await startApp()
   const user = await addUser(plain, 'ada')
   const browser = openBrowser(plain)

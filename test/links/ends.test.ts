@@ -25,7 +25,7 @@ const resetLink = async (user: { username: string }): Promise<string> => {
   return /http:\/\/localhost:8080(\S+)/.exec(mail.mails.at(-1)?.text ?? '')?.[1] ?? ''
 }
 
-describe('links that let a user in end', () => {
+describe('links that sign a user in are revoked', () => {
   const ends: Record<string, (path: string) => Promise<unknown>> = {
     'an administrator sets a password': path =>
       app.admin('POST', `${path}/reset-password`, { password: 'Fresh-horse-99' }),
@@ -55,7 +55,7 @@ describe('links that let a user in end', () => {
       expect((await browser.get(await signInLink(app, user))).status).toBe(200)
     })
 
-  test('not when the name changes, or what others may do', async () => {
+  test('but not when the name changes, or the rights of others', async () => {
     const user = await newUser()
     const url = await resetLink(user)
     await app.admin('PUT', `/users/${user.id}`, { first_name: 'New', attributes: { a: 1 } })
@@ -64,7 +64,7 @@ describe('links that let a user in end', () => {
   })
 })
 
-describe('nobody gets in as an administrator by a link that a helpdesk made before', () => {
+describe('a link made by a helpdesk does not sign in a user who became an administrator', () => {
   const promotions: Record<string, (user_id: string) => Promise<unknown>> = {
     'by a role': user_id => app.admin('PUT', `/users/${user_id}`, { roles: ['admin'] }),
     'by a group that is joined': async user_id => {
@@ -98,7 +98,7 @@ describe('nobody gets in as an administrator by a link that a helpdesk made befo
       expect((await browser.get(own)).status).toBe(200)
     })
 
-  test('nor when the promotion comes between the password and the second factor', async () => {
+  test('even when promoted between the password and the second factor', async () => {
     const user = await newUser()
     const owner = openBrowser(app)
     const { key } = await enrolTotp(app, owner, await openEnrolment(owner, user.username))
@@ -113,7 +113,7 @@ describe('nobody gets in as an administrator by a link that a helpdesk made befo
     expect(await app.events()).toEqual([])
   })
 
-  test('a role that grants nothing here changes nothing', async () => {
+  test('a role without permissions changes nothing', async () => {
     const user = await newUser()
     const made = await app.admin('POST', `/users/${user.id}/sign-in-link`, undefined, await helpdesk())
     await app.admin('POST', '/roles', { name: 'editor', permissions: [] })

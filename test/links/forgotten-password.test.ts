@@ -62,7 +62,7 @@ describe('a forgotten password', () => {
     return { browser, page, answer: await browser.submit(page, { username }) }
   }
 
-  test('is replaced by a link that came by mail; all that was open ends', async () => {
+  test('is replaced through a link by mail; every login ends', async () => {
     const user = await newUser()
     const old = openBrowser(app)
     await logInTo(old, 'web', user.username)
@@ -90,7 +90,7 @@ describe('a forgotten password', () => {
     ).toBeString()
   })
 
-  test('the link works once, for half an hour, and is not used up by being opened', async () => {
+  test('the link works once, for half an hour, and opening it does not use it up', async () => {
     const user = await newUser()
     await ask(user.username)
     await post()
@@ -110,7 +110,7 @@ describe('a forgotten password', () => {
     expect(await browser.get(late)).toMatchObject(gone)
   })
 
-  test('fifty uses of one link at once: one happens', async () => {
+  test('of fifty uses of one link at once one succeeds', async () => {
     const user = await newUser()
     await ask(user.username)
     await post()
@@ -121,7 +121,7 @@ describe('a forgotten password', () => {
     expect((await types()).filter(([type]) => type === 'user.password_changed')).toHaveLength(1)
   })
 
-  test('any new password ends every link that is out', async () => {
+  test('a new password revokes every open link', async () => {
     const user = await newUser()
     await ask(user.username)
     await post()
@@ -132,7 +132,7 @@ describe('a forgotten password', () => {
     expect(await browser.get(url)).toMatchObject(gone)
   })
 
-  test('does not get around the second factor', async () => {
+  test('does not bypass the second factor', async () => {
     const user = await newUser()
     const enrolling = elsewhere()
     const { key } = await enrolTotp(app, enrolling, await openEnrolment(enrolling, user.username))
@@ -163,7 +163,7 @@ describe('a forgotten password', () => {
     expect((await meanwhile.submit(old, { code: codeOf(app, key) })).status).toBe(400)
   })
 
-  test('M-07 belongs to its organization', async () => {
+  test('M-07 is bound to its organization', async () => {
     const user = await newUser({ organization_id: acme.id })
     await ask(user.username, 'web')
     expect(await post()).toEqual([])
@@ -176,7 +176,7 @@ describe('a forgotten password', () => {
     expect(account.html).toContain('acme')
   })
 
-  test('O-67 the address of the link comes from the settings alone', async () => {
+  test('O-67 the address of the link comes only from the settings', async () => {
     const user = await newUser()
     const browser = elsewhere()
     const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
@@ -192,7 +192,7 @@ describe('a forgotten password', () => {
     expect(linkIn('/account/reset-password')).toBeString()
   })
 
-  test('O-34 nobody learns who exists: one answer, one row in the outbox, whoever is named', async () => {
+  test('O-34 users cannot be enumerated: one answer and one row in the outbox for any name', async () => {
     const known = await newUser()
     const disabled = await newUser()
     await app.admin('PUT', `/users/${disabled.id}`, { enabled: false })
@@ -223,7 +223,7 @@ describe('a forgotten password', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('O-35 one network gets three mails an hour for an account, and nobody sees the difference', async () => {
+  test('O-35 one network gets three mails an hour for an account, and the answer does not show it', async () => {
     const user = await newUser()
     const browser = elsewhere()
     const answers: Page[] = []
@@ -245,7 +245,7 @@ describe('a forgotten password', () => {
     expect(await post()).toHaveLength(1)
   })
 
-  test('O-35 a stranger who asks all the time keeps no mail from the owner', async () => {
+  test('O-35 a stranger’s constant requests do not stop mail to the owner', async () => {
     const user = await newUser()
     const stranger = elsewhere()
     const owner = elsewhere()
@@ -258,7 +258,7 @@ describe('a forgotten password', () => {
     }
   })
 
-  test('O-35 strangers in many networks fill no mailbox, and leave the owner a link that works at any time', async () => {
+  test('O-35 strangers in many networks cannot fill a mailbox, and the owner always gets a working link', async () => {
     const user = await newUser()
     let sent = 0
     let link = ''
@@ -273,7 +273,7 @@ describe('a forgotten password', () => {
     expect(sent).toBeLessThan(30)
   })
 
-  test('O-35 one address asks twenty times an hour, over restarts, whatever IPv6 address of its network it takes', async () => {
+  test('O-35 one address may ask twenty times an hour, over restarts, and an IPv6 network counts as one address', async () => {
     let answer: Page | undefined
     for (let i = 0; i < 20; i++) {
       const browser = openBrowser(app, { ip: `2001:db8::${i.toString(16)}` })
@@ -293,7 +293,7 @@ describe('a forgotten password', () => {
     expect((await ask('ada', 'web', openBrowser(app, { ip: '2001:db8:1::1' }))).answer.status).toBe(200)
   })
 
-  test('an empty form says so; a foreign one is refused', async () => {
+  test('an empty form says so; one from another site is refused', async () => {
     const { browser, page, answer } = await ask(' ')
     expect([answer.status, answer.heading]).toEqual([400, 'Forgot your password?'])
     const { fields } = formOf(page)

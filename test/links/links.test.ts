@@ -23,7 +23,7 @@ describe('a sign-in link', () => {
     return { browser, page: await browser.get(await signInLink(app, user)) }
   }
 
-  test('lets a person in who chooses a new password, once', async () => {
+  test('signs the user in once, with a new password', async () => {
     const user = await addUser(app, 'lost')
     const url = await signInLink(app, user)
     expect(url).toMatch(/^http:\/\/localhost:8080\/account\/sign-in\?token=[\w-]{43}$/)
@@ -43,7 +43,7 @@ describe('a sign-in link', () => {
     expect((await signIn(later, await later.get('/account'), 'lost', NEW)).heading).toBe('Your account')
   })
 
-  test('O-35 makes its browser one where strangers’ guesses do not keep the owner out', async () => {
+  test('O-35 makes its browser known, so that strangers’ guesses do not lock the owner out there', async () => {
     const user = await addUser(app, 'besieged')
     const guess = async () => {
       for (let i = 0; i < 6; i++)
@@ -75,7 +75,7 @@ describe('a sign-in link', () => {
     expect((await browser.submit(await browser.get(url), choose)).location).toBe('/account')
   })
 
-  test('survives a refused password', async () => {
+  test('stays valid after a refused password', async () => {
     const { browser, page } = await open()
     const again = await browser.submit(page, { password: 'short', password_repeat: 'short' })
     expect([again.status, again.heading]).toEqual([400, 'Choose a new password'])
@@ -91,14 +91,14 @@ describe('a sign-in link', () => {
     expect(await browser.submit(page, choose)).toMatchObject(gone)
   })
 
-  test('fifty uses at once: one works', async () => {
+  test('of fifty uses at once one succeeds', async () => {
     const { browser, page } = await open(await addUser(app, 'raced'))
     const answers = await Promise.all(Array.from({ length: 50 }, () => browser.submit(page, choose)))
     expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 410)).toHaveLength(49)
   })
 
-  test('O-28 belongs to the browser that opened it, and to our own page', async () => {
+  test('O-28 is bound to the browser that opened it, and to its own page', async () => {
     const { browser, page } = await open(await addUser(app, 'fixed'))
     const { fields, action } = formOf(page)
     const before = await users()
@@ -114,7 +114,7 @@ describe('a sign-in link', () => {
     expect(await users()).toEqual(before)
   })
 
-  test('is none for a user who is disabled or gone', async () => {
+  test('is refused for a disabled or deleted user', async () => {
     const user = await addUser(app, 'leaving')
     const { browser, page } = await open(user)
     const url = await signInLink(app, user)
@@ -125,14 +125,14 @@ describe('a sign-in link', () => {
     expect(await browser.get(url)).toMatchObject(gone)
   })
 
-  test('is no set-up link (M-04), and its token is stored as a digest', async () => {
+  test('does not work as a set-up link (M-04), and its token is stored as a digest', async () => {
     const url = await signInLink(app, ada)
     expect(await openBrowser(app).get(url.replace('sign-in', 'set-up'))).toMatchObject(gone)
     expect(JSON.stringify(await links())).not.toContain(new URL(url).searchParams.get('token') ?? 'missing')
   })
 
   test.each([[''], ['?token='], ['?token=junk'], [`?token=${'A'.repeat(10_000)}`]])(
-    '%j is none',
+    '%j is not a link',
     async query => {
       expect(await openBrowser(app).get(`/account/sign-in${query}`)).toMatchObject(gone)
     },
@@ -178,7 +178,7 @@ describe('the set-up link', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('makes the first administrator, logged in, once', async () => {
+  test('makes the first administrator once, logged in', async () => {
     const anew = await startApp()
     const spare = await open(anew)
     const { browser, page } = await open(anew)
@@ -204,7 +204,7 @@ describe('the set-up link', () => {
     expect(await anew.context.store.read(async q => q.select().from(q.tables.links))).toEqual([])
   })
 
-  test('H-13 is of no use, and not needed, while a user holds the role admin by a group', async () => {
+  test('H-13 is not valid while a user holds the role admin through a group', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     expect(await needsAdmin(anew.context)).toBe(true)
@@ -218,7 +218,7 @@ describe('the set-up link', () => {
     expect(await anew.events()).toEqual([])
   })
 
-  test('is of no use once there is an administrator, however that one was made', async () => {
+  test('is not valid once there is an administrator, however created', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     await addUser(anew, 'made', { roles: ['admin'] })
@@ -228,7 +228,7 @@ describe('the set-up link', () => {
     expect(await anew.events()).toEqual([])
   })
 
-  test('makes nobody when another administrator is made while the password is hashed', async () => {
+  test('makes no user when another administrator is created during the hashing', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     const other = await addUser(anew, 'other')
@@ -242,7 +242,7 @@ describe('the set-up link', () => {
     expect(body.data).toHaveLength(1)
   })
 
-  test('says that a password is too long, and which other rules it breaks', async () => {
+  test('reports a password that is too long together with its other broken rules', async () => {
     const { browser, page } = await open(await startApp())
     const password = 'x'.repeat(1025)
     const { html } = await browser.submit(page, { ...first, password, password_repeat: password })
@@ -250,7 +250,7 @@ describe('the set-up link', () => {
       expect(html).toContain(`${rule} <span class="unseen">(not met)`)
   })
 
-  test('names the domains that are allowed as the reason, and can be sent again', async () => {
+  test('names the allowed domains as the reason, and can be sent again', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     const settings = { allowed_domains: ['northwind.example'] }
@@ -262,7 +262,7 @@ describe('the set-up link', () => {
     expect(again.location).toBe('/account')
   })
 
-  test('the same form twice at once makes one administrator, and the other answer says so', async () => {
+  test('the same form sent twice at once makes one administrator, and the other answer says so', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     const answers = await Promise.all([browser.submit(page, first), browser.submit(page, first)])

@@ -64,7 +64,7 @@ describe('verification', () => {
   const verified = async (user: { id: string }) =>
     (await app.admin('GET', `/users/${user.id}`)).body.email_verified
 
-  test('by a link that is asked for on the own page', async () => {
+  test('through a link requested on the account page', async () => {
     const { user, browser, page } = await start()
     const sent = await browser.submit(page, {}, '/account/profile/verify')
     expect(sent.location).toBe('/account/profile?notice=verification_sent')
@@ -99,7 +99,7 @@ describe('verification', () => {
     expect(await verified(user)).toBe(false)
   })
 
-  test('goes out thrice an hour at most', async () => {
+  test('is sent at most three times an hour', async () => {
     const { browser, page } = await start()
     for (let i = 0; i < 5; i++)
       expect((await browser.submit(page, {}, '/account/profile/verify')).status).toBe(303)
@@ -108,7 +108,7 @@ describe('verification', () => {
 })
 
 describe('notices', () => {
-  test('of a new browser, not of the first and not of a known one', async () => {
+  test('of a new browser, but not of the first and not of a known one', async () => {
     const user = await newUser()
     const first = openBrowser(app, { ip: '203.0.113.9' })
     await logInTo(first, 'web', user.username)
@@ -133,7 +133,7 @@ describe('notices', () => {
     ])
   })
 
-  test('PAG-41 the time is in the zone of the profile, else of the browser, and its hyphens do not break', async () => {
+  test('PAG-41 the time is in the time zone of the profile, else of the browser, with non-breaking hyphens', async () => {
     for (const [zone, zoneinfo, time] of [
       ['Asia/Kolkata', undefined, '5:30 PM GMT+5:30'],
       ['Asia/Kolkata', 'America/New_York', '7:00 AM EST'],
@@ -151,14 +151,14 @@ describe('notices', () => {
     }
   })
 
-  test('PAG-41 a notice of what an administrator did names no browser and no address', async () => {
+  test('PAG-41 a notice of an administrator’s change names no browser and no address', async () => {
     const user = await newUser()
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: NEW })
     expect(await post()).toHaveLength(1)
     expect(mail.mails.at(-1)?.text).not.toMatch(/Browser:|From:|Application:/)
   })
 
-  test('not before the second factor', async () => {
+  test('are not sent before the second factor', async () => {
     const user = await newUser()
     const browser = elsewhere()
     await enrolTotp(app, browser, await openEnrolment(browser, user.username))
@@ -169,7 +169,7 @@ describe('notices', () => {
     expect(other.cookies.has('gatehouse_device_8080')).toBe(false)
   })
 
-  test('of factors that come and go, and of recovery codes that are used', async () => {
+  test('of added and removed factors, and of used recovery codes', async () => {
     const user = await newUser()
     const browser = elsewhere()
     const { page } = await enrolTotp(app, browser, await openEnrolment(browser, user.username))
@@ -192,14 +192,14 @@ describe('notices', () => {
     expect(await post()).toEqual([[user.email, 'A way to sign in to Gatehouse was removed']])
   })
 
-  test('of a password that an admin set', async () => {
+  test('of a password set by an administrator', async () => {
     const user = await newUser()
     await app.admin('POST', `/users/${user.id}/reset-password`, { password: NEW })
     expect(await post()).toEqual([[user.email, 'Your password for Gatehouse was changed']])
   })
 })
 
-test('where no mail goes out, nothing offers it', async () => {
+test('where no mail can be sent, no page offers it', async () => {
   const plain = await startApp()
   await addClient(plain, 'web')
   await addUser(plain, 'ada')

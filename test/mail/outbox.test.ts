@@ -27,7 +27,7 @@ const data = {
 describe('every mail', () => {
   for (const [kind, has_url] of Object.entries(mailKinds) as [MailKind, boolean][])
     for (const locale of locales)
-      test(`${kind} in ${locale}: text and HTML say the same, with every hole filled and everything escaped`, () => {
+      test(`${kind} in ${locale}: text and HTML have the same content, with every placeholder filled and escaped`, () => {
         const url = has_url ? 'https://id.example.com/account/x?token=abc&more' : undefined
         const hostile = '"><script>alert(1)</script>'
         const letter = {
@@ -55,7 +55,7 @@ describe('every mail', () => {
         expect(html).not.toMatch(/src=|url\(|<img/)
       })
 
-  test('a line break in a name ends no header', () => {
+  test('a line break in a name does not end a header', () => {
     const letter = { kind: 'verify_email', locale: 'en', brand: 'A\r\nBcc: x@y', name: 'Ada', data } as const
     expect(renderMail(letter).subject).not.toMatch(/[\r\n]/)
   })
@@ -89,7 +89,7 @@ describe('the outbox', () => {
       enqueueNotice(app.context, tx, 'password_changed', { ...ada, organization_id: 'org_default' }, {}),
     )
 
-  test('keeps what does not go out, tries later and later, and sends it once', async () => {
+  test('keeps a failed mail, retries at growing intervals, and sends it once', async () => {
     mail.state.works = false
     await put()
     const waits: number[] = []
@@ -112,7 +112,7 @@ describe('the outbox', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('gives up what is of no use any more', async () => {
+  test('drops a mail that has become useless', async () => {
     mail.state.works = false
     await put()
     await deliverMails(app.context)
@@ -123,13 +123,13 @@ describe('the outbox', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('two that empty it at the same time send each mail once', async () => {
+  test('two senders at the same time send each mail once', async () => {
     for (let i = 0; i < 5; i++) await put()
     await Promise.all([deliverMails(app.context), deliverMails(app.context), deliverMails(app.context)])
     expect(mail.sent).toHaveLength(5)
   })
 
-  test('R-24 a sender that died in the middle leaves the mail to the next one', async () => {
+  test('R-24 a mail whose sender died is sent by the next one', async () => {
     await put()
     const begun = Promise.withResolvers<void>()
     const send = () => {
@@ -144,7 +144,7 @@ describe('the outbox', () => {
     expect(mail.sent).toHaveLength(1)
   })
 
-  test('goes with its user, and tells nobody who is gone', async () => {
+  test('is deleted with its user, and sends nothing to a deleted user', async () => {
     const user = await addUser(app, 'gone')
     await app.context.store.write(tx =>
       enqueueNotice(app.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
@@ -153,7 +153,7 @@ describe('the outbox', () => {
     expect(await rows()).toEqual([])
   })
 
-  test('is emptied as soon as something is in it', async () => {
+  test('is emptied as soon as it has a mail', async () => {
     const arrived = Promise.withResolvers<Mail>()
     const quick = await startApp({}, { mail: { send: async sent => arrived.resolve(sent) } })
     const user = await addUser(quick, 'bob')
@@ -165,7 +165,7 @@ describe('the outbox', () => {
     stop()
   })
 
-  test('takes nothing where no mail server is configured', async () => {
+  test('stores nothing where no mail server is configured', async () => {
     const plain = await startApp()
     const user = await addUser(plain, 'bob')
     await plain.context.store.write(tx =>
@@ -208,7 +208,7 @@ describe('SMTP', () => {
 
   const letter = { to: 'ada@example.com', subject: 'Grüße', text: 'Hello', html: '<p>Hello</p>' }
 
-  test('hands over both forms, from the configured sender, marked as written by a machine', async () => {
+  test('delivers both forms from the configured sender, marked as auto-generated', async () => {
     const mail_from = 'Gatehouse <id@example.com>'
     const transport = smtpTransport({ smtp_url: await address('gate:house@'), mail_from })
     await transport?.send(letter)
@@ -218,18 +218,18 @@ describe('SMTP', () => {
       expect(mail?.data).toContain(part)
   })
 
-  test('rejects what the server does not take', async () => {
+  test('reports what the server refuses', async () => {
     const transport = smtpTransport({ smtp_url: await address('gate:wrong@'), mail_from: 'id@example.com' })
     expect(await transport?.send(letter).catch(error => error.responseCode)).toBe(535)
   })
 
-  describe('off this machine', () => {
+  describe('to another machine', () => {
     // To everybody but the kernel this is no address of this machine.
     const elsewhere = async (query = '') => `${(await address()).replace('127.0.0.1', '0.0.0.0')}/${query}`
     const send = async (smtp_url: string) =>
       smtpTransport({ smtp_url, mail_from: 'id@example.com' })?.send({ ...letter, subject: smtp_url })
 
-    test('nothing goes out in clear, unless the address says so', async () => {
+    test('nothing is sent unencrypted unless the URL says so', async () => {
       const count = received.length
       expect(await send(await elsewhere()).catch(error => error.code)).toBe('ETLS')
       expect(await send(await elsewhere('?ignoreTLS=true')).catch(error => error.code)).toBe('ETLS')
@@ -238,7 +238,7 @@ describe('SMTP', () => {
       expect(received).toHaveLength(count + 1)
     })
 
-    test('STARTTLS is used, with a certificate that is checked', async () => {
+    test('STARTTLS is used, and the certificate is verified', async () => {
       const sessions: boolean[] = []
       const secure = new SMTPServer({
         authOptional: true,
@@ -258,13 +258,13 @@ describe('SMTP', () => {
     })
   })
 
-  test('is there only with both settings', () => {
+  test('is enabled only with both settings', () => {
     expect(smtpTransport({ smtp_url: undefined, mail_from: 'a@b.c' })).toBeUndefined()
     expect(smtpTransport({ smtp_url: 'smtp://x', mail_from: undefined })).toBeUndefined()
   })
 })
 
-test('captured mail keeps the latest', async () => {
+test('captured mail keeps the newest', async () => {
   const mail = captureMail(2)
   for (const subject of ['1', '2', '3']) await mail.send({ to: '', subject, text: '', html: '' })
   expect(mail.mails.map(({ subject }) => subject)).toEqual(['2', '3'])

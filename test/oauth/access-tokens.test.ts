@@ -113,7 +113,7 @@ const bad: Record<string, () => string | Promise<string>> = {
 }
 
 describe('O-54 refused everywhere', () => {
-  test('O-54 the token that the forgeries start from is good', async () => {
+  test('O-54 the token that the forgeries start from is valid', async () => {
     expect((await get(app, '/oauth/userinfo', { headers: bearer(tokens.access_token) })).status).toBe(200)
     expect((await app.admin('GET', '/users', undefined, tokens.access_token)).status).toBe(200)
     expect((await get(app, '/oauth/userinfo', { headers: bearer(forge(header)) })).status).toBe(200)
@@ -132,14 +132,14 @@ describe('O-54 refused everywhere', () => {
         expect((await post(app, '/oauth/introspect', { token }, { headers })).body).toEqual({ active: false })
     })
 
-  test('O-54 a good token that was verified before is still refused once it has expired', async () => {
+  test('O-54 a token that was verified before is refused once it has expired', async () => {
     const token = await sign({ exp: now() + 60 })
     expect((await get(app, '/oauth/userinfo', { headers: bearer(token) })).status).toBe(200)
     app.clock.advance(MINUTE)
     expect((await get(app, '/oauth/userinfo', { headers: bearer(token) })).status).toBe(401)
   })
 
-  test('R-07 a clock that steps back a few seconds does not refuse what was just issued', async () => {
+  test('R-07 a clock that steps back a few seconds does not invalidate new tokens', async () => {
     app.clock.advance(-5 * SECOND)
     const { access_token } = await grantTokens(app, client, alice)
     app.clock.advance(-5 * SECOND)
@@ -149,7 +149,7 @@ describe('O-54 refused everywhere', () => {
 })
 
 describe('O-55 the form of an access token', () => {
-  test('O-55 header and claims are those of RFC 9068, and nothing else goes out', async () => {
+  test('O-55 header and claims are those of RFC 9068, and no others', async () => {
     const { access_token } = await grantTokens(app, client, alice)
     expect(headerOf(access_token)).toEqual({
       typ: 'at+jwt',
@@ -161,13 +161,13 @@ describe('O-55 the form of an access token', () => {
     expect(Object.keys(claimsOf(access_token)).sort()).toEqual([...names, ...identity].sort())
   })
 
-  test('O-55 no jti comes twice', async () => {
+  test('O-55 every jti is unique', async () => {
     const jtis = new Set<string>()
     for (let i = 0; i < 50; i++) jtis.add(claimsOf((await grantTokens(app, client, alice)).access_token).jti)
     expect(jtis.size).toBe(50)
   })
 
-  test('TOK-01 a client chooses its algorithms and the type JWT, and such a token is honoured here', async () => {
+  test('TOK-01 a client chooses its algorithms and the type JWT, and such a token is accepted here', async () => {
     const old = await addClient(app, 'old', {
       access_token_typ: 'JWT',
       access_token_signed_response_alg: 'RS512',
@@ -183,7 +183,7 @@ describe('O-55 the form of an access token', () => {
 })
 
 describe('O-56 how a token may be sent', () => {
-  test('O-56 in the address it is not looked at; in two ways at once it is 400', async () => {
+  test('O-56 in the query it is ignored; sent in two ways it is 400', async () => {
     const path = `/oauth/userinfo?access_token=${tokens.access_token}`
     const alone = await get(app, path)
     expect(alone.status).toBe(401)
@@ -196,14 +196,14 @@ describe('O-56 how a token may be sent', () => {
     expect(admin.status).toBe(401)
   })
 
-  test('O-56 in a form it is not looked at either', async () => {
+  test('O-56 in a form it is ignored too', async () => {
     const form = { access_token: tokens.access_token }
     expect((await post(app, '/oauth/userinfo', form)).status).toBe(401)
     const twice = await post(app, '/oauth/userinfo', form, { headers: bearer(tokens.access_token) })
     expect(twice).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
   })
 
-  test('O-56 the scheme has no case; no token means no error code; another scheme is no token', async () => {
+  test('O-56 the scheme is case-insensitive; no token means no error code; another scheme is no token', async () => {
     const lower = { authorization: `bearer ${tokens.access_token}` }
     expect((await get(app, '/oauth/userinfo', { headers: lower })).status).toBe(200)
     for (const headers of [{}, { authorization: 'Basic eDp5' }, { authorization: 'Bearerx' }]) {
@@ -223,7 +223,7 @@ describe('O-56 how a token may be sent', () => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="openid"')
   })
 
-  test('a client’s own token speaks for no user', async () => {
+  test('a client’s own token has no userinfo', async () => {
     const service = await addClient(app, 'service', {
       grant_types: ['client_credentials'],
       redirect_uris: [],
@@ -267,7 +267,7 @@ describe('userinfo', () => {
     expect(posted.headers.get('cache-control')).toBe('no-store')
   })
 
-  test('TOK-02 a token outlives /oauth/revoke and the deletion of its client until it expires', async () => {
+  test('TOK-02 a token stays valid after /oauth/revoke and the deletion of its client, until it expires', async () => {
     const doomed = await addClient(app, 'doomed')
     const made = await grantTokens(app, doomed, alice)
     const headers = bearer(made.access_token)

@@ -27,7 +27,7 @@ const introspected = (about: { target_id: string; target_type: string; active: b
   },
 ]
 
-test('H-47 a client registered for client_secret_post may show its right secret in header or body', async () => {
+test('H-47 a client registered for client_secret_post may send its secret in header or body', async () => {
   const byPost = await addClient(app, 'by-post', {
     ...capable,
     token_endpoint_auth_method: 'client_secret_post',
@@ -39,7 +39,7 @@ test('H-47 a client registered for client_secret_post may show its right secret 
 })
 
 describe('active tokens', () => {
-  test('an access token: all that it says, and the event names its session', async () => {
+  test('an access token: all of its claims, and the event names its session', async () => {
     const { access_token } = await grantTokens(app, client, alice)
     await app.events()
     const claims = claimsOf(access_token)
@@ -78,7 +78,7 @@ describe('active tokens', () => {
   })
 })
 
-describe('inactive tokens say nothing else', () => {
+describe('inactive tokens reveal nothing else', () => {
   test('garbage, a used refresh token, and both kinds once the session is revoked', async () => {
     const tokens = await grantTokens(app, client, alice)
     const { body: next } = await refresh(app, client, tokens.refresh_token)
@@ -101,7 +101,7 @@ describe('inactive tokens say nothing else', () => {
     expect((await ask(tokens.access_token)).body.active).toBe(true)
   })
 
-  test('M-01 tokens of another organization, for askers of either side', async () => {
+  test('M-01 tokens of another organization, for callers of either', async () => {
     const acme = await addOrganization(app, 'acme')
     const bob = await addUser(app, 'bob', { organization_id: acme.id })
     const acmeClient = await addClient(app, 'acme-app', { organization_id: acme.id })
@@ -117,7 +117,7 @@ describe('inactive tokens say nothing else', () => {
   })
 })
 
-describe('who may ask', () => {
+describe('who may introspect', () => {
   test('TOK-06 without the capability 403, without or with wrong credentials 401, a public client never', async () => {
     expect(await ask('x', client)).toMatchObject({ status: 403, body: { error: 'forbidden', status: 403 } })
     const form = { token: 'x' }
@@ -131,7 +131,7 @@ describe('who may ask', () => {
     expect(named.body).toMatchObject({ error: 'invalid_client', status: 401 })
   })
 
-  test('a missing token is invalid_request; nothing is recorded for refusals', async () => {
+  test('a missing token is invalid_request; refusals record nothing', async () => {
     await app.events()
     const answer = await post(app, '/oauth/introspect', secretOf(asker))
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } })

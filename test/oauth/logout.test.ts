@@ -52,7 +52,7 @@ const isAskedToLogIn = async (browser: ReturnType<typeof openBrowser>) => {
 }
 
 describe('with a valid id_token_hint', () => {
-  test('AUT-20 the login and every session from it end at once, with their events and no other, and the browser goes back', async () => {
+  test('AUT-20 the login and its sessions end at once, with their events and no others, and the browser is redirected', async () => {
     const { browser, tokens } = await shopping('alice')
     const { code = '' } = await browserCode(browser, 'other')
     const { body: second } = await redeem(app, other, code)
@@ -143,7 +143,7 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([])
   })
 
-  test('a second time there is nothing to end and nothing is recorded', async () => {
+  test('a second request ends nothing and records nothing', async () => {
     const { browser, tokens } = await shopping('alice')
     await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
     await app.events()
@@ -176,7 +176,7 @@ describe('asks without a valid hint', () => {
     }
   }
 
-  test('AUT-19 nothing ends before the confirmation, and everything in this browser ends with it', async () => {
+  test('AUT-19 nothing ends before the confirmation; then everything in this browser ends', async () => {
     for (const [what, hint] of Object.entries(await hints())) {
       const { browser, tokens } = await shopping('bob')
       const page = await browser.get(
@@ -211,8 +211,8 @@ describe('asks without a valid hint', () => {
   })
 })
 
-describe('O-68 the address after the logout', () => {
-  test('O-68 only to an address registered exactly so by the client concerned; otherwise a page', async () => {
+describe('O-68 post_logout_redirect_uri', () => {
+  test('O-68 only an exactly registered URI of the client is followed; any other shows a page', async () => {
     const bad = [
       'javascript:alert(1)',
       '//evil.example',
@@ -237,7 +237,7 @@ describe('O-68 the address after the logout', () => {
     }
   })
 
-  test('H-56 the page says that the address to go back to is not registered, and only then', async () => {
+  test('H-56 the page says that the URI is not registered, and only then', async () => {
     const sentence = 'The address to go back to is not registered for this application.'
     const shown = async (query: Record<string, string>) =>
       (await openBrowser(app).get(logoutUrl(query))).html.includes(sentence)
@@ -245,12 +245,12 @@ describe('O-68 the address after the logout', () => {
     expect([await shown(asked), await shown({ client_id: 'shop' })]).toEqual([true, false])
   })
 
-  test('O-40 a repeated parameter is a page of status 400', async () => {
+  test('O-40 a repeated parameter shows a page with status 400', async () => {
     expect((await openBrowser(app).get('/oauth/logout?client_id=shop&client_id=shop')).status).toBe(400)
   })
 })
 
-describe('H-40 the look of the sign-out page', () => {
+describe('H-40 the theme of the sign-out page', () => {
   const css = (name: string) => `.brand { --of: ${name} }`
   const sheetsOf = (html: string) =>
     [...html.matchAll(/<link rel="stylesheet" href="(\/assets\/organizations\/[^"]+)">/g)].map(
@@ -264,7 +264,7 @@ describe('H-40 the look of the sign-out page', () => {
   }
   const logoutOf = (client_id: string) => `/oauth/logout?client_id=${client_id}`
 
-  test('H-40 is that of the logged-in user’s organization, not of the client that the request names', async () => {
+  test('H-40 is that of the logged-in user’s organization, not of the client in the request', async () => {
     const [own] = [await tenant('own'), await tenant('evil')]
     const browser = openBrowser(app)
     await logInTo(browser, 'web-own', 'user-own')
@@ -274,7 +274,7 @@ describe('H-40 the look of the sign-out page', () => {
     expect([sheetsOf(done.html), done.forms.length]).toEqual([[own.sheet], 0])
   })
 
-  test('H-40 is that of the default organization without a login, or with logins in several', async () => {
+  test('H-40 is the default organization’s without a login, or with logins in several', async () => {
     await Promise.all([tenant('first'), tenant('second')])
     const browser = openBrowser(app)
     expect(sheetsOf((await browser.get(logoutOf('web-first'))).html)).toEqual([])

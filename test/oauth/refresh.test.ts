@@ -20,7 +20,7 @@ const honours = async (access_token: string): Promise<boolean> =>
   (await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status === 200
 
 describe('rotation', () => {
-  test('TOK-07 a refresh gives new tokens and records token.refreshed, and no other', async () => {
+  test('TOK-07 a refresh returns new tokens and records only token.refreshed', async () => {
     const tokens = await grantTokens(app, client, alice)
     await app.events()
     const { status, body, headers } = await refresh(app, client, tokens.refresh_token)
@@ -48,7 +48,7 @@ describe('rotation', () => {
     ])
   })
 
-  test('O-17 a used token is refused, the newest of the family is dead, the session revoked and recorded', async () => {
+  test('O-17 a used token is refused, the newest of its family revoked, the session revoked and recorded', async () => {
     const first = await grantTokens(app, client, alice)
     const { body: second } = await refresh(app, client, first.refresh_token)
     await app.events()
@@ -64,7 +64,7 @@ describe('rotation', () => {
     expect(await events()).toEqual([])
   })
 
-  test('O-17 a text that only looks like a token of a session is refused and ends nothing', async () => {
+  test('O-17 a text that only looks like a session’s token is refused and ends nothing', async () => {
     const { access_token, refresh_token } = await grantTokens(app, client, alice)
     await app.events()
     const bytes = Buffer.from(refresh_token, 'base64url')
@@ -108,14 +108,14 @@ describe('rotation', () => {
     expect((await refresh(app, client, tokens.refresh_token)).status).toBe(200)
   })
 
-  test('O-19 a used token presented by another client does not revoke the family', async () => {
+  test('O-19 a used token sent by another client does not revoke the family', async () => {
     const first = await grantTokens(app, client, alice)
     const { body: second } = await refresh(app, client, first.refresh_token)
     await refresh(app, other, first.refresh_token)
     expect((await refresh(app, client, second.refresh_token)).status).toBe(200)
   })
 
-  test('O-20 a wider scope is invalid_scope and consumes nothing; a narrower one holds for that access token alone', async () => {
+  test('O-20 a wider scope is invalid_scope and consumes nothing; a narrower one applies to that access token only', async () => {
     const tokens = await grantTokens(app, client, alice, { scope: 'openid profile' })
     const wider = await refresh(app, client, tokens.refresh_token, { scope: 'openid email' })
     expect(wider).toMatchObject(refusal('invalid_scope'))
@@ -169,7 +169,7 @@ describe('O-22 a refresh is refused after', () => {
       expect(await refresh(app, app_client, tokens.refresh_token)).toMatchObject(refusal(error, status))
     })
 
-  test('O-22 the user was disabled; nothing is consumed, enabling brings the session back', async () => {
+  test('O-22 the user was disabled; nothing is consumed, and enabling restores the session', async () => {
     const user = await addUser(app, 'eve')
     const tokens = await grantTokens(app, client, user)
     await app.admin('PUT', `/users/${user.id}`, { enabled: false })
@@ -185,7 +185,7 @@ describe('O-22 a refresh is refused after', () => {
 })
 
 describe('refresh_token_reuse_window', () => {
-  test('TOK-10 within it the same token brings the same successor again, with a fresh access token', async () => {
+  test('TOK-10 within it the same token returns the same successor again, with a fresh access token', async () => {
     const first = await grantTokens(app, tolerant, alice)
     const { body: lost } = await refresh(app, tolerant, first.refresh_token)
     app.clock.advance(10 * SECOND)
@@ -219,14 +219,14 @@ describe('refresh_token_reuse_window', () => {
     expect(await refresh(app, tolerant, third.refresh_token)).toMatchObject(refusal('invalid_grant'))
   })
 
-  test('without one (the default) nothing is repeated, even at the same moment', async () => {
+  test('without one (the default) a token works once, even at the same moment', async () => {
     const first = await grantTokens(app, client, alice)
     await refresh(app, client, first.refresh_token)
     expect(await refresh(app, client, first.refresh_token)).toMatchObject(refusal('invalid_grant'))
   })
 })
 
-test('TOK-09 the session slides: each refresh makes it last refresh_token_ttl from now', async () => {
+test('TOK-09 each refresh extends the session to refresh_token_ttl from now', async () => {
   const own = await startApp()
   const user = await addUser(own, 'alice')
   const shop = await addClient(own, 'shop')

@@ -39,8 +39,8 @@ const untouched = async (tokens: { refresh_token: string }, of = client) => {
   expect((await refresh(app, of, tokens.refresh_token)).status).toBe(200)
 }
 
-describe('a real refresh token', () => {
-  test('O-64 ends the session and records token.revoked, and no other; its access token and its login live on', async () => {
+describe('a valid refresh token', () => {
+  test('O-64 ends the session and records only token.revoked; its access token and its login stay valid', async () => {
     const login_id = await addLogin(app, alice)
     const tokens = await grantTokens(app, client, alice, { login_id })
     await app.events()
@@ -62,7 +62,7 @@ describe('a real refresh token', () => {
     expect((await grantTokens(app, client, alice, { login_id })).access_token).toBeString()
   })
 
-  test('O-64 a second time it is the same answer and no event', async () => {
+  test('O-64 a second request has the same answer and no event', async () => {
     const { refresh_token } = await fresh()
     await revoke({ token: refresh_token })
     await app.events()
@@ -70,7 +70,7 @@ describe('a real refresh token', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('a refresh token that was used already ends its session too: the client that lost the next one can log out', async () => {
+  test('a used refresh token ends its session too: a client that lost the next one can log out', async () => {
     const { refresh_token } = await fresh()
     const { body: next } = await refresh(app, client, refresh_token)
     expect(await revoke({ token: refresh_token, token_type_hint: 'refresh_token' })).toMatchObject(OK)
@@ -78,7 +78,7 @@ describe('a real refresh token', () => {
     await app.events()
   })
 
-  test('TOK-11 with the right credentials, in the form or by Basic, and with the name of its client alone', async () => {
+  test('TOK-11 with the right credentials, in the form or by Basic, and with client_id only for public clients', async () => {
     const bySecret = await fresh()
     await revoke({ token: bySecret.refresh_token, ...secretOf(client) })
     const byBasic = await fresh()
@@ -96,7 +96,7 @@ describe('a real refresh token', () => {
 })
 
 describe('O-64 nothing is revoked, and the answer is the same', () => {
-  test('O-64 by another client, by its name alone, by an unknown one', async () => {
+  test('O-64 by another client, by client_id alone, by an unknown client', async () => {
     const tokens = await fresh()
     expect(await revoke({ token: tokens.refresh_token, ...secretOf(other) })).toMatchObject(OK)
     expect(await revoke({ token: tokens.refresh_token, client_id: 'other' })).toMatchObject(OK)
@@ -106,7 +106,7 @@ describe('O-64 nothing is revoked, and the answer is the same', () => {
     await untouched(tokens)
   })
 
-  test('O-64 with a wrong secret, with two ways at once, with a header that cannot be read', async () => {
+  test('O-64 with a wrong secret, with two methods at once, with an unreadable header', async () => {
     const tokens = await fresh()
     const form = { token: tokens.refresh_token }
     expect(await revoke({ ...form, client_id: 'shop', client_secret: 'wrong' })).toMatchObject(OK)

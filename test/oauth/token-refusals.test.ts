@@ -25,7 +25,7 @@ describe('client authentication', () => {
   const form = { grant_type: 'client_credentials' }
   const { client_id, client_secret = '' } = secretOf(service)
 
-  test('O-37 two ways at once or two names are invalid_request', async () => {
+  test('O-37 two methods at once or two client ids are invalid_request', async () => {
     const headers = basic(client_id, client_secret)
     const both = await post(app, '/oauth/token', { ...form, ...secretOf(service) }, { headers })
     expect(both).toMatchObject(refusal('invalid_request'))
@@ -33,7 +33,7 @@ describe('client authentication', () => {
     expect(names).toMatchObject(refusal('invalid_request'))
   })
 
-  test('O-38 Basic is decoded as form parts; what cannot be read is 401 with the scheme', async () => {
+  test('O-38 Basic is decoded as form parts; an unreadable one is 401 with the scheme', async () => {
     expect((await post(app, '/oauth/token', form, { headers: basic(client_id, client_secret) })).status).toBe(
       200,
     )
@@ -70,14 +70,14 @@ describe('client authentication', () => {
     expect((await redeem(app, spa, code)).status).toBe(200)
   })
 
-  test('TOK-16 an unknown client and a wrong secret read the same', async () => {
+  test('TOK-16 an unknown client and a wrong secret get the same answer', async () => {
     const unknown = await post(app, '/oauth/token', { ...form, client_id: 'nobody', client_secret: 'x' })
     const wrong = await post(app, '/oauth/token', { ...form, client_id, client_secret: 'x' })
     const { request_id: _, ...said } = unknown.body
     expect(wrong).toMatchObject({ status: unknown.status, body: said })
   })
 
-  test('O-63 a regenerated secret holds at once, and a code on its way is redeemed with the new one', async () => {
+  test('O-63 a regenerated secret takes effect at once, and a code issued before is redeemed with it', async () => {
     const renewed = await addClient(app, 'renewed')
     const code = await addCode(app, renewed, alice)
     const { body } = await app.admin('POST', '/clients/renewed/secret')
@@ -99,7 +99,7 @@ describe('the form', () => {
     }
   })
 
-  test('O-41 parameters in the address, JSON, another or no content type; a charset is accepted', async () => {
+  test('O-41 parameters in the query, JSON, another or no content type; a charset is accepted', async () => {
     const query = await send({ headers: { 'content-type': type } }, `/oauth/token?${text}`)
     expect(query.status).toBe(400)
     const mixed = await send(
@@ -117,7 +117,7 @@ describe('the form', () => {
     expect((await app.call('/oauth/token')).status).toBe(405)
   })
 
-  test('O-42 every answer, good or bad, is not to be stored, and a refusal has the one error body', async () => {
+  test('O-42 every answer has no-store, and every refusal the standard error body', async () => {
     const answer = await post(app, '/oauth/token', { grant_type: 'nonsense' })
     expect(answer.headers.get('cache-control')).toBe('no-store')
     expect(answer.headers.get('pragma')).toBe('no-cache')
@@ -182,7 +182,7 @@ describe('O-36 guessing', () => {
       expect((await guesses.codes()).status).toBe(400)
     })
 
-  test('O-36 who is throttled gets the plain 200 at /oauth/revoke, and nothing is revoked', async () => {
+  test('O-36 a throttled caller gets 200 at /oauth/revoke, and nothing is revoked', async () => {
     ip = '198.51.100.77'
     const tokens = await grantTokens(app, spa, alice)
     for (let i = 0; i < 30; i++) await guesses.codes()
@@ -192,7 +192,7 @@ describe('O-36 guessing', () => {
     await app.events()
   })
 
-  test('what was a good code or refresh token once is no guess', async () => {
+  test('a code or refresh token that was once valid is no guess', async () => {
     ip = '198.51.100.78'
     const tokens = await grantTokens(app, spa, alice)
     await refresh(app, spa, tokens.refresh_token)
@@ -202,7 +202,7 @@ describe('O-36 guessing', () => {
     await app.events()
   })
 
-  test('H-22 codes and tokens that others made up close nothing to a client with the right secret', async () => {
+  test('H-22 forged codes and tokens do not throttle a client with the right secret', async () => {
     ip = '198.51.100.79'
     await app.events()
     const failures = async () =>

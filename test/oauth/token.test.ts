@@ -35,7 +35,7 @@ const refusal = (error: string, status = 400) => ({
 const types = async () => (await app.events()).map(({ type }) => type)
 
 describe('the code grant', () => {
-  test('TOK-13 a code gives tokens, a session and exactly the events of a login', async () => {
+  test('TOK-13 a code returns tokens, makes a session, and records exactly the events of a login', async () => {
     const { status, body, headers } = await redeem(
       app,
       client,
@@ -130,7 +130,7 @@ describe('the code grant', () => {
     return session
   }
 
-  test('TOK-17 the session remembers the browser of the login, not the server that redeems the code', async () => {
+  test('TOK-17 the session stores the browser of the login, not the server that redeems the code', async () => {
     const login_id = await addLogin(app, alice)
     const code = await addCode(app, client, alice, {
       login_id,
@@ -148,7 +148,7 @@ describe('the code grant', () => {
     })
   })
 
-  test('O-21 with session_ttl neither session nor any token outlives start + session_ttl', async () => {
+  test('O-21 with session_ttl neither session nor token lives longer than start + session_ttl', async () => {
     const acme = await addOrganization(app, 'acme', { settings: { session_ttl: '30m' } })
     const bob = await addUser(app, 'bob', { organization_id: acme.id })
     const acmeClient = await addClient(app, 'acme-app', { organization_id: acme.id })
@@ -195,13 +195,13 @@ describe('PKCE', () => {
 })
 
 describe('one code, one use, one client', () => {
-  test('O-11 another client gets nothing, and the code is kept for its own', async () => {
+  test('O-11 another client gets nothing, and the right client can still redeem the code', async () => {
     const code = await addCode(app, client, alice)
     expect(await redeem(app, other, code)).toMatchObject(refusal('invalid_grant'))
     expect((await redeem(app, client, code)).status).toBe(200)
   })
 
-  test('O-12 redirect_uri missing is invalid_request, different is invalid_grant', async () => {
+  test('O-12 a missing redirect_uri is invalid_request, a different one invalid_grant', async () => {
     const code = await addCode(app, client, alice)
     expect(await redeem(app, client, code, { redirect_uri: undefined })).toMatchObject(
       refusal('invalid_request'),
@@ -211,7 +211,7 @@ describe('one code, one use, one client', () => {
     )
   })
 
-  test('O-13 a second use revokes what the first one made', async () => {
+  test('O-13 a second use revokes the tokens of the first', async () => {
     const code = await addCode(app, client, alice)
     const { body: tokens } = await redeem(app, client, code)
     await app.events()
@@ -252,7 +252,7 @@ describe('one code, one use, one client', () => {
     await app.events()
   })
 
-  test('O-15 a code is good for a minute', async () => {
+  test('O-15 a code is valid for a minute', async () => {
     const [inTime, late] = [await addCode(app, client, alice), await addCode(app, client, alice)]
     app.clock.advance(MINUTE - 1)
     expect((await redeem(app, client, inTime)).status).toBe(200)
@@ -328,7 +328,7 @@ describe('client credentials', () => {
     ])
   })
 
-  test('a narrower scope is honoured, a wider one is invalid_scope, nothing is recorded', async () => {
+  test('a narrower scope is granted, a wider one is invalid_scope, nothing is recorded', async () => {
     const ask = (scope: string) =>
       post(app, '/oauth/token', { grant_type: 'client_credentials', scope, ...secretOf(service) })
     expect((await ask('reports:read')).body.scope).toBe('reports:read')

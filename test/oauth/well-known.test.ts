@@ -17,7 +17,7 @@ const paths = ['/.well-known/openid-configuration', '/.well-known/oauth-authoriz
 const keySet = '/.well-known/jwks.json'
 
 describe('discovery', () => {
-  test('AUT-32 both paths give one document, of the issuer in the settings, whatever the request says', async () => {
+  test('AUT-32 both paths return one document with the issuer of the settings, whatever the request says', async () => {
     const documents = await Promise.all(
       paths.map(path =>
         get(app, path, { headers: { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' } }),
@@ -37,7 +37,7 @@ describe('discovery', () => {
     expect(JSON.stringify(document)).not.toContain('evil')
   })
 
-  test('AUT-33 every endpoint that it names exists', async () => {
+  test('AUT-33 every endpoint in it exists', async () => {
     const { body } = await get(app, '/.well-known/openid-configuration')
     for (const [name, url] of Object.entries<string>(body).filter(([name]) => /_endpoint$|_uri$/.test(name)))
       expect([
@@ -49,7 +49,7 @@ describe('discovery', () => {
 
 describe('caching', () => {
   for (const path of [...paths, keySet])
-    test(`${path} may be kept for five minutes and is confirmed by its ETag`, async () => {
+    test(`${path} can be cached for five minutes and is revalidated by its ETag`, async () => {
       const { headers, status } = await get(app, path)
       expect(status).toBe(200)
       expect(headers.get('content-type')).toStartWith('application/json')
@@ -92,7 +92,7 @@ describe('O-44 CORS', () => {
   })
 
   for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/userinfo'])
-    test(`H-44, O-44 the preflight of ${path} is one answer for registered and other origins`, async () => {
+    test(`H-44, O-44 the preflight of ${path} is the same for registered and other origins`, async () => {
       const said = async (origin: string) => {
         const { status, headers } = await preflight(path, origin)
         headers.delete('x-request-id')
@@ -112,7 +112,7 @@ describe('O-44 CORS', () => {
       for (const origin of foreign) expect(await said(origin)).toEqual(answer)
     })
 
-  test('O-44 the answer itself is for the origins of the client concerned alone, refusals included', async () => {
+  test('O-44 the answer itself is only for the origins of the client concerned, refusals included', async () => {
     const headers = { origin: ORIGIN }
     const form = { grant_type: 'authorization_code', client_id: 'spa' }
     const refused = await post(app, '/oauth/token', form, { headers })
@@ -126,7 +126,7 @@ describe('O-44 CORS', () => {
     expect(allowed(await redeem(app, spa, 'x', {}, { headers }))).toBe(ORIGIN)
   })
 
-  test('O-44 userinfo and revocation: the client that the token was issued to', async () => {
+  test('O-44 userinfo and revocation: the origins of the client that the token was issued to', async () => {
     const mine = await grantTokens(app, spa, alice)
     const theirs = await grantTokens(app, other, alice)
     const headers = (token: string) => ({ origin: ORIGIN, ...bearer(token) })

@@ -4,7 +4,7 @@ import { newHexId, parseTraceParent, sampler } from '#src/observability/trace-co
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
 
-test('a traceparent as the recommendation writes it, of its version and of later ones', () => {
+test('a traceparent in the form of the recommendation, of its version and of later ones', () => {
   const parent = { trace_id: TRACE, span_id: SPAN }
   expect(parseTraceParent(`00-${TRACE}-${SPAN}-01`)).toEqual({ ...parent, sampled: true })
   expect(parseTraceParent(`00-${TRACE}-${SPAN}-02`)).toEqual({ ...parent, sampled: false })
@@ -21,7 +21,7 @@ test.each([
   `00-${TRACE}-${'0'.repeat(16)}-01`,
   `00-${TRACE.toUpperCase()}-${SPAN}-01`,
   ` 00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
-])('%p is none: the trace begins here', header => {
+])('%p is invalid: a new trace begins', header => {
   expect(parseTraceParent(header)).toBeUndefined()
 })
 
@@ -29,7 +29,7 @@ const decide = (otel_traces_sampler: Parameters<typeof sampler>[0]['otel_traces_
   sampler({ otel_traces_sampler, otel_traces_sampler_arg: share })
 const parent = (sampled: boolean) => ({ trace_id: TRACE, span_id: SPAN, sampled })
 
-test('samplers that are based on the parent do as it did; the others look at the trace alone', () => {
+test('parent-based samplers follow the parent; the others look only at the trace id', () => {
   expect(decide('parentbased_always_on')(TRACE, undefined)).toBe(true)
   expect(decide('parentbased_always_on')(TRACE, parent(false))).toBe(false)
   expect(decide('parentbased_always_off')(TRACE, parent(true))).toBe(true)
@@ -39,7 +39,7 @@ test('samplers that are based on the parent do as it did; the others look at the
   expect(decide('always_off')(TRACE, parent(true))).toBe(false)
 })
 
-test('a share of the traces, the same ones each time', () => {
+test('a ratio samples the same traces each time', () => {
   const ids = Array.from({ length: 4_000 }, () => newHexId(16))
   const taken = (share: number) => ids.filter(id => decide('traceidratio', share)(id, undefined))
   expect(taken(0)).toEqual([])

@@ -19,7 +19,7 @@ const traceparent = (sampled: boolean) => `00-${TRACE}-${SPAN}-0${sampled ? 1 : 
 
 const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
 
-test('a login, code and token: each request a span, its work below it, and nothing that names a person', async () => {
+test('a login, code and token: a span for each request with its work below it, and no personal data', async () => {
   await using collector = startCollector()
   await using server = await serveExecutable({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -114,7 +114,7 @@ test('a login, code and token: each request a span, its work below it, and nothi
     expect([secret, collector.bodies.some(body => body.includes(secret))]).toEqual([secret, false])
 })
 
-test('who calls decides whether its trace is recorded; so does the sampler', async () => {
+test('the caller decides whether its trace is recorded, and so does the sampler', async () => {
   await using collector = startCollector()
   const ask = async (sampler: string, header?: string) => {
     const before = collector.spans.length
@@ -134,7 +134,7 @@ test('who calls decides whether its trace is recorded; so does the sampler', asy
   expect(await ask('parentbased_always_on', 'nonsense')).toBe(1)
 })
 
-test('settings: the headers are a secret, ours beat the standard ones, wrong ones are named', async () => {
+test('settings: the headers are a secret, GATEHOUSE_ names take precedence over standard ones, wrong ones are named', async () => {
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/',
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20let-me-in',
@@ -188,7 +188,7 @@ const exporterTo = (url: string) => {
   return { said, ...openExporter(config, log, metrics) }
 }
 
-test('a collector that is away: so many spans are kept, the rest dropped and counted; when it is back they arrive, each once', async () => {
+test('an unreachable collector: a limited number of spans is kept, the rest dropped and counted; kept ones arrive once', async () => {
   const collector = startCollector()
   const { port } = collector
   await collector.stop()
@@ -216,7 +216,7 @@ test('a collector that is away: so many spans are kept, the rest dropped and cou
   })
 })
 
-test('why the collector takes no spans is a word: it hangs, or nothing answers there', async () => {
+test('the reason of a failed export is one word: timeout or unreachable', async () => {
   const reasonAt = async (url: string, patience?: number): Promise<unknown> => {
     const said: { reason?: unknown }[] = []
     const log = pino({ level: 'info' }, { write: line => void said.push(JSON.parse(line)) })
@@ -236,7 +236,7 @@ test('why the collector takes no spans is a word: it hangs, or nothing answers t
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
 })
 
-test('what a collector refuses for good is not sent again; what it asks for later is', async () => {
+test('spans refused for good are not sent again; those to be retried are', async () => {
   await using collector = startCollector()
   const before = outcomes()
   const more = (name: string) => (outcomes()[name] ?? 0) - (before[name] ?? 0)

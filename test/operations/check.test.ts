@@ -47,13 +47,13 @@ const findingsOf = async (path: string, context: Context): Promise<string[]> => 
   }
 }
 
-test('nothing is found where nothing is wrong', async () => {
+test('a healthy database has no findings', async () => {
   const { path, context } = await withHistory()
   expect(await findingsOf(path, context)).toEqual([])
   expect((await checkEvents(context)).count).toBeGreaterThan(20)
 })
 
-test('an event that somebody rewrote behind the server, with its trigger taken away meanwhile', async () => {
+test('an event changed behind the server, its trigger removed meanwhile', async () => {
   const { path, context } = await withHistory()
   const [first] = await context.store.read(q => storedAfter(q, 0, 1))
   for (const change of [
@@ -77,7 +77,7 @@ test('an event that somebody rewrote behind the server, with its trigger taken a
   }
 })
 
-test('R-06 two hundred flipped bytes in structure, events and keys: each is found', async () => {
+test('R-06 two hundred flipped bytes in structure, events and keys are each found', async () => {
   const { path, context } = await withHistory()
   const whole = readFileSync(path)
   const [macs, keys] = ((): [string[], Uint8Array[]] => {
@@ -108,7 +108,7 @@ test('R-06 two hundred flipped bytes in structure, events and keys: each is foun
   expect(missed).toEqual([])
 }, 60_000)
 
-test('secrets that another key sealed, or that lie at the wrong row, are named; nothing of them is shown', async () => {
+test('secrets sealed by another key, or moved to another row, are named and never shown', async () => {
   const app = await startApp()
   const { context } = app
   const alice = await addUser(app, 'alice')

@@ -6,7 +6,7 @@ import { startApp } from '#test/support/app.ts'
 
 const MINUTE = 60_000
 
-test('the largest value counts for a minute, and no more once 70 s are over', () => {
+test('the largest value is reported for a minute, and no longer after 70 s', () => {
   const holds = largestOfMinute()
   expect(holds.read(0)).toBe(0)
   holds.note(9_999, 700)
@@ -23,7 +23,7 @@ const hold = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until; );
 }
 
-test('/metrics shows a hold of the event loop until the server has stopped', async () => {
+test('/metrics shows a blocked event loop until the server stops', async () => {
   const app = await startApp()
   const shown = async () => {
     const answer = await app.call('/metrics', { headers: { host: 'localhost:8080' } })
@@ -37,7 +37,7 @@ test('/metrics shows a hold of the event loop until the server has stopped', asy
   expect(await shown()).toBe(0)
 })
 
-test('a watch that has stopped leaves the others', () => {
+test('stopping one watch leaves the others', () => {
   const [one, other] = [openMetrics(), openMetrics()]
   const shown = (metrics: Metrics) =>
     Number(/^gatehouse_event_loop_hold_seconds (.*)$/m.exec(metrics.render())?.[1])

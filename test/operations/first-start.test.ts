@@ -52,7 +52,7 @@ const instance = async () => {
 const allScopes = [...permissions, 'admin']
 const admin_client_secret = 'a-secret-from-the-settings'
 
-test('RUN-23 a first start makes the default organization, its roles, and the admin client with a secret in a private file', async () => {
+test('RUN-23 a first start creates the default organization, its roles, and the admin client with a secret in a private file', async () => {
   const { start, rows } = await instance()
   const first = await start()
   const file = join(data_dir, 'admin-client.json')
@@ -79,7 +79,7 @@ test('RUN-23 a first start makes the default organization, its roles, and the ad
   expect([users, events]).toEqual([[], []])
 })
 
-test('a second start changes nothing, and makes no new secret', async () => {
+test('a second start changes nothing, and generates no new secret', async () => {
   const { start, rows } = await instance()
   await start()
   const before = await rows()
@@ -87,7 +87,7 @@ test('a second start changes nothing, and makes no new secret', async () => {
   expect(await rows()).toEqual(before)
 })
 
-test('the secret of the settings is applied at each start, and written to no file', async () => {
+test('a secret in the settings is applied at each start, and written to no file', async () => {
   const { start, rows } = await instance()
   const hash = async () => (await rows()).clients[0]?.secret_hash
   expect(await start({ admin_client_secret, admin_client_id: 'root' })).toEqual({ needs_admin: true })
@@ -99,7 +99,7 @@ test('the secret of the settings is applied at each start, and written to no fil
   expect((await rows()).events).toEqual([['client.secret_regenerated', null, 'root']])
 })
 
-test('RUN-24 scopes that are new since the last start are topped up; those taken away stay away', async () => {
+test('RUN-24 scopes that are new in this version are added; removed ones stay removed', async () => {
   const { store, start, rows } = await instance()
   await start()
   const known = allScopes.filter(scope => scope !== 'groups:read')
@@ -116,7 +116,7 @@ test('RUN-24 scopes that are new since the last start are topped up; those taken
   expect(await rows()).toEqual(before)
 })
 
-test('an admin client that was deleted comes back with a secret of the settings alone', async () => {
+test('a deleted admin client is created again only with a secret in the settings', async () => {
   const { store, start, rows } = await instance()
   await start()
   await store.write(async tx => {
@@ -130,7 +130,7 @@ test('an admin client that was deleted comes back with a secret of the settings 
 
 const admin = { admin_username: 'root', admin_email: 'root@example.com', admin_password: 'Correct-horse-7' }
 
-test('the first admin user is made at the first start alone', async () => {
+test('the first admin user is created only at the first start', async () => {
   const { store, start, rows } = await instance()
   expect(await start(admin)).toMatchObject({ needs_admin: false })
   const { users, roles, events } = await rows()
@@ -147,7 +147,7 @@ test('the first admin user is made at the first start alone', async () => {
   expect((await rows()).users).toEqual([])
 })
 
-test('settings that name no possible client or user are refused by name, before anything is stored', async () => {
+test('settings of an impossible client or user are refused by name, before anything is stored', async () => {
   const { start, rows } = await instance()
   const bad: [Partial<Config>, string][] = [
     [{ admin_client_id: 'usr_x' }, 'admin_client_id'],
@@ -162,7 +162,7 @@ test('settings that name no possible client or user are refused by name, before 
   expect(await start(admin)).toMatchObject({ needs_admin: false })
 })
 
-test('a client that is no admin client is not taken over', async () => {
+test('a client that is not an admin client is not taken over', async () => {
   const { store, start } = await instance()
   await start()
   await store.write(async tx => {

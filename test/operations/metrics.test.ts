@@ -10,7 +10,7 @@ const localRequest = { headers: { host: 'localhost:8080' } }
 const ISSUED = 'gatehouse_tokens_total{grant="client_credentials"}'
 const REQUESTS = 'gatehouse_request_duration_seconds_count{family="token"}'
 
-test('RUN-25 counts what happened: requests by family, tokens by grant, events by type', async () => {
+test('RUN-25 counts requests by family, tokens by grant, events by type', async () => {
   const app = await startApp()
   // The keys of the start are written beside the first requests: that write would wait in the queue, too.
   await app.context.keys.published()
@@ -33,7 +33,7 @@ test('RUN-25 counts what happened: requests by family, tokens by grant, events b
   expect(metric(after, 'gatehouse_hash_queue')).toBe(0)
 })
 
-test('every line is one of the text format, and buckets add up', async () => {
+test('every line follows the text format, and buckets add up', async () => {
   const app = await startApp()
   const answer = await app.call('/metrics', localRequest)
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -46,7 +46,7 @@ test('every line is one of the text format, and buckets add up', async () => {
   )
 })
 
-test('without a token: this machine alone, and not through a proxy on it', async () => {
+test('without a token: only this machine, and not through a proxy on it', async () => {
   const app = await startApp()
   expect((await app.call('/metrics', { ...localRequest, ip: '::1' })).status).toBe(200)
   expect((await app.call('/metrics', { ...localRequest, ip: '192.0.2.1' })).status).toBe(404)
@@ -64,7 +64,7 @@ test.each<Partial<Config>>([
   { host: '::' },
   { trusted_proxies: ['127.0.0.1'] },
 ])(
-  'without a token, nobody where others are served: a proxy that says nothing looks like this machine (%o)',
+  'without a token, nobody where other machines are served: a proxy without headers looks like this machine (%o)',
   async settings => {
     const app = await startApp(settings)
     // As nginx asks that was told no more than `proxy_pass http://127.0.0.1:8080`.
@@ -73,7 +73,7 @@ test.each<Partial<Config>>([
   },
 )
 
-test('with one: who presents it, from anywhere', async () => {
+test('with a token: any caller that sends it', async () => {
   const app = await startApp({ metrics_token: 'scrape-me' })
   const status = async (authorization?: string, ip = '192.0.2.1') =>
     (await app.call('/metrics', { ip, ...(authorization && { headers: { authorization } }) })).status

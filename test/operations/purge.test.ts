@@ -58,7 +58,7 @@ const batchesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
   return removed
 }
 
-test('R-20 what a deleted user left behind is hidden at once and removed in bounded batches', async () => {
+test('R-20 data of a deleted user is hidden at once and removed in bounded batches', async () => {
   const [alice, bob] = [await addUser(app, 'alice'), await addUser(app, 'bob')]
   await addEvents(app, alice, 3 * DELETE_BATCH)
   await addEvents(app, bob, 10)
@@ -78,7 +78,7 @@ test('R-20 what a deleted user left behind is hidden at once and removed in boun
   expect(await purge(app.context)).toBe(0)
 })
 
-test('R-20 M-10 a deleted organization: nothing of it is left, nothing of others is gone', async () => {
+test('R-20 M-10 a deleted organization: all of its data is removed, and none of others', async () => {
   const acme = await addOrganization(app, 'acme')
   const beta = await addOrganization(app, 'beta')
   for (const { id, slug } of [acme, beta]) {

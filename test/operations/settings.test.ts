@@ -33,7 +33,7 @@ test('EVT-14 settings are read, changed in part, and recorded once each', async 
   ])
 })
 
-test('what is no setting, or out of bounds, is refused whole', async () => {
+test('an unknown setting or a value out of range refuses the whole change', async () => {
   const app = await startApp()
   for (const body of [
     { key_rotation_interval: '1m' },
@@ -49,7 +49,7 @@ test('what is no setting, or out of bounds, is refused whole', async () => {
   expect((await app.admin('GET', '/settings')).body).toEqual(defaults)
 })
 
-test('backups at the interval, so many kept', async () => {
+test('backups run at the interval, and a limited number is kept', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await (await openStore({ data_dir })).close()
   const app = await startApp({ data_dir })
@@ -87,7 +87,7 @@ testOnPostgres('a backup at its time reaches the server by the same environment'
   await drop()
 })
 
-test('nobody but an administrator of the instance sees or changes them', async () => {
+test('only an administrator of the instance can read or change them', async () => {
   const app = await startApp()
   const { id } = await create(app, '/organizations', { name: 'acme', slug: 'acme', display_name: 'Acme' })
   const tenant = await callerOf(app, id, ['settings:read', 'settings:update'])

@@ -19,7 +19,7 @@ const start = async () => {
 }
 const sid = (tokens: { access_token: string }) => `sess_${claimsOf(tokens.access_token).sid}`
 
-test('EVT-15 a session that ran out is recorded once, at whatever number of sweeps, and no other event is', async () => {
+test('EVT-15 an expired session is recorded once, however many sweeps, and nothing else is', async () => {
   const { app, user, client, sweep } = await start()
   const gone = await grantTokens(app, client, user)
   app.clock.advance(30 * MINUTE)
@@ -69,7 +69,7 @@ test('R-20 more sessions than fit into one batch: each recorded once', async () 
   expect(new Set(events.map(({ target_id }) => target_id))).toEqual(new Set(made.map(sid)))
 })
 
-test('a session goes once its last access token has run out', async () => {
+test('a session is removed once its last access token has expired', async () => {
   const { app, user, client, count, sweep } = await start()
   await grantTokens(app, client, user)
   app.clock.advance(HOUR)
@@ -82,7 +82,7 @@ test('a session goes once its last access token has run out', async () => {
   expect(await count('sessions')).toBe(0)
 })
 
-test('a session that is refreshed expires when its last refresh says, be that later or sooner than it was to', async () => {
+test('a refreshed session expires at the time set by its last refresh, earlier or later', async () => {
   const { app, user, client, sweep } = await start()
   const later = await grantTokens(app, client, user)
   const sooner = await grantTokens(app, client, user)
@@ -103,7 +103,7 @@ test('a session that is refreshed expires when its last refresh says, be that la
   expect(await expired()).toEqual([['session.expired', sid(later)]])
 })
 
-test('more refreshed sessions than fit into one batch do not keep back one that ran out, and are looked at once', async () => {
+test('a batch full of refreshed sessions does not hold back an expired one, and is examined once', async () => {
   const { app, user, client, sweep } = await start()
   const login_id = await addLogin(app, user)
   const made = await Promise.all(
@@ -126,7 +126,7 @@ test('more refreshed sessions than fit into one batch do not keep back one that 
   expect(await due).toBe(0)
 })
 
-test('a released session goes although its refresh token is still young', async () => {
+test('a released session is removed although its refresh token has not expired', async () => {
   const { app, user, count, sweep } = await start()
   const lasting = await addClient(app, 'lasting')
   const { refresh_token } = await grantTokens(app, lasting, user)
@@ -136,7 +136,7 @@ test('a released session goes although its refresh token is still young', async 
   expect(await count('sessions')).toBe(0)
 })
 
-test('a code is known for an hour after it ran out: a replay in that time still revokes', async () => {
+test('a code is kept for an hour after it expires: a replay in that time still revokes', async () => {
   const { app, user, count, sweep } = await start()
   const lasting = await addClient(app, 'lasting')
   const code = await addCode(app, lasting, user)
@@ -150,7 +150,7 @@ test('a code is known for an hour after it ran out: a replay in that time still 
   expect(await count('authorization_codes')).toBe(0)
 })
 
-test('logins, pending and stored requests, links and throttles go when their time is over, not before', async () => {
+test('logins, pending and stored requests, links and throttles are removed when they expire, not before', async () => {
   const { app, user, sweep } = await start()
   const { store, clock } = app.context
   await addLogin(app, user)
@@ -195,7 +195,7 @@ test('logins, pending and stored requests, links and throttles go when their tim
   expect(await counts()).toEqual([0, 0, 0, 0, 0])
 })
 
-test('every table whose rows run out is swept', async () => {
+test('every table whose rows expire is swept', async () => {
   const app = await startApp()
   const { store, clock } = app.context
   const user = await addUser(app, 'alice')

@@ -21,7 +21,7 @@ const colors = steps.flatMap(red => steps.flatMap(green => steps.map(blue => `#$
 describe('an accent colour', () => {
   const themes = Object.entries(embed('templates/themes', ['.css']))
   for (const [name, css] of themes)
-    test(`${name}: whatever it is, all that is written and drawn with it can be seen, light and dark`, () => {
+    test(`${name}: everything written and drawn with it is visible, light and dark`, () => {
       const weak: unknown[] = []
       for (const color of colors)
         for (const scheme of [0, 1] as const) {
@@ -48,7 +48,7 @@ describe('an accent colour', () => {
       expect(weak).toEqual([])
     })
 
-  test('is kept as it was given; only what needs contrast departs from it', () => {
+  test('is kept as given; only colours that need contrast are adjusted', () => {
     for (const color of colors) expect(tokensOf(accentStyle(color))[0].accent).toBe(color)
     expect(['#2b50d8', '#e4002b', '#ffffff'].map(color => tokensOf(accentStyle(color))[1].accent)).toEqual([
       '#2b50d8',
@@ -66,14 +66,14 @@ describe('an accent colour', () => {
     expect([on('#2b50d8'), on('#ffd400')]).toEqual(['#ffffff', '#000000'])
   })
 
-  test('is said without custom properties in mail', () => {
+  test('is written without custom properties in mail', () => {
     const [light = '', dark = ''] = accentMailStyle('#ffd400').split('@media (prefers-color-scheme: dark)')
     expect(light).toContain('.button { background: #ffd400; border-color: #a38800; color: #000000 }')
     expect(dark).toContain('.button { background: #ffd400; border-color: transparent; color: #000000 }')
     expect(light + dark).not.toMatch(/--|var\(|undefined/)
   })
 
-  test('has a stylesheet under an address that says the colour and a hash', async () => {
+  test('has a stylesheet whose URL contains the colour and a hash', async () => {
     const url = accentUrl('#2b50d8')
     expect(url).toMatch(/^\/assets\/accents\/2b50d8\.[0-9a-f]{12}\.css$/)
     const answer = accentAsset(url)
@@ -89,7 +89,7 @@ describe('an accent colour', () => {
   })
 })
 
-test('colours are mixed by channel, and contrast is that of WCAG', () => {
+test('colours are mixed by channel, and contrast follows WCAG', () => {
   expect(mix('#000000', '#ffffff', 0.5)).toBe('#808080')
   expect(mix('#102030', '#ffffff', 0)).toBe('#102030')
   expect(contrast('#000000', '#ffffff')).toBe(21)

@@ -13,7 +13,7 @@ const find = (name: string): Sample => {
 }
 
 describe('assets', () => {
-  test('are served under their hash, for ever, with their type', async () => {
+  test('are served under their hash, cacheable for ever, with their type', async () => {
     const expected = {
       'style.css': 'text/css; charset=utf-8',
       'page.js': 'text/javascript; charset=utf-8',

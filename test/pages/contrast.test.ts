@@ -46,7 +46,7 @@ describe('contrast (WCAG 2.2, 1.4.3 and 1.4.11)', () => {
   ]
   const themes = embed('templates/themes', ['.css'])
 
-  test('there are at least three themes beside each other, each with the same tokens', () => {
+  test('there are at least three themes, each with the same tokens', () => {
     const names = Object.values(themes).flatMap(css =>
       Object.values(tokensOf(css)).map(tokens => Object.keys(tokens).join()),
     )
@@ -68,7 +68,7 @@ describe('contrast (WCAG 2.2, 1.4.3 and 1.4.11)', () => {
         expect([...weak(text, 4.5), ...weak(shapes, 3)]).toEqual([])
       })
 
-  test('the colours of people', () => {
+  test('the colours of avatars', () => {
     const { light, dark } = tokensOf(embed('templates', ['style.css'])['style.css'] ?? '')
     for (const tokens of [light, dark])
       for (const number of [1, 2, 3, 4, 5, 6])

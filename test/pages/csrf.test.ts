@@ -8,7 +8,7 @@ const context = { master: masterKey(Buffer.alloc(32, 1)) }
 const [mine, other] = [hashSecret('mine'), hashSecret('other')]
 const token = issueCsrf(context, 'login', mine, 'handle')
 
-test('O-28 a token is good for its own purpose and browser, and names its subject', () => {
+test('O-28 a token is valid for its own purpose and browser, and names its subject', () => {
   expect(verifyCsrf(context, 'login', mine, token)).toBe('handle')
 })
 
@@ -33,7 +33,7 @@ describe('O-28 any other token is refused with 403', () => {
   })
 })
 
-test('O-36 nobody guesses one: 256 bits, and no single bit of them may differ', () => {
+test('O-36 a token cannot be guessed: 256 bits, and changing any single bit invalidates it', () => {
   const [subject, mac = ''] = token.split('.')
   const bytes = Buffer.from(mac, 'base64url')
   expect(bytes).toHaveLength(32)
@@ -45,7 +45,7 @@ test('O-36 nobody guesses one: 256 bits, and no single bit of them may differ', 
   }
 })
 
-describe('O-28 the origin of a post', () => {
+describe('O-28 the origin of a POST', () => {
   const config = { ...loadConfig({}).config, url: 'https://id.example.com' }
   const check = (origin: string | null) =>
     checkOrigin(config, new Request('http://localhost', { headers: origin === null ? {} : { origin } }))

@@ -26,7 +26,7 @@ const holesOf = (text: string): string[] =>
 /** Keys whose text may equal the English one. */
 const alike = ['page.title', 'page.error', 'error.lead']
 
-test('the pages speak six languages, and discovery says which', async () => {
+test('the pages have six languages, and discovery lists them', async () => {
   expect([...locales].sort()).toEqual(['de', 'en', 'es', 'fr', 'ja', 'pt'])
   const { call } = await startApp()
   const discovery = (await (await call('/.well-known/openid-configuration')).json()) as {
@@ -44,12 +44,12 @@ describe.each([...locales])('the texts in %s', locale => {
     expect(shape(files[`${locale}.json`])).toEqual(shape(files['en.json']))
   })
 
-  test('have the holes of English', () => {
+  test('have the placeholders of English', () => {
     const holes = (texts: Texts) => Object.entries(texts).map(([key, text]) => [key, holesOf(text)])
     expect(holes(own)).toEqual(holes(english))
   })
 
-  test('are there, and written as books are', () => {
+  test('are present, with typographic quotes and dashes', () => {
     expect(entries.filter(([, text]) => text.trim() !== text || text === '')).toEqual([])
     expect(entries.filter(([, text]) => /['"`]|\.\.\.| - /.test(text))).toEqual([])
     // A thin space that does not break stands before these in French.
@@ -87,7 +87,7 @@ describe.each([...locales])('the texts in %s', locale => {
   })
 })
 
-test('counts and times are said as people say them', () => {
+test('counts and times follow the conventions of the language', () => {
   const now = Date.UTC(2026, 10, 20, 12)
   const saidIn = (locale: string) => {
     const t = translator(locale)
@@ -141,7 +141,7 @@ describe.each(translations)('the pages in %s', locale => {
   )
 
   test.each(samples.map(sample => [`${sample.page}.${sample.state}`, sample] as const))(
-    '%s says nothing in English',
+    '%s has no English text',
     async (_, { page, data, status = 200 }) => {
       const response = render(page, data, { locale, status })
       expect(response.headers.get('content-language')).toBe(locale)
@@ -167,7 +167,7 @@ describe('the language of a request', () => {
     expect(chooseLocale(ui_locales, header)).toBe(expected),
   )
 
-  test('a language that runs from the right has its direction on every page', async () => {
+  test('a right-to-left language sets its direction on every page', async () => {
     const [login] = samples
     const html = await render('login', login?.data as never, { locale: 'ar' }).text()
     expect(html).toStartWith('<!doctype html>\n<html lang="ar" dir="rtl">')
@@ -209,7 +209,7 @@ describe.each([...locales])('a login in %s', locale => {
   const other = locale === 'ja' ? 'de' : 'ja'
   const machine = { ip: `198.51.100.${locales.indexOf(locale) + 1}`, headers: { 'accept-language': other } }
 
-  test('PAG-04 asked for by the application: pages, refusals, errors and mail, until it is done', async () => {
+  test('PAG-04 requested by the application: pages, refusals, errors and mail, until it is done', async () => {
     const client = `web-${locale}`
     await addClient(app, client)
     const user = await addUser(app, `user-${locale}`)
@@ -261,7 +261,7 @@ describe.each([...locales])('a login in %s', locale => {
     says(await signIn(late, open, user.username, NEW), locale, 'error.bad_redirect.title', 'error.details')
   })
 
-  test('wished for by the browser: its pages, a page that is not there, and mail', async () => {
+  test('requested by the browser: its pages, an unknown page, and mail', async () => {
     const user = await addUser(app, `own-${locale}`)
     const headers = { 'accept-language': `xx, ${locale};q=0.9, ${other};q=0.1` }
     const browser = openBrowser(app, { ...machine, headers })
@@ -282,7 +282,7 @@ describe.each([...locales])('a login in %s', locale => {
   })
 })
 
-test('mail that an administrator gives rise to without naming a language is in English', async () => {
+test('mail caused by an administrator without a language is in English', async () => {
   const user = await addUser(app, 'nobody-asked')
   await post()
   await app.admin('POST', `/users/${user.id}/send-password-reset`)

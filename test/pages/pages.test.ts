@@ -68,7 +68,7 @@ const poison = (value: unknown, text: string, key = ''): unknown => {
 describe('every page', () => {
   for (const sample of samples) {
     const { page, data, status = 200 } = sample
-    test(`${nameOf(sample)}: renders whole, accessible, without anything inline or foreign`, async () => {
+    test(`${nameOf(sample)}: renders completely, is accessible, and has nothing inline or from another origin`, async () => {
       const response = show(sample)
       expect(response.status).toBe(status)
       const html = await response.text()
@@ -152,7 +152,7 @@ describe('every page', () => {
 })
 
 describe('forms', () => {
-  test('login posts exactly its fields, ready for password managers', async () => {
+  test('login posts exactly its fields, with the attributes that password managers need', async () => {
     const html = await show(find('login.providers')).text()
     expect(html).toContain('<form method="post" action="/oauth/login">')
     expect(await hiddenOf(html)).toEqual({ request: 'request-8Qx', csrf_token: 'csrf-3Vb' })
@@ -183,7 +183,7 @@ describe('forms', () => {
     expect(html).toContain('You will be sent to notes.orbit.example.')
   })
 
-  test('consent warns of rights to administer, and only of them', async () => {
+  test('consent warns of administrative rights, and of no others', async () => {
     expect(await show(find('consent.powerful')).text()).toContain('rights to administer')
     expect(await show(find('consent.usual')).text()).not.toContain('rights to administer')
   })
@@ -196,7 +196,7 @@ describe('forms', () => {
     expect(values).toEqual(['login-1', 'login-2', 'login-3', 'other'])
   })
 
-  test('a refused form keeps what was typed, says so to assistive technology, and never repeats a secret', async () => {
+  test('a refused form keeps its input, announces the error to assistive technology, and never repeats a secret', async () => {
     const html = await show(find('set-up.refused')).text()
     const inputs = await inputsOf(html)
     const values = Object.fromEntries(inputs.map(({ name, value }) => [name, value]))
@@ -209,7 +209,7 @@ describe('forms', () => {
     expect(html.match(/<li [^>]*class="failed">/g)?.length).toBe(2)
   })
 
-  test('what ends a factor or the codes is behind a step that says what else it does', async () => {
+  test('removing a factor or the codes takes a confirmation that states the consequences', async () => {
     const html = await show(find('account-security.usual')).text()
     const step = /<details\b[\s\S]*?<\/details>/g
     const said = (action: string) => html.match(step)?.find(text => text.includes(action))
@@ -218,7 +218,7 @@ describe('forms', () => {
     expect(html.replace(step, '')).not.toContain('action="/account/security/')
   })
 
-  test('a factor that is named as its kind is says so once', async () => {
+  test('a factor named like its kind is labelled once', async () => {
     const html = await show(find('account-security.usual')).text()
     expect(html.match(/>Authenticator app</g)).toHaveLength(1)
     expect(html).toContain('<span class="part">Passkey</span>')
@@ -242,20 +242,20 @@ describe('texts', () => {
   const matches = (pattern: string, key: string) =>
     new RegExp(`^${pattern.replaceAll('.', '\\.').replace(/\$\{[^}]*\}/g, '[\\w:-]+')}$`).test(key)
 
-  test('every key that is used exists', () => {
+  test('every key in use exists', () => {
     expect(written.length).toBeGreaterThan(60)
     expect(written.filter(key => !key.includes('$') && !hasMessage(key))).toEqual([])
     expect(patterns.filter(pattern => !Object.keys(en).some(key => matches(pattern, key)))).toEqual([])
   })
 
-  test('every key is used', () => {
+  test('every key is in use', () => {
     const unused = Object.keys(en).filter(
       key => !sources.includes(`'${key}'`) && !patterns.some(pattern => matches(pattern, key)),
     )
     expect(unused).toEqual([])
   })
 
-  test('no visible word stands in a template itself', () => {
+  test('no template contains visible text of its own', () => {
     for (const [path, text] of Object.entries(templates)) {
       const words = text
         .replace(/<%[\s\S]*?%>/g, '')
@@ -270,7 +270,7 @@ describe('texts', () => {
       .filter(key => key.startsWith(prefix) && key.endsWith(suffix))
       .map(key => key.slice(prefix.length, key.length - suffix.length) as MessageCode<Prefix, Suffix>)
 
-  test('every code of every page has its text, with all holes filled', async () => {
+  test('every error code of every page has its text, with all placeholders filled', async () => {
     const brand = { name: 'Northwind Labs' }
     const login = find('login.empty').data as Pages['login']
     const change = find('change-password.chosen').data as Pages['change-password']
@@ -326,13 +326,13 @@ describe('languages', () => {
     test(`O-52 ${JSON.stringify(ui_locales).slice(0, 60)} and ${JSON.stringify(header)} is ${expected}`, () =>
       expect(chooseLocale(ui_locales, header, spoken)).toBe(expected))
 
-  test('English is always there, and Arabic would be written from the right', () => {
+  test('English is always offered, and Arabic is right to left', () => {
     expect(locales).toContain('en')
     expect(['en', 'ar', 'he-IL', 'fa', 'de'].map(direction)).toEqual(['ltr', 'rtl', 'rtl', 'rtl', 'ltr'])
   })
 })
 
-describe('what pages work out', () => {
+describe('derived page data', () => {
   test('initials and colour', () => {
     expect(
       ['Ada Lovelace', 'ada', 'ops-oncall', 'Grace Brewster Hopper', '', '🙂', 'éa', '李 小龍'].map(initials),
@@ -341,13 +341,13 @@ describe('what pages work out', () => {
     expect(samples.every((_, i) => [1, 2, 3, 4, 5, 6].includes(tone(`${i}`)))).toBe(true)
   })
 
-  test('where a redirect leads', () => {
+  test('the target of a redirect', () => {
     expect(
       ['https://a.example/cb?x=1', 'http://127.0.0.1:7000/cb', 'com.example.app:/cb', 'no uri'].map(host),
     ).toEqual([...['a.example', '127.0.0.1:7000', 'com.example.app', 'no uri']])
   })
 
-  test('which scopes administer', () => {
+  test('administrative scopes', () => {
     const scopes = [
       'admin',
       'users:delete',

@@ -49,7 +49,7 @@ const svg = (text: string) => readOf('image/svg+xml', text)
 const readOf = (type: string, bytes: Uint8Array | string) => read(uri(type, bytes))
 
 describe('a picture in a data URI', () => {
-  test('is read with its type, and written back the same', () => {
+  test('is read with its type, and written back unchanged', () => {
     for (const [type, bytes] of Object.entries(heads)) {
       const picture = readPicture(uri(type, bytes))
       if (typeof picture === 'string') throw new Error(`${type}: ${picture}`)
@@ -59,7 +59,7 @@ describe('a picture in a data URI', () => {
     expect(pictureUri({ type: 'css', bytes: Buffer.of() })).toBeUndefined()
   })
 
-  test('may be percent-encoded, and name its character set', () => {
+  test('may be percent-encoded, and may name its character set', () => {
     for (const head of [
       'data:image/svg+xml,',
       'data:image/svg+xml;charset=utf-8,',
@@ -71,7 +71,7 @@ describe('a picture in a data URI', () => {
       ])
   })
 
-  test('must be what it says', () => {
+  test('must have the content that its type says', () => {
     for (const type of Object.keys(heads))
       for (const [other, bytes] of Object.entries(heads))
         expect('fault' in readOf(type, bytes)).toBe(type !== other)
@@ -95,7 +95,7 @@ describe('a picture in a data URI', () => {
     })
   })
 
-  test('has so many bytes and no more', () => {
+  test('has a limited number of bytes', () => {
     const sized = (size: number) => {
       const bytes = Buffer.alloc(size)
       png(...SIZE).copy(bytes)
@@ -112,7 +112,7 @@ describe('a picture in a data URI', () => {
     ['image/webp', lossy],
     ['image/webp', lossless],
     ['image/webp', extended],
-  ] as const)('has so many pixels and no more: %s %p', (type, made) => {
+  ] as const)('has a limited number of pixels: %s %p', (type, made) => {
     expect(readOf(type, made(PIXEL_LIMIT, PIXEL_LIMIT))).not.toHaveProperty('fault')
     for (const [width, height] of [
       [PIXEL_LIMIT + 1, 1],
@@ -125,13 +125,13 @@ describe('a picture in a data URI', () => {
       expect(readOf(type, whole.subarray(0, length))).toEqual({ fault: 'content' })
   })
 
-  test('has some', () => {
+  test('has at least one pixel', () => {
     expect(readOf('image/png', png(0, 9))).toEqual({ fault: 'content' })
     expect(readOf('image/jpeg', jpg(9, 0))).toEqual({ fault: 'content' })
     expect(readOf('image/webp', lossy(0, 9))).toEqual({ fault: 'content' })
   })
 
-  test('as SVG begins with its root, after what may stand before it', () => {
+  test('SVG starts with its root element, after any prolog', () => {
     for (const text of [
       '\ufeff<?xml version="1.0"?>\n<!-- one -->\n<!-- two --><svg >',
       '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">\n<svg>',
@@ -147,7 +147,7 @@ describe('a picture in a data URI', () => {
       expect([text, svg(text)]).toEqual([text, { fault: 'content' }])
   })
 
-  test('is refused soon, however often what may stand before it does', () => {
+  test('is refused quickly, however long its prolog', () => {
     for (const text of [
       '<!---->'.repeat(9_000),
       '<!--'.repeat(16_000),

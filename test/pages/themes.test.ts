@@ -34,7 +34,7 @@ const sheetsWith = async (theme: string | null): Promise<string[]> => {
 const names = (sheets: string[]) => sheets.map(url => url.replace(/^\/assets\/|\.[0-9a-f]{12}\.css$/g, ''))
 
 describe('a theme of the data directory', () => {
-  test('is laid over the default one, and served under its hash, for ever', async () => {
+  test('extends the default theme, and is served under its hash, cacheable for ever', async () => {
     write('acme-red.css', red('#aa0000'))
     const sheets = await sheetsWith('acme-red')
     expect(names(sheets)).toEqual(['themes/default', 'style', 'themes/acme-red'])
@@ -49,7 +49,7 @@ describe('a theme of the data directory', () => {
     })
   })
 
-  test('PAG-06 is read again once it changes, without a restart; what a page has just named is still there', async () => {
+  test('PAG-06 is read again when it changes, without a restart; a version that a page has linked stays available', async () => {
     write('moving.css', red('#100000'))
     const [first = ''] = (await sheetsWith('moving')).slice(2)
     write('moving.css', red('#200000'))
@@ -61,7 +61,7 @@ describe('a theme of the data directory', () => {
     expect(names(await sheetsWith('moving'))).toEqual(['themes/default', 'style'])
   })
 
-  test('with the name of a built-in one is laid over that one; default.css over every page without another', async () => {
+  test('named like a built-in theme extends that theme; default.css applies to every page without another', async () => {
     write('ember.css', red('#300000'))
     expect(names(await sheetsWith('ember'))).toEqual(['themes/ember', 'style', 'themes/ember'])
     write('default.css', red('#400000'))
@@ -73,7 +73,7 @@ describe('a theme of the data directory', () => {
     expect(names(await sheetsWith('ember'))).toEqual(['themes/ember', 'style'])
   })
 
-  test('that is missing or cannot be used is the default one, and the log says so once', async () => {
+  test('missing or unusable falls back to the default, and is logged once', async () => {
     writeFileSync(join(data_dir, 'master.key'), 'secret')
     symlinkSync('../master.key', join(folder, 'stolen.css'))
     mkdirSync(join(folder, 'folder.css'))
@@ -94,19 +94,19 @@ describe('a theme of the data directory', () => {
     expect(names(await sheetsWith('large'))).toEqual(['themes/default', 'style', 'themes/large'])
   })
 
-  test('that somebody named as no file may be called is the default one, wherever the name came from', () => {
+  test('with an unsafe file name falls back to the default, wherever the name came from', () => {
     const { themes } = app.context
     for (const name of ['../master', '..', 'Acme', 'a/b', 'a.b', '%2e'])
       expect([name, themes.find(name).sheets]).toEqual([name, themes.find().sheets])
   })
 
-  test('may be reached by a link inside the folder', async () => {
+  test('may be a symbolic link inside the folder', async () => {
     write('real.css', red('#500000'))
     symlinkSync('real.css', join(folder, 'linked.css'))
     expect(names(await sheetsWith('linked'))).toEqual(['themes/default', 'style', 'themes/linked'])
   })
 
-  test('may have pictures and fonts beside it, and nothing else is served', async () => {
+  test('may have pictures and fonts beside it, and no other file is served', async () => {
     for (const path of ['acme-red', 'acme-red/deep']) mkdirSync(join(folder, path))
     write('acme-red/wave.svg', '<svg/>')
     write('acme-red/deep/wave.svg', '<svg/>')
@@ -138,7 +138,7 @@ describe('a theme of the data directory', () => {
       expect([path, (await app.call(path)).status]).toEqual([path, 404])
   })
 
-  test('is found by its address after a restart too', async () => {
+  test('is served at its URL after a restart too', async () => {
     write('kept.css', red('#600000'))
     const [sheet = ''] = (await sheetsWith('kept')).slice(2)
     const restarted = await startApp({ data_dir })
@@ -146,7 +146,7 @@ describe('a theme of the data directory', () => {
   })
 })
 
-test('what is wrong with themes is told by name', () => {
+test('each theme with a fault is named', () => {
   write('Loud.css', '')
   expect(checkThemes(app.context.config, ['graphite', 'acme-red', 'absent']).sort()).toEqual([
     'no theme is called absent',
@@ -158,7 +158,7 @@ test('what is wrong with themes is told by name', () => {
   expect(checkThemes({ ...app.context.config, data_dir: join(data_dir, 'nowhere') }, ['ember'])).toEqual([])
 })
 
-test('every property that the guide promises to themes is one of the pages', async () => {
+test('every property that the guide documents exists on the pages', async () => {
   const read = (path: string) => Bun.file(`${import.meta.dir}/../../${path}`).text()
   const named = new Set((await read('templates/guide/looks.md')).match(/--[a-z][a-z-]*/g))
   const known = new Set(

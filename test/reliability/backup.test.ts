@@ -45,7 +45,7 @@ const timed = async (args: string[], data_dir: string): Promise<{ passed: number
 }
 
 test(
-  'R-10 a large database is backed up and restored within a minute for each gigabyte',
+  'R-10 a large database is backed up and restored within a minute per gigabyte',
   async () => {
     const users = LONG ? 250_000 : 4_000
     const data_dir = await filled('large', users)
@@ -79,7 +79,7 @@ const recorded = (path: string): number => {
 }
 
 test(
-  'R-13 backups beside a server that writes: each opens, is whole, and has all that was answered before it began',
+  'R-13 each backup beside a writing server opens, is complete, and has every write answered before it began',
   async () => {
     const backups = LONG ? 100 : 3
     const data_dir = await filled('busy', LONG ? 25_000 : 2_000)

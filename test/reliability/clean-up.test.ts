@@ -41,7 +41,7 @@ const fill = (path: string, gone: string): void => {
 }
 
 test(
-  'R-20 rows that ran out, and those of a deleted organization, go in batches between which all others write',
+  'R-20 expired rows, and those of a deleted organization, are removed in batches with other writes between',
   async () => {
     const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'gatehouse.db')
     const app = await startApp({}, { store: await openSqlite({ path }) })

@@ -24,7 +24,7 @@ const runAndKill = async (path: string, round: number, writes: number): Promise<
 }
 
 test(
-  'R-01 killed at random moments: no acknowledged write is lost, none is there by half',
+  'R-01 killed at random moments: no acknowledged write is lost, and no other is half there',
   async () => {
     const path = await temporaryDatabase()
     const acknowledged: string[] = []

@@ -29,7 +29,7 @@ const start = (): Promise<Running & AsyncDisposable> =>
   serveExecutable({ GATEHOUSE_LOG_LEVEL: 'silent' }, data_dir)
 
 test(
-  'R-02 killed while codes and refresh tokens are redeemed: none works twice, and what was answered holds',
+  'R-02 killed during redemptions: no code or refresh token works twice, and answered ones stay redeemed',
   async () => {
     let server = await start()
     await addUser(remote(server), 'alice')

@@ -194,7 +194,7 @@ const spreadOf = (samples: Samples): number => {
 }
 
 for (const [name, endpoint] of Object.entries(endpoints))
-  test(`R-25 ${name}: the same work for each state of an account, in the same time`, async () => {
+  test(`R-25 ${name}: the same work in the same time for each state of an account`, async () => {
     await measure(endpoint, new Map(), WARM_UP)
     const samples: Samples = new Map()
     let rounds = 0

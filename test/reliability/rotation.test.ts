@@ -26,7 +26,7 @@ const cachingVerifier = (url: string, now: () => number) => {
   }
 }
 
-test('R-11 keys rotate under traffic, and no verifier that caches the key set for ten minutes refuses a token', async () => {
+test('R-11 keys rotate under traffic, and no verifier with a ten-minute key set cache refuses a token', async () => {
   await using server = await startGatehouse({ executable: EXECUTABLE })
   let time = Date.UTC(2030, 0, 1)
   const now = () => time

@@ -15,7 +15,7 @@ const SEED = process.env.FUZZ_SEED ?? String(Date.now())
 /** MiB that the process may grow after the first tenth. */
 const GROWTH = 64
 
-test(`R-22 H-05 changed SAML messages: none holds a thread, none says who was not signed for, memory stays flat`, async () => {
+test(`R-22 H-05 changed SAML messages: none blocks a thread, none yields an unsigned subject, memory stays flat`, async () => {
   const stored = readGenuine()
   const idp = makeIdentityProvider()
   const expected = expecting({ keys: [stored.certificate.publicKey, idp.public_key] })

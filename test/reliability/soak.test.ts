@@ -35,7 +35,7 @@ const holdOf = async (url: string): Promise<number> => {
 }
 
 test(
-  'R-08 a steady load: memory, descriptors and the log do not grow with it',
+  'R-08 under steady load, memory, descriptors and the log do not grow',
   async () => {
     await using server = await serveExecutable({ GATEHOUSE_LOG_LEVEL: 'warn' })
     const app = remote(server)

@@ -31,7 +31,7 @@ for (const aot of [true, false]) {
     .get('/query', ({ query }) => query, { optionalAuth: true, query: t.Object({ a: t.Number() }) })
     .get('/open', () => 'open')
 
-  test(`elysia, aot ${aot}: 401 comes before a malformed or invalid body is mentioned`, async () => {
+  test(`elysia, aot ${aot}: 401 comes before an error about the body`, async () => {
     // Without ahead-of-time compilation Elysia answers malformed JSON with 500, even without a token.
     for (const body of [aot ? '{' : '[]', '{}', '{"a":1}']) {
       expect((await app.handle(post('/parsed', json, body))).status).toBe(401)
@@ -40,7 +40,7 @@ for (const aot of [true, false]) {
     expect((await app.handle(post('/parsed', { ...json, authorization }, '{"a":1}'))).status).toBe(200)
   })
 
-  test(`elysia, aot ${aot}: optional routes refuse a bad token before the query, open routes are left alone`, async () => {
+  test(`elysia, aot ${aot}: optional routes refuse a bad token before the query, open routes are unaffected`, async () => {
     const get = (path: string, headers = {}) =>
       app.handle(new Request(`http://localhost${path}`, { headers }))
     expect((await get('/query', { authorization: 'Bearer x' })).status).toBe(401)
@@ -56,7 +56,7 @@ test('elysia leaves the body to a handler that reads the request itself', async 
   expect(await (await app.handle(post('/raw', { ...json, authorization }))).text()).toBe('{')
 })
 
-test('elysia: the operation carries its security', () => {
+test('elysia: the OpenAPI operation has its security', () => {
   const app = new Elysia()
     .use(elysiaGatehouse(verifier))
     .get('/a', () => '', { auth: { scopes: ['orders:read'] }, detail: { tags: ['orders'] } })
@@ -73,7 +73,7 @@ test('elysia: the operation carries its security', () => {
   })
 })
 
-test('fastify: the schema carries the security of the route, and 404 stays 404', async () => {
+test('fastify: the schema has the security of the route, and 404 stays 404', async () => {
   const app = fastify()
   const schemas: unknown[] = []
   await app.register(fastifyGatehouse, { verifier })
@@ -89,7 +89,7 @@ test('fastify: the schema carries the security of the route, and 404 stays 404',
   expect((await app.inject('/open')).json()).toEqual({ claims: null })
 })
 
-test('H-53 fastify: a route with config.auth that the plugin does not see keeps the app from starting', async () => {
+test('H-53 fastify: a route with config.auth that the plugin cannot see stops the app from starting', async () => {
   const guarded = { config: { auth: true } } as const
   const scoped = fastify()
   scoped.register(async scope => {
@@ -109,7 +109,7 @@ test('H-53 fastify: a route with config.auth that the plugin does not see keeps 
   await expect(late.ready()).rejects.toThrow('config.auth has no effect on POST /early')
 })
 
-test('H-53 fastify: scopes with plugins of their own, and open routes anywhere, start', async () => {
+test('H-53 fastify: scopes with their own plugins, and open routes anywhere, start', async () => {
   const app = fastify()
   app.get('/open', async () => 'open')
   for (const prefix of ['/a', '/b'])
@@ -159,7 +159,7 @@ async function listen(app: express.Express) {
   return { port, [Symbol.dispose]: () => void server.close() }
 }
 
-test('express: claims without the middleware are a mistake of the program, which the error handler gets', async () => {
+test('express: claims without the middleware are a programming error, which the error handler gets', async () => {
   const app = express()
   app.get('/', (req, res) => void res.json(getExpressClaims(req)))
   app.use((error: Error, _: express.Request, res: express.Response, __: express.NextFunction) => {
@@ -170,7 +170,7 @@ test('express: claims without the middleware are a mistake of the program, which
   expect([response.status, await response.text()]).toEqual([500, expect.stringContaining('auth(verifier)')])
 })
 
-test('express: what fails for another reason goes to the error handler', async () => {
+test('express: other failures go to the error handler', async () => {
   const broken: Verifier = { ...verifier, verify: () => Promise.reject(new RangeError('broken')) }
   const app = express()
   const thrower = () => {
@@ -190,7 +190,7 @@ test('express: what fails for another reason goes to the error handler', async (
   expect(await get('/handler')).toBe('handler')
 })
 
-test('express: of two Authorization headers neither is believed', async () => {
+test('express: two Authorization headers are both refused', async () => {
   const app = express().get('/', expressAuth(verifier), (_, res) => void res.send('in'))
   using server = await listen(app)
   const outgoing = request({ host: '127.0.0.1', port: server.port })
@@ -200,14 +200,14 @@ test('express: of two Authorization headers neither is believed', async () => {
   expect(response.statusCode).toBe(401)
 })
 
-test('hono: an error that is no refusal is thrown on', async () => {
+test('hono: an error that is not a refusal is rethrown', async () => {
   const broken: Verifier = { ...verifier, verify: () => Promise.reject(new RangeError('broken')) }
   const app = new Hono().get('/', honoAuth(broken), c => c.text('in'))
   app.onError((error, c) => c.text(error.message, 500))
   expect(await (await app.request('/', { headers: { authorization } })).text()).toBe('broken')
 })
 
-test('claims are typed by the rules: possibly absent only where they are optional', async () => {
+test('claims are typed by the rules: optional only where the rule says so', async () => {
   const request = new Request('http://localhost/', { headers: { authorization } })
   const must = await verifier.guard(request, { scopes: ['openid'] })
   const may = await verifier.guard(request, { optional: true })

@@ -40,7 +40,7 @@ test.each([
   ['Node', ['node', runner]],
   ['Deno', [...deno, runner]],
 ])(
-  'the packed resource server keeps its contract under %s',
+  'the packed resource server passes its contract under %s',
   async (_, command) => {
     const { passed, failed } = JSON.parse((await run(command)).trim().split('\n').at(-1) ?? '')
     expect(failed).toEqual([])

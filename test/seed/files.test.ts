@@ -39,7 +39,7 @@ const bad: [about: string, text: string, line: number | undefined, reason: strin
   ['two documents', 'users: []\n---\nusers: []', 2, 'multiple documents'],
 ]
 
-describe('a file that is not read', () => {
+describe('a file that cannot be read', () => {
   test.each(bad)('H-52 %s as seed: the file, the line and the reason', (_, text, line, reason) => {
     let refused: unknown
     try {
@@ -70,14 +70,14 @@ describe('a file that is not read', () => {
     expect(() => loadConfig({}, over)).toThrow(`${over}: Larger than 64 KiB.`)
   })
 
-  test('H-52 a mistake in settings names its line', () => {
+  test('H-52 a mistake in the settings names its line', () => {
     const path = file('port: 9000\nlog_level: loud\n')
     expect(() => loadConfig({}, path)).toThrow(`(${path}:2)`)
     const nested = file('port: 9000\n\nhost: { a: 1 }\n')
     expect(() => loadConfig({}, nested)).toThrow(`(${nested}:3)`)
   })
 
-  test('aliases that a person writes are read', () => {
+  test('hand-written aliases are read', () => {
     const users = Array.from(
       { length: 2_000 },
       (_, i) => `  - { username: user-${i}, email: u${i}@example.com, roles: *r }`,
@@ -90,10 +90,10 @@ describe('a file that is not read', () => {
   })
 })
 
-describe('H-52 variables of the environment stand for secrets alone', () => {
+describe('H-52 environment variables are substituted in secrets only', () => {
   const env = { VISIBLE: 'a-secret-of-the-machine' }
 
-  test('H-52 the fields that take one are those that the schema calls secret', () => {
+  test('H-52 the fields that accept one are those marked secret in the schema', () => {
     const isReference = (schema: Json): boolean =>
       [schema, ...(schema.anyOf ?? [])].some(({ properties }) => properties?.env)
     const { properties } = seedJsonSchema() as Json
@@ -120,7 +120,7 @@ describe('H-52 variables of the environment stand for secrets alone', () => {
       'clients[0].name',
       'clients: [{ client_id: shop, type: confidential, grant_types: [client_credentials], scopes: [], name: { env: VISIBLE } }]',
     ],
-  ])('H-52 none is filled in at %s', (path, text) => {
+  ])('H-52 none is substituted at %s', (path, text) => {
     let refused: unknown
     try {
       parseSeed(text, 'seed.yaml', env)
@@ -134,7 +134,7 @@ describe('H-52 variables of the environment stand for secrets alone', () => {
     expect(message).not.toContain(env.VISIBLE)
   })
 
-  test('H-52 a secret is filled in, a table in free attributes stays what it is', async () => {
+  test('H-52 a secret is substituted; an object in free attributes is left as it is', async () => {
     const app = await startApp()
     const text = `clients:
   - { client_id: shop, type: confidential, grant_types: [client_credentials], scopes: [], client_secret: { env: VISIBLE } }
@@ -147,7 +147,7 @@ users:
   })
 })
 
-test('H-52 plan, apply and export end with 2, name file and line, and change nothing', async () => {
+test('H-52 plan, apply and export exit with 2, name file and line, and change nothing', async () => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   await stop(await serveExecutable({}, data_dir))
   const env = { GATEHOUSE_DATA_DIR: data_dir }

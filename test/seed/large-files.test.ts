@@ -5,7 +5,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 
-describe('a file with more than one transaction may change on PostgreSQL', () => {
+describe('a file with more changes than one transaction holds on PostgreSQL', () => {
   const users = Array.from({ length: 60 }, (_, i) => ({
     username: `user${i}`,
     email: `user${i}@example.com`,
@@ -25,7 +25,7 @@ describe('a file with more than one transaction may change on PostgreSQL', () =>
     return { app, context: { ...app.context, store }, writes: () => writes }
   }
 
-  test('goes in several, so that others come between, and in none when it changes nothing', async () => {
+  test('is applied in several, with other writes between, and in none when it changes nothing', async () => {
     const { app, context, writes } = await watched()
     await app.events()
     expect(await applySeed(context, readSeed({ users }))).toHaveLength(60)
@@ -41,7 +41,7 @@ describe('a file with more than one transaction may change on PostgreSQL', () =>
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(20)
   })
 
-  test('is refused whole for a mistake at its end, which the rehearsal finds', async () => {
+  test('is refused completely for a mistake at its end, which the rehearsal finds', async () => {
     const { app, context, writes } = await watched()
     await app.events()
     const wrong = [...users, { username: 'other', email: 'USER3@example.com' }]
@@ -53,7 +53,7 @@ describe('a file with more than one transaction may change on PostgreSQL', () =>
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(0)
   })
 
-  test('is applied once by two copies that start with it', async () => {
+  test('is applied once when two copies start with it', async () => {
     const store = await freshStore()
     const app = await startApp({}, { store })
     await app.events()
@@ -81,7 +81,7 @@ describe('a file with more than one transaction may change on PostgreSQL', () =>
     await other.close()
   })
 
-  test('says how much of it was applied when others came between', async () => {
+  test('reports how much was applied when other writes conflicted', async () => {
     const name = { first_name: 'Other', last_name: 'User' }
     const other = { ...name, username: 'other', email: 'user40@example.com', password: 'Correct-horse-7' }
     const { app, context } = await watched(

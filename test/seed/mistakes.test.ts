@@ -17,7 +17,7 @@ const refusal = async (work: () => unknown): Promise<Json> => {
   throw new Error('it was not refused')
 }
 
-describe('a file with mistakes is refused whole', () => {
+describe('a file with mistakes is refused completely', () => {
   test.each<[string, Json, Json]>([
     [
       'unknown keys, at every depth',
@@ -123,7 +123,7 @@ describe('a file with mistakes is refused whole', () => {
     expect((await app.admin('GET', '/users')).body.data).toEqual([])
   })
 
-  test('by the stored rows: weak passwords, taken addresses, clients that cannot be', async () => {
+  test('found against the stored rows: weak passwords, taken addresses, impossible clients', async () => {
     const app = await startApp()
     await app.events()
     const mistakes = await refusal(() =>
@@ -152,7 +152,7 @@ describe('a file with mistakes is refused whole', () => {
     expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
   })
 
-  test('with the file in every line', () => {
+  test('each line names the file', () => {
     const text = 'users:\n  - username: x\n    email: 5\n'
     expect(() => parseSeed(text, 'seed.yaml')).toThrow(
       /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml:2: users\[0\]\.username: .*\n {2}seed\.yaml:3: users\[0\]\.email: /,

@@ -59,8 +59,8 @@ const whole: SeedInput = {
 
 const apply = (app: TestApp, seed: Json, options = {}) => applySeed(app.context, readSeed(seed), options)
 
-describe('what a file names exists afterwards', () => {
-  test('RUN-26 under its chosen ids, made by the services, with an event each and no other', async () => {
+describe('the objects of a file are created', () => {
+  test('RUN-26 under their chosen ids, through the services, with one event each and no others', async () => {
     const app = await startApp()
     await app.events()
     const changes = await apply(app, whole)
@@ -106,7 +106,7 @@ describe('what a file names exists afterwards', () => {
     ])
   })
 
-  test('a second time nothing changes and nothing is recorded', async () => {
+  test('applying again changes and records nothing', async () => {
     const app = await startApp()
     await apply(app, whole)
     await app.events()
@@ -114,7 +114,7 @@ describe('what a file names exists afterwards', () => {
     expect(await app.events()).toEqual([])
   })
 
-  test('what changed is changed, what the file does not name stays', async () => {
+  test('changed fields are updated, fields not in the file stay', async () => {
     const app = await startApp()
     await apply(app, whole)
     await app.events()
@@ -146,7 +146,7 @@ describe('what a file names exists afterwards', () => {
     expect((await app.admin('GET', '/clients/orders')).body.name).toBe('orders')
   })
 
-  test('a password of the file never replaces the one that somebody has', async () => {
+  test('a password in the file never replaces an existing one', async () => {
     const app = await startApp()
     await apply(app, whole)
     const hash = async () =>
@@ -157,7 +157,7 @@ describe('what a file names exists afterwards', () => {
     expect(await hash()).toBe(before)
   })
 
-  test('pruning deletes the rest in the sections that the file has, never what makes an instance', async () => {
+  test('pruning deletes the rest of the sections in the file, but nothing that an instance needs', async () => {
     const app = await startApp()
     await apply(app, whole)
     const kept = { ...whole, users: whole.users?.slice(0, 1), clients: [], roles: whole.roles?.slice(0, 1) }
@@ -177,7 +177,7 @@ describe('what a file names exists afterwards', () => {
     expect(await apply(app, { organizations: [], users: [], groups: [] }, { prune: true })).toEqual([])
   })
 
-  test('pruning frees the names of what goes for what comes', async () => {
+  test('pruning frees names of deleted objects for new ones', async () => {
     const app = await startApp()
     await apply(app, whole)
     const changes = await apply(
@@ -192,7 +192,7 @@ describe('what a file names exists afterwards', () => {
     ])
   })
 
-  test('by its id a thing is found under another name', async () => {
+  test('an object is found by id after its name changed', async () => {
     const app = await startApp()
     await apply(app, whole)
     const [acme] = whole.organizations ?? []
@@ -202,7 +202,7 @@ describe('what a file names exists afterwards', () => {
   })
 })
 
-test('a plan says what would change, and changes nothing', async () => {
+test('a plan reports the changes, and changes nothing', async () => {
   const app = await startApp()
   await app.events()
   const plan = await apply(app, whole, { dry_run: true })
@@ -212,7 +212,7 @@ test('a plan says what would change, and changes nothing', async () => {
   expect(await apply(app, whole)).toEqual(plan)
 })
 
-test('what is exported can be applied elsewhere and is then the same', async () => {
+test('an export applied to another instance makes it the same', async () => {
   const app = await startApp()
   await apply(app, whole)
   const seed = await exportSeed(app.context, { secrets: true })
@@ -237,7 +237,7 @@ test('secrets come from the environment where the file says so', async () => {
   expect(await app.tokenOf('one', 'from-the-environment')).toBeString()
 })
 
-test('the file in the guide is a good one', async () => {
+test('the file in the guide is valid', async () => {
   const page = await Bun.file('templates/guide/seed.md').text()
   const [, text = ''] = /```yaml\n(organizations:[\s\S]*?)```/.exec(page) ?? []
   const app = await startApp()

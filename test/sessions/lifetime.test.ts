@@ -15,7 +15,7 @@ const sessionAt = async (client: Json): Promise<string> => {
 }
 const inMinutes = (minutes: number) => iso(app.clock.now() + minutes * MINUTE)
 
-test('O-21 a session that is never refreshed ends with session_ttl too, refresh token and all', async () => {
+test('O-21 a session that is never refreshed ends at session_ttl too, with its refresh token', async () => {
   const client = await addClient(app, 'web', { organization_id: acme.id })
   const { refresh_token } = await grantTokens(app, client, bob)
   expect(await sessionAt(client)).toBe(inMinutes(30))
@@ -27,7 +27,7 @@ test('O-21 a session that is never refreshed ends with session_ttl too, refresh 
   expect(await sessionAt(client)).toBeUndefined()
 })
 
-test('O-21 a refresh late in the session moves its end no further than session_ttl', async () => {
+test('O-21 a late refresh does not extend the session beyond session_ttl', async () => {
   const client = await addClient(app, 'late', { organization_id: acme.id })
   const { refresh_token } = await grantTokens(app, client, bob)
   const end = inMinutes(30)
@@ -47,7 +47,7 @@ test('a session without refresh token ends with its access token', async () => {
   expect(await sessionAt(client)).toBe(inMinutes(10))
 })
 
-test('a refresh token that ran out is not active any more, swept away or not', async () => {
+test('an expired refresh token is inactive, swept or not', async () => {
   const client = await addClient(app, 'asked', {
     organization_id: acme.id,
     capabilities: ['token_introspection'],

@@ -34,7 +34,7 @@ const locations = async (geoip_file: string | undefined, ...addresses: string[])
 
 const city = { city: { names: { en: 'Reykjavík' } }, country: { names: { en: 'Iceland' } } }
 
-test('SES-01 a session shows city and country of its browser, nothing for an address that is not known', async () => {
+test('SES-01 a session shows city and country of its browser, and nothing for an unknown address', async () => {
   const path = file('city.mmdb', mmdb([198, 51, 100], city))
   expect(await locations(path, '198.51.100.7', '198.51.101.7', '2001:db8::1', 'nonsense')).toEqual([
     'Reykjavík, Iceland',
@@ -44,18 +44,18 @@ test('SES-01 a session shows city and country of its browser, nothing for an add
   ])
 })
 
-test('a file that knows countries alone is enough', async () => {
+test('a file with countries only is enough', async () => {
   const path = file('country.mmdb', mmdb([198, 51, 100], { country: city.country }))
   expect(await locations(path, '198.51.100.7')).toEqual(['Iceland'])
 })
 
-test('SES-02 without a file, with a missing or a broken one, sessions show no place and logins go on', async () => {
+test('SES-02 with no file, or a missing or broken one, sessions show no place and logins work', async () => {
   expect(await locations(undefined, '198.51.100.7')).toEqual([''])
   expect(await locations(join(folder, 'missing.mmdb'), '198.51.100.7')).toEqual([''])
   expect(await locations(file('broken.mmdb', 'no database'), '198.51.100.7')).toEqual([''])
 })
 
-test('places have the names of the language that they are asked for in, else the English ones', async () => {
+test('places are named in the requested language, else in English', async () => {
   const names = { de: 'Lissabon', en: 'Lisbon', 'pt-BR': 'Lisboa' }
   const geoip_file = file(
     'names.mmdb',
@@ -73,7 +73,7 @@ test('places have the names of the language that they are asked for in, else the
     )
 })
 
-test('a file that was replaced is read anew once the old places are forgotten', async () => {
+test('a replaced file is read once the cached places expire', async () => {
   const path = file('replaced.mmdb', mmdb([198, 51, 100], { country: city.country }))
   const app = await startApp({ geoip_file: path })
   const user = await addUser(app, 'alice')
@@ -122,7 +122,7 @@ const damaged: Record<string, Buffer> = {
   'a text of a mebibyte': Buffer.concat([Buffer.from([0x5f, 15, 0, 0]), Buffer.alloc(2 ** 20, 0x61)]),
 }
 
-test('H-26 a place that cannot be read is no place: codes are exchanged, and the own page is shown', async () => {
+test('H-26 an unreadable place is left out: codes are exchanged, and the account page is shown', async () => {
   const files = [
     ...Object.entries(unreadable).map(([name, place]) => [name, mmdb([198, 51, 100], place)] as const),
     ...Object.entries(damaged).map(([name, record]) => [name, mmdbOf([198, 51, 100], record)] as const),
@@ -141,12 +141,12 @@ test('H-26 a place that cannot be read is no place: codes are exchanged, and the
   }
 })
 
-test('H-26 one member of another form leaves the other', async () => {
+test('H-26 a malformed member does not affect the others', async () => {
   const place = { city: 'Reykjavík', country: { names: { en: 'Iceland' } } }
   expect(await locations(file('half.mmdb', mmdb([198, 51, 100], place)), '198.51.100.7')).toEqual(['Iceland'])
 })
 
-test('H-26 the file is tried when it is opened, and what is wrong with it is said', async () => {
+test('H-26 the file is tested when it is opened, and its fault is reported', async () => {
   for (const [name, place] of Object.entries(unreadable))
     expect([name, await reasonOf(file('form.mmdb', mmdb(SAMPLED, place)))]).toEqual([
       name,

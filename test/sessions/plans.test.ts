@@ -4,7 +4,7 @@ import { listSessions } from '#src/sessions/list-store.ts'
 import type { Json } from '#test/support/app.ts'
 import { freshStore } from '#test/support/store.ts'
 
-test('a page of sessions is read in its order, whatever the filter', async () => {
+test('a page of sessions is read in index order, whatever the filter', async () => {
   const store = await freshStore()
   const statements = new Set<string>()
   const prepare: Json = Database.prototype.prepare

@@ -54,7 +54,7 @@ const start = async () => {
 const sid = (tokens: Json) => `sess_${claimsOf(tokens.access_token).sid}` as const
 
 describe('revoking', () => {
-  test('SES-04 one session: its tokens are dead at once and its login ends; other sessions of that login live on', async () => {
+  test('SES-04 one session: its tokens and its login end at once; other sessions of that login continue', async () => {
     const { app, alice, client, other, revoke, loginsOf, isAlive } = await start()
     const login_id = await addLogin(app, alice)
     const first = await grantTokens(app, client, alice, { login_id })
@@ -79,7 +79,7 @@ describe('revoking', () => {
     expect(await revoke({ session_id: sid(first) })).toBe(0)
   })
 
-  test('SES-03 all of a user’s sessions: all logins and codes too, those of nobody else', async () => {
+  test('SES-03 all sessions of a user: with all logins and codes, and none of other users', async () => {
     const { app, alice, bob, client, revokeAll, loginsOf, isAlive } = await start()
     const mine = [await grantTokens(app, client, alice), await grantTokens(app, client, alice)]
     await addLogin(app, alice)
@@ -95,7 +95,7 @@ describe('revoking', () => {
     expect((await redeem(app, client, code)).status).toBe(400)
   })
 
-  test('M-06 asked for within another organization it touches neither session nor login nor code', async () => {
+  test('M-06 a filter by another organization revokes no session, login or code', async () => {
     const { app, alice, client, revokeAll, loginsOf, isAlive } = await start()
     const acme = await addOrganization(app, 'acme')
     const tokens = await grantTokens(app, client, alice)
@@ -105,7 +105,7 @@ describe('revoking', () => {
     expect((await redeem(app, client, code)).status).toBe(200)
   })
 
-  test('a user’s sessions at one client end the logins that these came from, not the others', async () => {
+  test('a user’s sessions at one client also end the logins that they came from, and no others', async () => {
     const { app, alice, client, other, revokeAll, loginsOf } = await start()
     await grantTokens(app, client, alice)
     const kept = await addLogin(app, alice)
@@ -114,7 +114,7 @@ describe('revoking', () => {
     expect((await loginsOf(alice)).map(({ id }) => id)).toEqual([kept])
   })
 
-  test('it reaches the access tokens of sessions that /oauth/revoke has ended, without counting or recording them', async () => {
+  test('revokes the access tokens of sessions ended by /oauth/revoke, without counting or recording them', async () => {
     const { app, alice, client, revokeAll, isAlive } = await start()
     const tokens = await grantTokens(app, client, alice)
     await post(app, '/oauth/revoke', { token: tokens.refresh_token })
@@ -125,14 +125,14 @@ describe('revoking', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual([])
   })
 
-  test('sessions that ran out are not revoked any more', async () => {
+  test('expired sessions are not revoked again', async () => {
     const { app, alice, client, revokeAll } = await start()
     await grantTokens(app, client, alice)
     app.clock.advance(31 * DAY)
     expect(await revokeAll({ user_id: alice.id })).toBe(0)
   })
 
-  test('many at once go in batches, each recorded once', async () => {
+  test('many sessions are revoked in batches, each recorded once', async () => {
     const { app, alice, client, revokeAll } = await start()
     const login_id = await addLogin(app, alice)
     await Promise.all(Array.from({ length: 501 }, () => grantTokens(app, client, alice, { login_id })))
@@ -145,7 +145,7 @@ describe('revoking', () => {
 })
 
 describe('lists', () => {
-  test('active sessions alone, by id in both orders, page after page, with the name of the user', async () => {
+  test('active sessions only, by id in both directions, page by page, with the user name', async () => {
     const { app, alice, client, other, now, read } = await start()
     const made = []
     for (let i = 0; i < 5; i++) made.push(sid(await grantTokens(app, client, alice)))
@@ -169,7 +169,7 @@ describe('lists', () => {
     expect(await read(q => countSessions(q, { now: now() }, 100))).toBe(5)
   })
 
-  test('filters narrow, within the organization of the caller', async () => {
+  test('filters narrow the list within the caller’s organization', async () => {
     const { app, alice, bob, client, other, now, read } = await start()
     const acme = await addOrganization(app, 'acme')
     const carol = await addUser(app, 'carol', { organization_id: acme.id })
@@ -198,7 +198,7 @@ describe('lists', () => {
     expect(await find(acme.id)).toBeUndefined()
   })
 
-  test('a user’s own sessions carry the names of their clients, the newest first', async () => {
+  test('a user’s own sessions have the names of their clients, newest first', async () => {
     const { app, alice, bob, client, other, now, read } = await start()
     await grantTokens(app, client, alice)
     await grantTokens(app, other, alice)
@@ -209,7 +209,7 @@ describe('lists', () => {
 })
 
 describe('the logins of a browser', () => {
-  test('are listed until they run out, the latest first, disabled users too, and move to a new cookie', async () => {
+  test('are listed until they expire, newest first, disabled users included, and move to a new cookie', async () => {
     const { app, alice, bob, read } = await start()
     const { context } = app
     const [before, after] = [hashSecret(newSecret()), hashSecret(newSecret())]

@@ -68,7 +68,7 @@ describe('GET /sessions', () => {
     expect(await list()).toEqual({ data: [], pagination: { total: 0, limit: 20, has_more: false } })
   })
 
-  test('SES-06 filters, alone and together; unknown ones and bad values are 422', async () => {
+  test('SES-06 filters, alone and combined; unknown ones and bad values are 422', async () => {
     const bob = await addUser(app, 'bob')
     const other = await addClient(app, 'other')
     const [a, b, c] = [
@@ -89,7 +89,7 @@ describe('GET /sessions', () => {
 })
 
 describe('DELETE /sessions/{session_id}', () => {
-  test('SES-07 its tokens are dead at once, the login it came from ends, and it is recorded', async () => {
+  test('SES-07 its tokens and its login end at once, and it is recorded', async () => {
     const login_id = await addLogin(app, alice, hashSecret('browser'))
     const tokens = await grantTokens(app, shop, alice, { login_id })
     const sibling = await grantTokens(app, shop, alice)
@@ -130,7 +130,7 @@ describe('DELETE /sessions', () => {
     expect(await isAlive(tokens)).toBe(true)
   })
 
-  test('SES-09 revokes what fits every filter, says how many, and records each', async () => {
+  test('SES-09 revokes the sessions that match every filter, returns their number, and records each', async () => {
     const bob = await addUser(app, 'bob')
     const other = await addClient(app, 'other')
     const kept = await grantTokens(app, other, bob)
@@ -156,7 +156,7 @@ describe('DELETE /sessions', () => {
     expect((await app.admin('DELETE', '/sessions?user_id=usr_x')).body.revoked_count).toBe(0)
   })
 
-  test('M-06 a tenant’s caller meets its own sessions alone', async () => {
+  test('M-06 a tenant’s caller reaches only its own sessions', async () => {
     const acme = await addOrganization(app, 'acme')
     const anna = await addUser(app, 'anna', { organization_id: acme.id })
     const client = await addClient(app, 'acme-app', { organization_id: acme.id })

@@ -39,7 +39,7 @@ const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) 
 const CONCURRENT = isPostgres ? 24 : 20
 
 describe('O-35 an account', () => {
-  test('is slowed down after five failures in a row, and the page says how long', async () => {
+  test('is throttled after five failures in a row, and the page says for how long', async () => {
     const { username } = await newUser()
     await fail(5, username)
     await app.events()
@@ -52,7 +52,7 @@ describe('O-35 an account', () => {
     expect(answerOf(await attempt(username, PASSWORD)).code).toBeString()
   })
 
-  test('PWD-04 waits twice as long each time, a minute at most, and attempt_count counts on', async () => {
+  test('PWD-04 the wait doubles each time, to a minute at most, and attempt_count continues', async () => {
     const { username } = await newUser()
     const ip = newAddress()
     await fail(5, username, ip)
@@ -68,7 +68,7 @@ describe('O-35 an account', () => {
     expect(counts).toEqual([6, 7, 8, 9, 10, 11, 12, 13, 14])
   })
 
-  test('is freed by its owner’s success', async () => {
+  test('is released when its owner signs in', async () => {
     const { username } = await newUser()
     const ip = newAddress()
     await fail(4, username, ip)
@@ -77,7 +77,7 @@ describe('O-35 an account', () => {
     expect((await attempt(username, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('has one budget under both its names, and nobody learns that they are one', async () => {
+  test('has one budget for its user name and address, without revealing that they belong together', async () => {
     const { id, username, email } = await newUser()
     const ip = newAddress()
     await fail(3, username, ip)
@@ -100,7 +100,7 @@ describe('O-35 an account', () => {
     expect((await attempt(email, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('counts each name by itself as well: one that has to wait says nothing of the other', async () => {
+  test('counts each name separately too: the wait of one does not reveal the other', async () => {
     const { username, email } = await newUser()
     const ip = newAddress()
     await fail(5, username.toUpperCase(), ip)
@@ -111,7 +111,7 @@ describe('O-35 an account', () => {
     expect((await attempt(email, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('writes as many rows for a name that is nobody’s', async () => {
+  test('an unknown name writes as many rows', async () => {
     const { username } = await newUser()
     const count = async () =>
       (await app.context.store.read(async q => q.select().from(q.tables.throttles))).length
@@ -124,13 +124,13 @@ describe('O-35 an account', () => {
     expect(made).toEqual([5, 5])
   })
 
-  test('that does not exist is slowed down alike', async () => {
+  test('an unknown name is throttled alike', async () => {
     const ip = newAddress()
     await fail(5, 'no-such-user', ip)
     expect((await attempt('no-such-user', 'wrong', ip)).status).toBe(429)
   })
 
-  test('parallel guesses do not outrun the count', async () => {
+  test('parallel guesses do not get past the count', async () => {
     const { username } = await newUser()
     const credentials = {
       organization_id: 'org_default',
@@ -145,7 +145,7 @@ describe('O-35 an account', () => {
     expect(looked.length).toBeLessThanOrEqual(CONCURRENT)
   })
 
-  test('nor do they under both names: no more are looked at than under one', async () => {
+  test('nor by using both names: no more are checked than with one', async () => {
     const { username, email } = await newUser()
     const ip_address = newAddress()
     await app.events()
@@ -172,7 +172,7 @@ const signedIn = async (username: string, ip = newAddress()) => {
     browser.submit(await browser.get(authorizeUrl('web', { prompt: 'login' })), { username: name, password })
 }
 
-describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
+describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
   /** One network keeps the account’s common budget spent. */
   const close = async (username: string, ip = newAddress()) => {
     await fail(5, username, ip)
@@ -189,7 +189,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     for (const name of [username, email]) expect((await owner(name, PASSWORD)).status).toBe(302)
   })
 
-  test('H-23 in a network that has not tried yet: five attempts a day pass, and right ones count', async () => {
+  test('H-23 in a network without attempts so far: five attempts a day are checked, and right ones succeed', async () => {
     const { username } = await newUser()
     const [stranger, home] = [newAddress(), newAddress()]
     const statuses: number[] = []
@@ -205,7 +205,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     expect((await attempt(username, PASSWORD, home)).status).toBe(302)
   })
 
-  test('H-23 many networks together get a hundred such attempts a day', async () => {
+  test('H-23 all networks together get a hundred such attempts a day', async () => {
     const { username } = await newUser()
     await close(username)
     let passed = 0
@@ -226,7 +226,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     expect((await attempt(username, PASSWORD, '2001:db8:24::1')).status).toBe(302)
   })
 
-  test('H-23 a wait is told in whole minutes, whatever is left of it', async () => {
+  test('H-23 a wait is stated in whole minutes, rounded up', async () => {
     const { username } = await newUser()
     const ip = newAddress()
     await fail(5, username, ip)
@@ -238,7 +238,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     expect(told).toEqual(['60', '60', '60'])
   })
 
-  test('H-23 a known browser waits for its own failures, and is known for its own users alone', async () => {
+  test('H-23 a known browser waits only for its own failures, and is known only for its own users', async () => {
     const [ada, ben] = [await newUser(), await newUser()]
     const owner = await signedIn(ada.username)
     for (let i = 0; i < 5; i++) expect((await owner(ada.username, 'wrong')).status).toBe(401)
@@ -249,7 +249,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
     expect((await owner(ben.username, PASSWORD)).status).toBe(429)
   })
 
-  test('H-23 of one user so many browsers are known, those seen last', async () => {
+  test('H-23 a limited number of browsers is known for each user, the latest seen', async () => {
     const { id, username } = await newUser()
     for (let i = 0; i < 52; i++) {
       app.clock.advance(1)
@@ -261,7 +261,7 @@ describe('H-23, O-35, PWD-01 strangers do not close an account', () => {
   })
 })
 
-test('H-33 in a shared network, users who have signed in there are answered like all others', async () => {
+test('H-33 in a shared network, users who have signed in there get the same answers as all others', async () => {
   const { username } = await newUser()
   const office = newAddress()
   await signedIn(username, office)
@@ -286,7 +286,7 @@ describe('O-35 an address', () => {
     expect((await attempt(username, PASSWORD, ip)).status).toBe(302)
   })
 
-  test('is a /64 for IPv6, and IPv4 in whatever spelling', async () => {
+  test('is a /64 for IPv6, and any spelling of IPv4', async () => {
     for (let i = 0; i < 50; i++) await fail(1, `rotate${i}`, `2001:db8:7:7::${(i + 1).toString(16)}`)
     expect((await attempt('rotate', 'wrong', '2001:db8:7:7:ffff::1')).status).toBe(429)
     expect((await attempt('rotate', 'wrong', '2001:db8:7:8::1')).status).toBe(401)
@@ -294,7 +294,7 @@ describe('O-35 an address', () => {
     expect((await attempt('mapped', 'wrong', '198.51.100.7')).status).toBe(429)
   })
 
-  test('is not what X-Forwarded-For says, unless a trusted proxy says it', async () => {
+  test('comes from X-Forwarded-For only when a trusted proxy sends it', async () => {
     const ip = newAddress()
     for (let i = 0; i < 50; i++)
       await attempt(`forged${i}`, 'wrong', ip, { 'x-forwarded-for': `203.0.113.${i}` })
@@ -302,7 +302,7 @@ describe('O-35 an address', () => {
   })
 })
 
-test('counts and waits are kept in the database, without names or passwords', async () => {
+test('counts and waits are stored without names or passwords', async () => {
   const { username } = await newUser()
   await fail(1, username, newAddress())
   const rows = await app.context.store.read(async q => q.select().from(q.tables.throttles))

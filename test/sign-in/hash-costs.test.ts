@@ -57,11 +57,11 @@ const attempt = async (
 const names = ['unknown', 'known', 'disabled', 'foreign', 'bcrypt', 'dearer']
 const COSTS = ['$2b$04$', '$argon2id$v=19$m=128,t=2,p=1$', '$argon2id$v=19$m=64,t=1,p=1$']
 
-test('H-32 a login computes one hash of each cost that is stored, in every state', async () => {
+test('H-32 a login computes one hash for each stored cost, in every state', async () => {
   for (const name of names) expect([name, await attempt(name, 'wrong')]).toEqual([name, [401, COSTS]])
 })
 
-test('H-32 so it is once the settings have risen', async () => {
+test('H-32 also after the settings were raised', async () => {
   const risen = await withSettings(app, { argon2_memory: 256 })
   for (const name of names)
     expect([name, await attempt(name, 'wrong', risen)]).toEqual([
@@ -70,11 +70,11 @@ test('H-32 so it is once the settings have risen', async () => {
     ])
 })
 
-test('H-32 imported hashes let their users in', async () => {
+test('H-32 users with imported hashes can sign in', async () => {
   for (const name of ['bcrypt', 'dearer']) expect((await attempt(name, PASSWORD))[0]).toBe(302)
 })
 
-test('H-32 six costs at most are stored, for each login pays for them', async () => {
+test('H-32 at most six costs are stored, because each login computes them all', async () => {
   const hashes = await Promise.all(
     [5, 6, 7, 8].map(cost => Bun.password.hash(PASSWORD, { algorithm: 'bcrypt', cost })),
   )

@@ -36,7 +36,7 @@ const countOf = async (user: { id: string }) => {
 const SUBJECT = 'A passkey for Gatehouse may have been copied'
 
 test.each([7, 3, 0])(
-  'a passkey that counted to 7 and now says %d is a copy: refused, recorded, told',
+  'a passkey whose counter went from 7 to %d is a copy: refused, recorded, notified',
   async counter => {
     const { user, passkey } = await withPasskey()
     const browser = openBrowser(app)
@@ -54,7 +54,7 @@ test.each([7, 3, 0])(
   },
 )
 
-test('as a second factor too', async () => {
+test('also as a second factor', async () => {
   const { user, passkey } = await withPasskey()
   const browser = openBrowser(app)
   await signInWith(browser, await browser.get(authorizeUrl('web')), passkey, { counter: 7 })
@@ -69,7 +69,7 @@ test('as a second factor too', async () => {
   expect(subjects).toContainEqual([user.email, SUBJECT])
 })
 
-test('of two that sign the same count at once, one gets in', async () => {
+test('of two responses with the same count at once, one signs in', async () => {
   const { user, passkey } = await withPasskey()
   const browsers = [openBrowser(app), openBrowser(app)]
   const pages = await Promise.all(browsers.map(browser => browser.get(authorizeUrl('web'))))
@@ -89,7 +89,7 @@ test('of two that sign the same count at once, one gets in', async () => {
 })
 
 test.each(['/oauth/passkey', '/oauth/second-factor'])(
-  'the same form sent twice at once to %s is no copy: no event, no such mail',
+  'the same form sent twice at once to %s is no copy: no event, no mail',
   async action => {
     const { user, passkey } = await withPasskey()
     const browser = openBrowser(app)
@@ -106,7 +106,7 @@ test.each(['/oauth/passkey', '/oauth/second-factor'])(
   },
 )
 
-test('one that does not count is taken again and again', async () => {
+test('a passkey without a counter is always accepted', async () => {
   const { user, passkey } = await withPasskey()
   await app.context.store.write(async tx => {
     await tx.update(tx.tables.factors).set({ sign_count: 0 })

@@ -40,7 +40,7 @@ const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) 
 /** More than the queue of hashes has places for one organization, which are 64 for each core. */
 const FLOOD = 100 * availableParallelism()
 
-describe('O-34 the same hashes are computed whoever is asked for', () => {
+describe('O-34 the same hashes are computed for every name', () => {
   let verify: Mock<typeof Bun.password.verify>
   beforeEach(() => {
     verify = spyOn(Bun.password, 'verify')
@@ -96,7 +96,7 @@ describe('O-61 at the login page', () => {
   })
 })
 
-test('PWD-03 the password is hashed anew at a login once the settings ask for more', async () => {
+test('PWD-03 the password is hashed again at a login once the settings ask for more', async () => {
   const user = await newUser()
   const hash = async () => {
     const rows = await app.context.store.read(async q => q.select().from(q.tables.users))
@@ -111,7 +111,7 @@ test('PWD-03 the password is hashed anew at a login once the settings ask for mo
   await logInTo(openBrowser(app), 'web', user.username)
 })
 
-test('a password that is reset while it is being verified opens nothing', async () => {
+test('a password reset during its verification does not sign in', async () => {
   const user = await newUser()
   const verify = spyOn(Bun.password, 'verify').mockImplementationOnce(async () => {
     const now = app.clock.now() + 1
@@ -132,7 +132,7 @@ test('a password that is reset while it is being verified opens nothing', async 
   expect(logins.filter(({ user_id }) => user_id === user.id)).toEqual([])
 })
 
-test('a full queue of hashes is said on the page', async () => {
+test('a full hash queue is reported on the page', async () => {
   const held = Promise.withResolvers<boolean>()
   const verify = spyOn(Bun.password, 'verify').mockImplementation(() => held.promise)
   const flood = Array.from({ length: FLOOD }, (_, i) => attempt(`flood${i}`, 'x', newAddress()))
@@ -146,7 +146,7 @@ test('a full queue of hashes is said on the page', async () => {
   verify.mockRestore()
 })
 
-describe('H-24 the places of one organization', () => {
+describe('H-24 the hash queue places of one organization', () => {
   const proveIn = (device_hash: SecretHash | undefined, identifier: string, ip_address = newAddress()) =>
     provePassword(app.context, {
       organization_id: 'org_default',
@@ -174,7 +174,7 @@ describe('H-24 the places of one organization', () => {
   }
   const waiting = () => /^gatehouse_hash_queue (\d+)$/m.exec(app.context.store.metrics.render())?.[1]
 
-  test('H-24 strangers who take them all leave some to known browsers', async () => {
+  test('H-24 strangers who take all places leave some to known browsers', async () => {
     const { username } = await newUser()
     const owner = await signedIn(username)
     const { release } = hold()
@@ -190,7 +190,7 @@ describe('H-24 the places of one organization', () => {
     await Promise.all(flood)
   })
 
-  test('H-24 one network that takes many leaves some to others', async () => {
+  test('H-24 one network that takes many places leaves some to others', async () => {
     const { username } = await newUser()
     const ip = newAddress()
     const { release } = hold()
@@ -225,7 +225,7 @@ describe('H-24 the places of one organization', () => {
   })
 })
 
-describe('H-24 an administrator who makes users', () => {
+describe('H-24 an administrator who creates users', () => {
   const person = (username: string) => ({
     username,
     email: `${username}@example.com`,
@@ -235,7 +235,7 @@ describe('H-24 an administrator who makes users', () => {
     organization_id: elsewhere.id,
   })
 
-  test('H-24 fills places of the own organization alone, and logins of others go on', async () => {
+  test('H-24 fills only places of the own organization, and logins elsewhere continue', async () => {
     const { username } = await newUser()
     const held = Promise.withResolvers<string>()
     const hash = spyOn(Bun.password, 'hash').mockImplementation(() => held.promise)
@@ -255,7 +255,7 @@ describe('H-24 an administrator who makes users', () => {
     hash.mockRestore()
   })
 
-  test('H-24 is told of a conflict before anything is hashed', async () => {
+  test('H-24 gets a conflict before anything is hashed', async () => {
     await app.admin('POST', '/users', person('taken'))
     const hash = spyOn(Bun.password, 'hash')
     hash.mockClear()

@@ -11,7 +11,7 @@ import {
 } from '#src/sign-in/throttle.ts'
 import { freshStore } from '#test/support/store.ts'
 
-describe('O-35 addresses that one party can be held to own', () => {
+describe('O-35 addresses that one party is assumed to own', () => {
   test.each([
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -28,14 +28,14 @@ describe('O-35 addresses that one party can be held to own', () => {
   })
 })
 
-test('H-23 a site has the first 48 bits of an IPv6 address', () => {
+test('H-23 a site is the first 48 bits of an IPv6 address', () => {
   const sites = ['2001:db8:1:2::1', '2001:db8:1:ffff::1', '2001:db8:2::1', '192.0.2.1'].map(ip =>
     networkOf(ip, 48),
   )
   expect(sites).toEqual(['2001:db8:1::/48', '2001:db8:1::/48', '2001:db8:2::/48', '192.0.2.1'])
 })
 
-test('O-35 failures in a row: none waits before the fifth, then 1 s doubles to 60 s', () => {
+test('O-35 failures in a row: no wait before the fifth, then 1 s doubling to 60 s', () => {
   const waits: number[] = []
   let row: Parameters<typeof afterFailure>[0]
   for (let failures = 1; failures <= 13; failures++) {
@@ -45,13 +45,13 @@ test('O-35 failures in a row: none waits before the fifth, then 1 s doubles to 6
   expect(waits).toEqual([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60])
 })
 
-test('O-35 a row of failures is forgotten a day after the last one', () => {
+test('O-35 failures in a row are forgotten a day after the last one', () => {
   const row = { key: 'k', ...afterFailure(undefined, ROW, 0) }
   expect(afterFailure(row, ROW, ROW.forget_after - 1).failures).toBe(2)
   expect(afterFailure(row, ROW, ROW.forget_after).failures).toBe(1)
 })
 
-test('O-35 50 failures from one address within 5 minutes make it wait a minute', () => {
+test('O-35 after 50 failures within 5 minutes an address waits a minute', () => {
   const { limit } = passwordsFrom('192.0.2.1')
   let row: Parameters<typeof afterFailure>[0]
   for (let failures = 1; failures < 50; failures++) row = { key: 'k', ...afterFailure(row, limit, failures) }

@@ -6,7 +6,7 @@ import { addUser, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
 
-test('whoever had to wait may try at once, from the same network too; others still wait', async () => {
+test('an unlocked user can sign in at once, from the same network too; others still wait', async () => {
   const ada = await addUser(app, 'ada')
   await addUser(app, 'bob')
   const attempt = async (name: string, password?: string, ip = '192.0.2.10') => {

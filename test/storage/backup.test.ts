@@ -20,7 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-test('a database is for its owner alone, whoever may read the backup that it comes from', async () => {
+test('a backup of the database is readable only by its owner, whoever may read the source', async () => {
   const [backup, target] = [join(folder, 'backup.db'), join(folder, 'gatehouse.db')]
   await backUp(await temporaryDatabase(), backup)
   expect(modeOf(backup)).toBe('600')
@@ -29,7 +29,7 @@ test('a database is for its owner alone, whoever may read the backup that it com
   expect([modeOf(target), modeOf(backup)]).toEqual(['600', '644'])
 })
 
-test('the log of a database that was moved away gets into no other one', async () => {
+test('the write-ahead log of a moved database is not applied to another one', async () => {
   const data_dir = mkdtempSync(join(folder, 'data-'))
   const path = join(data_dir, 'gatehouse.db')
   await (await openStore({ data_dir })).close()
@@ -59,7 +59,7 @@ test('the log of a database that was moved away gets into no other one', async (
   }
 })
 
-test('two that make one file do not meet in it; what a process has left that died goes', async () => {
+test('two processes that write one file use separate partial files; those of a dead process are removed', async () => {
   const source = await temporaryDatabase()
   const target = join(folder, 'twice.db')
   const [living, dead] = [Bun.spawn(['sleep', '60']), Bun.spawn(['true'])]

@@ -25,7 +25,7 @@ test('R-08 under constant writes the log stays below 64 MiB, and nothing is lost
   expect(await store.read(q => q.$count(q.tables.settings))).toBe(720)
 })
 
-test('a log that a long read of another process kept shrinks once the read is over', async () => {
+test('a log kept by a long read of another process shrinks after the read', async () => {
   const store = await freshStore()
   using other = new Database(store.path)
   other.run('BEGIN')
@@ -38,7 +38,7 @@ test('a log that a long read of another process kept shrinks once the read is ov
   expect(statSync(`${store.path}-wal`).size).toBeLessThan(64 * MIB)
 })
 
-test('who waits for calm finds a long log copied, however few writes have made it', async () => {
+test('a caller that waits for idle finds a long log checkpointed, however few writes made it', async () => {
   const store = await freshStore()
   using other = new Database(store.path)
   const rest = (): number => {

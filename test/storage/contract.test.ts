@@ -18,7 +18,7 @@ const names = async (q: Queries) => (await q.select().from(q.tables.settings)).m
 
 const unavailable = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
 
-test('an answered write is committed: whoever opens the database anew reads it', async () => {
+test('an answered write is committed: a new connection reads it', async () => {
   const store = await freshStore()
   await store.write(tx => put(tx, 'a'))
   expect(await store.read(names)).toEqual(['a'])
@@ -27,7 +27,7 @@ test('an answered write is committed: whoever opens the database anew reads it',
   await beside.close()
 })
 
-test('a read sees nothing of a write that has not been committed', async () => {
+test('a read does not see an uncommitted write', async () => {
   const store = await freshStore()
   const seen = await store.write(async tx => {
     await put(tx, 'a')
@@ -36,7 +36,7 @@ test('a read sees nothing of a write that has not been committed', async () => {
   expect(seen).toEqual({ inside: ['a'], outside: [] })
 })
 
-test('RUN-27 a body that throws undoes itself alone', async () => {
+test('RUN-27 a body that throws rolls back only itself', async () => {
   const store = await freshStore()
   const [before, refused, after] = await Promise.allSettled([
     store.write(tx => put(tx, 'before')),
@@ -51,7 +51,7 @@ test('RUN-27 a body that throws undoes itself alone', async () => {
   expect(await store.read(names)).toEqual(['after', 'before'])
 })
 
-test('a unique violation that nobody catches is known as one', async () => {
+test('an uncaught unique violation is reported as such', async () => {
   const store = await freshStore()
   const write = store.write(async tx => {
     await put(tx, 'a')
@@ -61,7 +61,7 @@ test('a unique violation that nobody catches is known as one', async () => {
   expect(await store.read(names)).toEqual([])
 })
 
-test('what is nested undoes itself alone, and the rest of the body goes on', async () => {
+test('a nested body rolls back only itself, and the rest continues', async () => {
   const store = await freshStore()
   await store.write(async tx => {
     await put(tx, 'a')
@@ -76,7 +76,7 @@ test('what is nested undoes itself alone, and the rest of the body goes on', asy
   expect(await store.read(names)).toEqual(['a', 'b'])
 })
 
-test('a statement whose answer nobody needs is part of the write, which fails with it', async () => {
+test('a statement that is not awaited is part of the write, which fails with it', async () => {
   const store = await freshStore()
   await store.write(async tx => {
     await tx.later(insert(tx, { name: 'a' }))
@@ -96,7 +96,7 @@ test('a statement whose answer nobody needs is part of the write, which fails wi
   expect(await store.read(names)).toEqual(['a', 'b', 'c'])
 })
 
-test('effects come once, after the commit, and never of a body that threw', async () => {
+test('effects run once, after the commit, and never when the body threw', async () => {
   const store = await freshStore()
   const seen: unknown[] = []
   await store.write(async tx => {
@@ -121,14 +121,14 @@ test('effects come once, after the commit, and never of a body that threw', asyn
   expect(seen).toEqual(['a', 'b'])
 })
 
-test('a transaction is of no use after its body', async () => {
+test('a transaction cannot be used after its body', async () => {
   const store = await freshStore()
   const tx = await store.write(async tx => tx)
   await expect(put(tx, 'late')).rejects.toMatchObject(unavailable)
   expect(await store.read(names)).toEqual([])
 })
 
-test('topics are told after the commit, before its writer goes on, and not of a body that threw', async () => {
+test('topics are published after the commit, before its writer continues, and not when the body threw', async () => {
   const store = await freshStore()
   const told = new Set<Topic>()
   store.onChange(topics => {
@@ -147,7 +147,7 @@ test('topics are told after the commit, before its writer goes on, and not of a 
   expect([...told]).toEqual(['roles'])
 })
 
-test('fifty writes at once that build on what they read: as if one came after the other', async () => {
+test('fifty concurrent writes that depend on their reads are serialized', async () => {
   const store = await freshStore()
   const { settings } = await store.read(async q => q.tables)
   await store.write(tx => put(tx, 'n', 0))
@@ -163,7 +163,7 @@ test('fifty writes at once that build on what they read: as if one came after th
   expect(row?.value).toBe(50)
 })
 
-test('of fifty that look first and then put, one has put', async () => {
+test('of fifty that check first and then insert, one inserts', async () => {
   const store = await freshStore()
   const first = async (tx: Transaction) => {
     if ((await names(tx)).length > 0) return false
@@ -175,7 +175,7 @@ test('of fifty that look first and then put, one has put', async () => {
   expect(await store.read(names)).toHaveLength(1)
 })
 
-test('a store that is closed answers what it has begun and refuses more', async () => {
+test('a closed store answers what has begun and refuses more', async () => {
   const store = await freshStore()
   const beside = await openBeside(store.path)
   const last = beside.write(tx => put(tx, 'a'))
@@ -195,7 +195,7 @@ describe('text', () => {
     '\x01\x7f',
     ' a ',
     'x'.repeat(100_000),
-  ])('comes back as it went in: %j', async value => {
+  ])('is returned unchanged: %j', async value => {
     const store = await freshStore()
     await store.write(tx => put(tx, value.slice(0, 300), { value, nested: [value, null, 1.5, true] }))
     const [row] = await store.read(q => q.select().from(q.tables.settings))
@@ -205,7 +205,7 @@ describe('text', () => {
     })
   })
 
-  test('sorts by its code points, whatever the language of the machine is', async () => {
+  test('sorts by code points, whatever the locale of the machine', async () => {
     const store = await freshStore()
     const all = ['a', 'B', 'Z', 'b', 'ä', 'é', 'z', '~', '1', '\u{1f600}', '\ufb01']
     await store.write(async tx => {
@@ -217,7 +217,7 @@ describe('text', () => {
   })
 })
 
-test('one at a time has the turn of a name, and others have theirs', async () => {
+test('a lock is held by one at a time for each name', async () => {
   const store = await freshStore()
   expect(await store.exclusively('sweep', async () => 'done')).toBe('done')
   const failed = store.exclusively('sweep', async () => {
@@ -229,7 +229,7 @@ test('one at a time has the turn of a name, and others have theirs', async () =>
   expect(await store.exclusively('sweep', async () => 'again', 'wait')).toBe('again')
 })
 
-test('numbers up to 2^53, counts and sums are numbers', async () => {
+test('numbers up to 2^53, counts and sums are returned as numbers', async () => {
   const store = await freshStore()
   const { settings } = await store.read(async q => q.tables)
   const updated_at = Number.MAX_SAFE_INTEGER

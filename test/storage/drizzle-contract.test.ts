@@ -130,7 +130,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
     ])
   })
 
-  test('prepared.joinsNotNullableMap tells by table whether a join may leave it null', () => {
+  test('prepared.joinsNotNullableMap says for each table whether a join may leave it null', () => {
     const { q, statements, a, b } = record(engine)
     q.select({ a, b }).from(a).leftJoin(b, eq(a.id, b.id)).prepare()
     expect(statements[0]?.joinsNotNullableMap).toEqual({ a: true, b: false })
@@ -153,7 +153,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
     expect(is(note, Param) && note.encoder.mapToDriverValue({ x: 1 })).toBe('{"x":1}')
   })
 
-  test('Column.prototype.mapFromDriverValue and mapToDriverValue are inherited by columns that map nothing', () => {
+  test('Column.prototype.mapFromDriverValue and mapToDriverValue are inherited by columns without a mapping', () => {
     const { a, b } = record(engine)
     const { mapFromDriverValue, mapToDriverValue } = Column.prototype
     expect(a.note.mapFromDriverValue).not.toBe(mapFromDriverValue)
@@ -164,7 +164,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
     if (engine === 'sqlite') expect(b.id.mapFromDriverValue).toBe(mapFromDriverValue)
   })
 
-  test('SQL.decoder and SQL.Aliased.sql say how an expression is read', () => {
+  test('SQL.decoder and SQL.Aliased.sql determine how an expression is read', () => {
     const { q, statements, a } = record(engine)
     q.select({ bare: sql`1`.mapWith(Number), named: sql`2`.mapWith(String).as('named') })
       .from(a)
@@ -176,7 +176,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
   })
 })
 
-test('SQLiteAsyncDialect.escapeParam writes each parameter, and an own one replaces it', () => {
+test('SQLiteAsyncDialect.escapeParam renders each parameter, and can be replaced', () => {
   const dialect = engines.sqlite.dialect()
   const query = sql`SELECT ${1}, ${2}`
   expect(dialect.sqlToQuery(query).sql).toBe('SELECT ?, ?')

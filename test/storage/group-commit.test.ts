@@ -24,14 +24,14 @@ const commitsIn = (path: string): number => {
 
 // contract.test.ts has the rules of every engine.
 
-test('writes that wait together share one commit', async () => {
+test('concurrent writes share one commit', async () => {
   const store = await freshStore()
   await Promise.all(Array.from({ length: 40 }, (_, i) => store.write(tx => put(tx, `n${i}`))))
   expect(commitsIn(store.path)).toBe(1)
   expect(await store.read(names)).toHaveLength(40)
 })
 
-test('a unique violation is the fault of one statement: its body may go on', async () => {
+test('a unique violation fails one statement: its body may continue', async () => {
   const store = await freshStore()
   await store.write(async tx => {
     await put(tx, 'a')
@@ -46,7 +46,7 @@ test('a unique violation is the fault of one statement: its body may go on', asy
   ).toBe(true)
 })
 
-test('R-04 a full disk: every write of the batch is refused, none has happened, reads go on, and it heals', async () => {
+test('R-04 a full disk: every write of the batch is refused and rolled back, reads continue, and writes resume', async () => {
   const store = await openSqlite({ path: await temporaryDatabase(), max_pages: 120 })
   const writes = [
     store.write(tx => put(tx, 'small')),
@@ -63,7 +63,7 @@ test('R-04 a full disk: every write of the batch is refused, none has happened, 
   await store.close()
 })
 
-test('a body that goes on after the transaction was lost writes nothing', async () => {
+test('a body that continues after the transaction was lost writes nothing', async () => {
   const store = await openSqlite({ path: await temporaryDatabase(), max_pages: 120 })
   const write = store.write(async tx => {
     await put(tx, 'large', 'x'.repeat(2_000_000)).catch(() => {})
@@ -74,7 +74,7 @@ test('a body that goes on after the transaction was lost writes nothing', async 
   await store.close()
 })
 
-test('topics are told once per commit, before its writers go on, and not for a body that threw', async () => {
+test('topics are published once per commit, before its writers continue, and not for a body that threw', async () => {
   const store = await freshStore()
   const told: (Topic[] | undefined)[] = []
   store.onChange(topics => void told.push(topics && [...topics].sort()))
@@ -101,7 +101,7 @@ test('waits for a short write of another process', async () => {
   expect(await store.read(names)).toEqual(['a'])
 })
 
-test('RUN-28 the commit of another process is noticed; our own are not taken for one', async () => {
+test('RUN-28 the commit of another process is noticed, and the store’s own are not', async () => {
   const store = await freshStore()
   const told = Promise.withResolvers<unknown>()
   store.onChange(topics => told.resolve(topics ?? 'anything'))
@@ -115,7 +115,7 @@ test('RUN-28 the commit of another process is noticed; our own are not taken for
   expect(row?.value).toBe(1)
 })
 
-test('a closed store refuses writes and leaves one file, with all in it', async () => {
+test('a closed store refuses writes and leaves one complete file', async () => {
   const path = await temporaryDatabase()
   const store = await openSqlite({ path })
   const last = store.write(tx => put(tx, 'a'))

@@ -13,7 +13,7 @@ const holder = `
   setInterval(() => {}, 1000)
 `
 
-test('R-17 one server a data directory, until it lets go or dies', async () => {
+test('R-17 one server for each data directory, until it stops or dies', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const unlock = lockInstance(folder)
   expect(() => lockInstance(folder)).toThrow(StorageError)

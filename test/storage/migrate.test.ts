@@ -16,7 +16,7 @@ const second: Migrations = { ...first, '0001_b.sql': 'CREATE TABLE b (x)' }
 const tablesOf = (db: Database) =>
   db.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").values().flat()
 
-test('the last migration is what tables.ts says: run `bun run db:generate NAME` after changing it', async () => {
+test('the latest migration matches tables.ts: run `bun run db:generate NAME` after changing it', async () => {
   expect((await sqliteChanges()).statements).toEqual([])
   expect((await postgresChanges()).statements).toEqual([])
 })
@@ -32,7 +32,7 @@ test('R-09 refuses a database from before the first release with one line', () =
   )
 })
 
-test('applies what is missing, once, in order', () => {
+test('applies missing migrations once, in order', () => {
   using db = new Database(':memory:')
   migrate(db, first)
   migrate(db, first)
@@ -42,7 +42,7 @@ test('applies what is missing, once, in order', () => {
   expect(db.query('SELECT count(*) FROM a').values()).toEqual([[1]])
 })
 
-test('a migration that fails leaves everything as it was', () => {
+test('a failed migration changes nothing', () => {
   using db = new Database(':memory:')
   migrate(db, first)
   const broken = { ...second, '0002_c.sql': 'CREATE TABLE c (x); CREATE TABLE c (x)' }
@@ -60,14 +60,14 @@ test('refuses a database that a newer version has upgraded', () => {
   )
 })
 
-test('refuses a database made with another text of a migration', () => {
+test('refuses a database made with a different text of a migration', () => {
   using db = new Database(':memory:')
   migrate(db, first)
   const changed = { '0000_a.sql': 'CREATE TABLE a (x)' }
   expect(() => migrate(db, changed)).toThrow(StorageError)
 })
 
-test('does not upgrade for a command that runs beside the server', async () => {
+test('does not upgrade for a command beside the server', async () => {
   using db = new Database(':memory:')
   migrate(db, first)
   expect(() => migrate(db, second, false)).toThrow(StorageError)
@@ -96,7 +96,7 @@ test('R-06 refuses foreign, damaged and unreachable files with one line, and lea
   expect(readFileSync(text, 'utf8')).toStartWith('This is no database')
 })
 
-test('openStore makes the data directory and a file that only its owner reads', async () => {
+test('openStore creates the data directory and a file that only its owner can read', async () => {
   const data_dir = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'new', 'data')
   const store = await openStore({ data_dir })
   await store.write(tx => tx.insert(tx.tables.settings).values({ name: 'n', value: 1, updated_at: 1 }))

@@ -23,7 +23,7 @@ const refusals = () => {
     'mysql://u:secret@localhost/x',
     'u:secret',
     'postgres://localhost/%zz',
-  ])('%s is no URL of a database', async database_url => {
+  ])('%s is not a database URL', async database_url => {
     const opened = openStore({ database_url, data_dir: '/nowhere' })
     await expect(opened).rejects.toMatchObject({
       message: expect.stringContaining(
@@ -33,19 +33,19 @@ const refusals = () => {
     })
   })
 
-  test('a server that is not there', async () => {
+  test('the server cannot be reached', async () => {
     expect(await refusal('postgres://u:secret@127.0.0.1:1/x')).toBe(
       'PostgreSQL at 127.0.0.1:1, database x: no server answers at this address.',
     )
   })
 
-  test('a database that is not there', async () => {
+  test('the database does not exist', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(`${url}_none`)).toContain('the database does not exist')
     await drop()
   })
 
-  test('one that is being restored, or copied, for longer than is waited', async () => {
+  test('the database is being restored or copied for longer than the wait', async () => {
     const { url, drop } = await temporaryPostgres()
     const sql = new SQL({ url, max: 1 })
     await sql.begin(async restore => {
@@ -62,7 +62,7 @@ const refusals = () => {
     await drop()
   })
 
-  test('an empty one, for commands that make none', async () => {
+  test('the database is empty, for commands that create none', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(url, { migrate: false })).toContain('the database has no instance of this version')
     expect(await ask(url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toHaveLength(0)
@@ -72,7 +72,7 @@ const refusals = () => {
   test.each([
     ['of another program', 'CREATE TABLE things (id int)', 'tables of another program'],
     ['with migrations of another program', 'CREATE TABLE migrations (id int)', 'tables of another program'],
-  ])('a database %s, which is left as it is', async (_, statement, said) => {
+  ])('a database %s, which is left unchanged', async (_, statement, said) => {
     const { url, drop } = await temporaryPostgres(true)
     await ask(url, statement)
     expect(await refusal(url)).toContain(said)
@@ -94,7 +94,7 @@ const refusals = () => {
     await drop()
   })
 
-  test('an encoding that has no room for every text', async () => {
+  test('an encoding that cannot store every text', async () => {
     const { url, drop } = await temporaryPostgres(true)
     const name = `${new URL(url).pathname.slice(1)}_latin`
     await ask(url, `CREATE DATABASE ${name} ENCODING 'LATIN1' TEMPLATE template0`)
@@ -115,7 +115,7 @@ const outages = () => {
   }, 60_000)
   afterAll(() => server.remove())
 
-  test('a server that goes is 503 for all, says so at /readyz, and all goes on by itself when it is back', async () => {
+  test('a stopped server is 503 for all requests and at /readyz, and all recover when it is back', async () => {
     const store = await openPostgres({ url, connections: 2 })
     await store.write(tx => put(tx, 'before'))
     server.stop()
@@ -133,7 +133,7 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
-  test('a database that lets nobody in is 503 with Retry-After, until it does again', async () => {
+  test('a database that refuses connections is 503 with Retry-After, until it accepts them', async () => {
     const store = await openPostgres({ url, connections: 2 })
     await store.write(tx => put(tx, 'let in'))
     const admin = `${server.url}/postgres`
@@ -158,7 +158,7 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
-  test('a server that is gone without a word is given up: reads ask anew, writes are run again', async () => {
+  test('a server that vanished is given up: reads ask again, writes run again', async () => {
     const store = await openPostgres({ url, connections: 1, stall: 500 })
     await store.write(tx => put(tx, 'quiet'))
     await stored(store, 'quiet')
@@ -178,7 +178,7 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
-  test('a wrong password, and a user who may not make tables, are told apart', async () => {
+  test('a wrong password, and a user who may not create tables, are told apart', async () => {
     const hba = join(server.data, 'pg_hba.conf')
     const rules = await Bun.file(hba).text()
     await Bun.write(hba, 'host all guarded 127.0.0.1/32 scram-sha-256\n')

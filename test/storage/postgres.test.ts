@@ -18,7 +18,7 @@ import { ask, copies, killOthers, nextOf, put, stored, unavailable } from './cop
 import { organizationRow, userRow } from './rows.ts'
 
 const writes = () => {
-  test('that others keep from committing go on alone', async () => {
+  test('blocked by another writer do not block the rest', async () => {
     const { one, other } = await copies()
     const { settings } = await one.read(async q => q.tables)
     await one.write(tx => put(tx, 'n', 0))
@@ -35,7 +35,7 @@ const writes = () => {
     await other.close()
   })
 
-  test('pass one that waits to be alone while another takes long', async () => {
+  test('overtake one that waits for the lock while another takes long', async () => {
     const store = await freshStore()
     await store.write(tx => put(tx, 'taken'))
     const sql = new SQL({ url: store.path, max: 2 })
@@ -53,7 +53,7 @@ const writes = () => {
     await sql.close()
   })
 
-  test('come between the statements of a rehearsal, which holds no totals and leaves nothing', async () => {
+  test('run between the statements of a rehearsal, which keeps no totals and no rows', async () => {
     const store = await freshStore()
     const { organizations, users } = await store.read(async q => q.tables)
     const organization = organizationRow('acme')
@@ -76,7 +76,7 @@ const writes = () => {
     expect(await counted()).toBe(2)
   })
 
-  test('run again when their connection is lost before the commit, and all that came before is undone', async () => {
+  test('run again from the start when their connection is lost before the commit', async () => {
     const store = await freshStore()
     let runs = 0
     await store.write(async tx => {
@@ -88,7 +88,7 @@ const writes = () => {
     expect([await stored(store, 'a'), await stored(store, 'b')]).toEqual(['a', 'b'])
   })
 
-  test('are refused when it is lost again and again; the next one is not', async () => {
+  test('are refused when it is lost repeatedly; the next one is not', async () => {
     const store = await freshStore()
     const refused = store.write(async tx => {
       await put(tx, 'a')
@@ -101,7 +101,7 @@ const writes = () => {
     expect(await stored(store, 'c')).toBe('c')
   })
 
-  test('whose commit nobody answers are refused and never run twice: they may have happened', async () => {
+  test('whose commit is not answered are refused and never run twice: they may have happened', async () => {
     const store = await freshStore()
     await ask(
       store.path,
@@ -121,7 +121,7 @@ const writes = () => {
     expect(await stored(store, 'next')).toBe('next')
   })
 
-  test('that go past an error of the server commit nothing', async () => {
+  test('that continue after a server error commit nothing', async () => {
     const store = await freshStore()
     const write = store.write(async tx => {
       await put(tx, 'a')
@@ -132,7 +132,7 @@ const writes = () => {
     expect(await stored(store, 'a')).toBeUndefined()
   })
 
-  test('of U+0000, the one character that PostgreSQL does not store, are bad requests', async () => {
+  test('of U+0000, the one character that PostgreSQL cannot store, are bad requests', async () => {
     const store = await freshStore()
     const bad = { code: 'invalid_request', status: 400 }
     await expect(store.write(tx => put(tx, 'a\0b'))).rejects.toMatchObject(bad)
@@ -141,7 +141,7 @@ const writes = () => {
     expect(await stored(store, 'json')).toBe('a\0b')
   })
 
-  test('of two connections count in different rows', async () => {
+  test('of two connections use different counter rows', async () => {
     const { one, other } = await copies()
     const slots = await Promise.all(
       [one, other].map(store =>
@@ -163,7 +163,7 @@ const writes = () => {
 }
 
 const changes = () => {
-  test('are told to the other copy with the topics, and its caches ask again', async () => {
+  test('are sent to the other copy with the topics, and its caches ask again', async () => {
     const { one, other } = await copies()
     const load = cached<unknown>('clients', async (q, name) => {
       const rows = await q.select().from(q.tables.settings).where(eq(q.tables.settings.name, name))
@@ -183,7 +183,7 @@ const changes = () => {
     await other.close()
   })
 
-  test('that were undone are told to nobody', async () => {
+  test('that were rolled back are not sent', async () => {
     const { one, other } = await copies()
     const told: (Topic[] | undefined)[] = []
     other.onChange(topics => void told.push(topics && [...topics]))
@@ -200,7 +200,7 @@ const changes = () => {
     await other.close()
   })
 
-  test('may have been missed when the connection that listens was lost: everything is dropped', async () => {
+  test('may be missed when the listening connection is lost: every cache is cleared', async () => {
     const store = await freshStore()
     const told = nextOf(store)
     await ask(store.path, killOthers)
@@ -209,7 +209,7 @@ const changes = () => {
 }
 
 const turns = () => {
-  test('of a name are one copy’s at a time; who waits comes next', async () => {
+  test('of a name belong to one copy at a time; a waiting copy comes next', async () => {
     const { one, other } = await copies()
     const [begun, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const order: string[] = []
@@ -248,7 +248,7 @@ const turns = () => {
     await drop()
   })
 
-  test('two copies that start on an empty database at once make one instance', async () => {
+  test('two copies that start on an empty database at once create one instance', async () => {
     const { url, drop } = await temporaryPostgres(true)
     const start = async () => {
       const store = await openPostgres({ url, connections: 2 })

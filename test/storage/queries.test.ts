@@ -50,7 +50,7 @@ describe('prepared', () => {
     expect(await store.read(q => findUser(q, { ...params, name: 'bob' }))).toEqual([])
   })
 
-  test('belongs to the store that it is run on', async () => {
+  test('is bound to its store', async () => {
     const { store } = await withUser()
     const empty = await freshStore()
     const params = { organization_id: DEFAULT_ORGANIZATION, name: 'ann' }
@@ -58,7 +58,7 @@ describe('prepared', () => {
     expect(await empty.read(q => findUser(q, params))).toEqual([])
   })
 
-  test('encodes and decodes by the column', async () => {
+  test('encodes and decodes by column', async () => {
     const { store, user } = await withUser()
     const rows = await store.write(tx => rename(tx, { at: 5, attributes: { n: [1] }, name: 'ann' }))
     expect(rows).toEqual([{ id: user.id, enabled: true, last_login: 5, attributes: { n: [1] } }])
@@ -72,7 +72,7 @@ describe('prepared', () => {
 })
 
 describe('rows', () => {
-  test('of joins are objects of objects, null where a left join found nothing', async () => {
+  test('of joins are nested objects, null where a left join found nothing', async () => {
     const { store, user } = await withUser()
     const group = groupRow(DEFAULT_ORGANIZATION, 'staff')
     const read = () =>
@@ -102,7 +102,7 @@ describe('rows', () => {
     ])
   })
 
-  test('of expressions are decoded as the expression says', async () => {
+  test('of expressions are decoded by the expression', async () => {
     const { store } = await withUser()
     const rows = await store.read(q =>
       q
@@ -134,7 +134,7 @@ describe('rows', () => {
     expect(key).toMatchObject({ private_key, retired_at: null })
   })
 
-  test('of tables are of one type: a value of another is refused', async () => {
+  test('of tables have typed columns: a value of another type is refused', async () => {
     const store = await freshStore()
     const write = store.write(tx =>
       tx.insert(tx.tables.organizations).values({ ...organizationRow('x'), created_at: 'soon' as never }),

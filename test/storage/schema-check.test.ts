@@ -31,7 +31,7 @@ const migrationsAsView =
   'ALTER TABLE migrations RENAME TO theirs; CREATE VIEW Migrations AS SELECT * FROM theirs'
 const evil = `CREATE TRIGGER evil AFTER INSERT ON users BEGIN UPDATE clients SET name = 'theirs'; END`
 
-describe('a file whose schema is not that of its migrations', () => {
+describe('a file whose schema differs from its migrations', () => {
   test.each([
     ['a table whose name is SQL', 'CREATE TABLE "organizations"" AS a, organizations AS ""b" (x)', 'unknown'],
     ['a trigger dropped', 'DROP TRIGGER events_immutable', '"trigger" "events_immutable" is missing'],
@@ -84,7 +84,7 @@ test('H-51 check names every object that differs, and reads no row of such a fil
   })
 })
 
-test('H-51 what ANALYZE adds is no finding, and neither is an older version', async () => {
+test('H-51 objects added by ANALYZE, and an older version, are no finding', async () => {
   expect(verify(await changed('ANALYZE')).rows).toMatchObject({ users: 0 })
   const [[name, text] = ['', '']] = Object.entries(sqliteMigrations).sort()
   const older = join(folder, 'older.db')
@@ -95,7 +95,7 @@ test('H-51 what ANALYZE adds is no finding, and neither is an older version', as
   expect(withReadOnly(older, inspect).findings).toEqual([])
 })
 
-test('H-51 a file that is judged calls no function with side effects from its schema', async () => {
+test('H-51 checking a file runs no function with side effects from its schema', async () => {
   const pragma = (name: string) => (db: Database) => db.query(`PRAGMA ${name}`).values()[0]?.[0]
   const path = await temporaryDatabase()
   expect(['trusted_schema', 'cell_size_check'].map(name => withReadOnly(path, pragma(name)))).toEqual([0, 1])

@@ -121,7 +121,7 @@ const stepsBy = (roll: (sides: number) => number): Step[] => {
   ]
 }
 
-test('counters equal the counts of rows after any sequence of changes, undone ones included', async () => {
+test('counters equal the row counts after any sequence of changes, rolled back ones included', async () => {
   const store = await freshStore()
   const roll = dice(7)
   const steps = stepsBy(roll)
@@ -141,7 +141,7 @@ test('counters equal the counts of rows after any sequence of changes, undone on
   expect((await counts(store.path)).filter(([, kept]) => kept > 0).length).toBeGreaterThan(10)
 })
 
-test('an organization takes its counters along: removing its rows later counts nothing', async () => {
+test('deleting an organization deletes its counters: removing its rows later counts nothing', async () => {
   const store = await freshStore()
   const organization = organizationRow('gone')
   const user = userRow(organization.id, 'ann')
@@ -164,7 +164,7 @@ test('an organization takes its counters along: removing its rows later counts n
   await expectExact(store.path)
 })
 
-test('check finds totals that are too high, too low or gone, and nothing in what is left of an organization', async () => {
+test('check finds totals that are too high, too low or missing, and none in the rest of a deleted organization', async () => {
   const store = await freshStore()
   expect(await findings(store.path)).toEqual([])
   const [here, gone] = [organizationRow('here'), organizationRow('gone')]
@@ -200,7 +200,7 @@ test('check finds totals that are too high, too low or gone, and nothing in what
   expect(await findings(store.path)).toHaveLength(counted.length + 1)
 })
 
-test('EVT-16 an event cannot be changed, and the attempt undoes nothing else', async () => {
+test('EVT-16 an event cannot be changed, and the attempt rolls back nothing else', async () => {
   const store = await freshStore()
   await store.write(async tx => {
     const { events } = tx.tables
@@ -212,7 +212,7 @@ test('EVT-16 an event cannot be changed, and the attempt undoes nothing else', a
   expect(kept).toEqual([{ type: 'user.login' }])
 })
 
-test('roles and memberships go with their user', async () => {
+test('roles and memberships are deleted with their user', async () => {
   const store = await freshStore()
   const user = userRow(DEFAULT_ORGANIZATION, 'ann')
   const group = groupRow(DEFAULT_ORGANIZATION, 'staff')

@@ -12,7 +12,7 @@ const users = (db: Database) => db.query('SELECT username FROM users ORDER BY id
 const hasColumn = (db: Database) =>
   db.query("SELECT 1 FROM pragma_table_info('users') WHERE name = 'next'").values().length > 0
 
-test('R-09 an upgrade that is killed on the way leaves the old schema with its data, and is taken up again', async () => {
+test('R-09 an upgrade that is killed leaves the old schema with its data, and the next start completes it', async () => {
   const path = await temporaryDatabase()
   const app = await startApp({}, { store: await openSqlite({ path }) })
   const names: string[] = []

@@ -28,7 +28,7 @@ const killHolder = async (path: string): Promise<void> => {
   await child.exited
 }
 
-test('what a killed development server left behind is removed; what is in use, new or somebody else’s stays', async () => {
+test('files of a killed development server are removed; those in use, new or of another user stay', async () => {
   const killed = make('gatehouse-dev-killed')
   await killHolder(killed)
   const own = make('gatehouse-dev-ownown')

@@ -53,7 +53,7 @@ test('the same calls in this process', async () => {
   await checkControls(options => startGatehouse(options))
 })
 
-test('what the server says when it does not start is what the caller reads', async () => {
+test('the caller gets the reason why the server does not start', async () => {
   const { startGatehouse } = await import('#src/testing/process.ts')
   const started = startGatehouse({
     executable: `${root}dist/gatehouse`,

@@ -58,7 +58,7 @@ const short: Record<Exclude<Fault['endpoint'], `/${string}`>, true> = {
   jwks: true,
 }
 
-test('the published names are those of the server', () => {
+test('the published types equal those of the server', () => {
   expect(checks).not.toContain(false as never)
   expect(Object.keys(names)).toEqual([...badTokenNames])
   expect(Object.keys(BAD_TOKENS)).toEqual([...badTokenNames])

@@ -55,7 +55,7 @@ describe('the key set', () => {
     expect(await again.published()).toEqual(await keys.published())
   })
 
-  test('what every algorithm signs, a verifier with the key set accepts, and no other key fits', async () => {
+  test('a signature of every algorithm verifies with the key set, and with no other key', async () => {
     const { keys } = await open()
     for (const alg of signingAlgs) {
       const token = await keys.sign(claims, alg, 'at+jwt')
@@ -68,7 +68,7 @@ describe('the key set', () => {
     }
   })
 
-  test('the key of a further algorithm is published when it is asked for, before it signs anything', async () => {
+  test('the key of another algorithm is published when requested, before it signs', async () => {
     const { base, keys } = await open()
     const before = (await keys.published()).etag
     await ensureKey(base, 'ES384')
@@ -79,14 +79,14 @@ describe('the key set', () => {
     expect(await signer(keys, 'ES384')).toBe(published[0])
   })
 
-  test('many tokens asked for at once, of a key that does not exist yet, come from one key', async () => {
+  test('concurrent tokens for a key that does not exist yet use one key', async () => {
     const { base, keys } = await open()
     const signers = await Promise.all(Array.from({ length: 8 }, () => signer(keys, 'ES512')))
     expect(new Set(signers).size).toBe(1)
     expect((await rows(base)).filter(({ alg }) => alg === 'ES512')).toHaveLength(1)
   })
 
-  test('a key that another copy has made counts here before the notice of it has come', async () => {
+  test('a key made by another copy is used before its notification arrives', async () => {
     const base = await keyBase()
     const copy = await openKeys({ ...base, store: { ...base.store, onChange: () => {} } })
     expect((await keySet(copy)).keys.map(({ alg }) => alg)).toEqual(['RS256', 'ES256'])
@@ -97,7 +97,7 @@ describe('the key set', () => {
 })
 
 describe('at rest', () => {
-  test('O-62 private keys are sealed: the row holds no key that can be read', async () => {
+  test('O-62 private keys are sealed: the row holds no readable key', async () => {
     const { base } = await open()
     for (const { private_key, public_jwk } of await rows(base)) {
       expect(() => createPrivateKey({ key: private_key, format: 'der', type: 'pkcs8' })).toThrow()
@@ -111,7 +111,7 @@ describe('at rest', () => {
       await tx.update(signing_keys).set({ private_key }).where(eq(signing_keys.id, id))
     })
 
-  test('R-06 a flipped byte is noticed, and the key named', async () => {
+  test('R-06 a flipped byte is detected, and the key named', async () => {
     const { base } = await open()
     const [key] = await rows(base)
     if (!key) throw new Error('no key')
@@ -123,7 +123,7 @@ describe('at rest', () => {
     await expect(failure).rejects.toThrow(key.id)
   })
 
-  test('R-06 one key put in the place of another is noticed', async () => {
+  test('R-06 a key in the row of another is detected', async () => {
     const { base } = await open()
     await ensureKey(base, 'ES384')
     const [one, other] = await rows(base)
@@ -134,7 +134,7 @@ describe('at rest', () => {
 })
 
 describe('rotation', () => {
-  test('R-11 the next key is published a quarter of an hour before it signs, the old one until its last token has run out', async () => {
+  test('R-11 the next key is published 15 minutes before it signs, the old one until its last token expires', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     await rotateKeys(base)
@@ -171,7 +171,7 @@ describe('rotation', () => {
     ])
   })
 
-  test('a key that has signed for 90 days is replaced by itself, a younger one is not', async () => {
+  test('a key that has signed for 90 days is replaced automatically, a younger one is not', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     base.advance(90 * DAY - 1)
@@ -188,7 +188,7 @@ describe('rotation', () => {
     expect(await changes(base)).toEqual([])
   })
 
-  test('R-07 a clock that steps back an hour behind the making of the keys leaves them usable', async () => {
+  test('R-07 a clock that steps back to an hour before the keys were made leaves them usable', async () => {
     const { base, keys } = await open()
     const token = await keys.sign(claims, 'ES256', 'JWT')
     base.advance(-HOUR)
@@ -196,7 +196,7 @@ describe('rotation', () => {
     expect(await keys.open(await keys.sign(claims, 'RS256', 'JWT'))).toBeDefined()
   })
 
-  test('what another process rotates or revokes is taken up with its commit', async () => {
+  test('a rotation or revocation by another process takes effect with its commit', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     const token = await keys.sign(claims, 'ES256', 'JWT')
@@ -208,7 +208,7 @@ describe('rotation', () => {
 })
 
 describe('R-12 emergency revocation', () => {
-  test('R-12 the key is gone at once, replaced at once, and its tokens are refused, verified before or not', async () => {
+  test('R-12 the key is withdrawn and replaced at once, and its tokens are refused, verified before or not', async () => {
     const { base, keys } = await open()
     const [old] = await kids(keys)
     const token = await keys.sign(claims, 'ES256', 'at+jwt')
@@ -235,7 +235,7 @@ describe('R-12 emergency revocation', () => {
     expect(await signer(keys)).toBe(next)
   })
 
-  test('R-12 when the next key is revoked, the present one goes on and is not withdrawn', async () => {
+  test('R-12 when the next key is revoked, the current one continues', async () => {
     const { base, keys } = await open()
     await rotateKeys(base)
     const [next, old] = await kids(keys)
@@ -245,7 +245,7 @@ describe('R-12 emergency revocation', () => {
     expect(await signer(keys)).toBe(old)
   })
 
-  test('R-12 revoking a key that no longer signs changes nothing for the others', async () => {
+  test('R-12 revoking a key that no longer signs does not affect the others', async () => {
     const { base, keys } = await open()
     await rotateKeys(base)
     const [second, first] = await kids(keys)

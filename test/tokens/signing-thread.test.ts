@@ -16,7 +16,7 @@ const startedThread = async () => {
   return thread
 }
 
-test('signatures are made on the spot until the thread is there, and by the thread from then on', async () => {
+test('the main thread signs until the signing thread is ready, which then takes over', async () => {
   const thread = await startedThread()
   const signature = thread.sign('one', privateKey, 'RS256', 'text')
   expect(signature).toBeInstanceOf(Promise)
@@ -24,7 +24,7 @@ test('signatures are made on the spot until the thread is there, and by the thre
   thread.stop()
 })
 
-test('a thread that dies with work in hand loses nothing, and a new one takes over', async () => {
+test('a thread that dies with work pending loses nothing, and a new one takes over', async () => {
   const thread = await startedThread()
   const inputs = Array.from({ length: 20 }, (_, i) => `work ${i}`)
   const signatures = inputs.map(input => thread.sign('one', privateKey, 'RS256', input))

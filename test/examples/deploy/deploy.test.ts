@@ -14,7 +14,7 @@ import { until } from '#test/support/until.ts'
 const text = (name: string): string => readFileSync(join(import.meta.dir, name), 'utf8')
 const examples = readdirSync(import.meta.dir).filter(name => !name.endsWith('.ts'))
 
-test('every setting that an example names is one', () => {
+test('every setting that an example uses exists', () => {
   const known = new Set(Object.keys(settings).map(name => `GATEHOUSE_${name.toUpperCase()}`))
   for (const name of examples)
     for (const [variable] of text(name).matchAll(/GATEHOUSE_[A-Z_]+/g))
@@ -25,7 +25,7 @@ test('every setting that an example names is one', () => {
       ]).toEqual([name, variable, true])
 })
 
-test('the dashboard asks for metrics that there are', async () => {
+test('every metric that the dashboard uses exists', async () => {
   const app = await startApp()
   const exposed = await (await app.call('/metrics', { headers: { host: 'localhost:8080' } })).text()
   const { panels }: Json = JSON.parse(text('grafana.json'))
@@ -39,7 +39,7 @@ test('the dashboard asks for metrics that there are', async () => {
   expect(eventTypes).toEqual(expect.arrayContaining(named))
 })
 
-test('proxies pass on who asks, and keep the metrics to themselves', () => {
+test('proxies forward the client address, and keep the metrics private', () => {
   for (const name of ['nginx.conf', 'Caddyfile', 'traefik.yaml']) expect(text(name)).toContain('/metrics')
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
   const { services } = parse(text('traefik.yaml')).http
@@ -47,7 +47,7 @@ test('proxies pass on who asks, and keep the metrics to themselves', () => {
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
 })
 
-test('the image runs as nobody, and so does the unit, which asks for no capability', () => {
+test('the image runs as nobody, as does the unit, which requests no capability', () => {
   expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
   const unit = text('gatehouse.service')
   for (const line of [
@@ -61,7 +61,7 @@ test('the image runs as nobody, and so does the unit, which asks for no capabili
     expect(unit.split('\n')).toContain(line)
 })
 
-test('the service manager hears that the server is ready', async () => {
+test('the service manager is told when the server is ready', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const said = join(folder, 'said')
   writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $@" >> ${said}\n`, {

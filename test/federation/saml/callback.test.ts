@@ -42,7 +42,7 @@ const person = (alias: string): Partial<ResponseContent> => ({
 const answerTo = (trip: Trip) => encode(idp.respond({ ...ordinary(trip.party), ...person(trip.alias) }))
 const unasked = (alias: string) => encode(idp.respond({ ...ordinary(partyOf(app, alias)), ...person(alias) }))
 
-test('FED-08 a first login makes a user, a second one finds it', async () => {
+test('FED-08 the first login creates a user, the second one finds it', async () => {
   await forget()
   const person = {
     name_id: 'first-1',
@@ -66,18 +66,18 @@ test('FED-08 a first login makes a user, a second one finds it', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('without client and request the login ends on the account page', async () => {
+test('without a client request the login ends on the account page', async () => {
   const page = await arrive(app, idp, await setOut(app, 'corp'))
   expect([page.url, page.status]).toEqual(['/account', 200])
 })
 
-test('several logins in flight in one browser can all finish', async () => {
+test('several pending logins of one browser can all finish', async () => {
   const browser = openBrowser(app)
   const trips = [await setOut(app, 'corp', entry, browser), await setOut(app, 'corp', entry, browser)]
   for (const trip of trips.reverse()) expect(isIn(await arrive(app, idp, trip))).toBe(true)
 })
 
-test('O-32 the POST is stored and answered with 303 to a GET of this site; it neither sets nor needs a cookie', async () => {
+test('O-32 the POST is stored and answered with 303 to a same-site GET; it neither sets nor needs a cookie', async () => {
   const trip = await setOut(app, 'corp', entry)
   const fields = { SAMLResponse: answerTo(trip), RelayState: trip.relay_state }
   const answer = await post(app, 'corp', fields)
@@ -90,7 +90,7 @@ test('O-32 the POST is stored and answered with 303 to a GET of this site; it ne
   expect((await trip.browser.get(location)).status).toBe(400)
 })
 
-test('O-57 repeated POSTs for one upstream request are kept once, and the last one counts', async () => {
+test('O-57 of repeated POSTs for one upstream request only the last is kept', async () => {
   const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
   const trip = await setOut(app, 'corp', entry)
   const before = await stored()
@@ -100,8 +100,8 @@ test('O-57 repeated POSTs for one upstream request are kept once, and the last o
   expect(await stored()).toBe(before)
 })
 
-describe('S-29 the request that is answered', () => {
-  test('S-29 is used: the same answer a second time', async () => {
+describe('S-29 InResponseTo', () => {
+  test('S-29 used: the same response a second time', async () => {
     const trip = await setOut(app, 'corp', entry)
     const answer = answerTo(trip)
     expect(isIn(await comeBack(app, trip, answer))).toBe(true)
@@ -110,14 +110,14 @@ describe('S-29 the request that is answered', () => {
     expect(await reasons()).toEqual(refusedFor('unknown_state'))
   })
 
-  test('S-29 is unknown', async () => {
+  test('S-29 unknown', async () => {
     await forget()
     const trip = { ...(await setOut(app, 'corp', entry)), relay_state: 'A'.repeat(43) }
     expect((await comeBack(app, trip, answerTo(trip))).status).toBe(400)
     expect(await reasons()).toEqual(refusedFor('unknown_state'))
   })
 
-  test('S-29 is another one of the same browser', async () => {
+  test('S-29 of another request of the same browser', async () => {
     await forget()
     const browser = openBrowser(app)
     const [one, two] = [await setOut(app, 'corp', entry, browser), await setOut(app, 'corp', entry, browser)]
@@ -125,7 +125,7 @@ describe('S-29 the request that is answered', () => {
     expect(await reasons()).toEqual(refusedFor('saml_wrong_request'))
   })
 
-  test("O-29 is another browser's: nothing happens there, and its own browser can still finish", async () => {
+  test('O-29 of another browser: nothing happens there, and its own browser can still finish', async () => {
     await forget()
     const trip = await setOut(app, 'corp', entry)
     const victim = openBrowser(app)
@@ -138,7 +138,7 @@ describe('S-29 the request that is answered', () => {
     expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
   })
 
-  test('S-29 went to another provider, whose certificate is the same', async () => {
+  test('S-29 of a request to another provider with the same certificate', async () => {
     await forget()
     const trip = await setOut(app, 'corp', entry)
     const there = { ...trip, alias: 'twin', party: { ...partyOf(app, 'twin', trip.party.request_id) } }
@@ -149,7 +149,7 @@ describe('S-29 the request that is answered', () => {
     expect(await reasons()).toEqual(refusedFor('saml_wrong_destination'))
   })
 
-  test('S-29 is too old', async () => {
+  test('S-29 too old', async () => {
     const trip = await setOut(app, 'corp', entry)
     app.clock.advance(31 * 60_000)
     await forget()
@@ -158,7 +158,7 @@ describe('S-29 the request that is answered', () => {
     expect(await reasons()).toEqual(refusedFor('unknown_state'))
   })
 
-  test('S-29 was not made, and the provider may not send unsolicited responses', async () => {
+  test('S-29 absent, and the provider may not send unsolicited responses', async () => {
     await forget()
     for (const fields of [
       { SAMLResponse: unasked('corp') },
@@ -228,7 +228,7 @@ test('S-20 SHA-1 and S-34 AES-CBC are for providers that opt in', async () => {
   expect(isIn(await comeBack(app, lax, encode(idp.respond(said, 'assertion', signing))))).toBe(true)
 })
 
-test('S-30 SessionNotOnOrAfter ends the login, before the organization would and across a second factor', async () => {
+test('S-30 SessionNotOnOrAfter ends the login before the organization’s limit, also across a second factor', async () => {
   const logins = () => app.context.store.read(async q => q.select().from(q.tables.logins))
   const until = app.clock.now() + 600_000
   const said = {
@@ -261,7 +261,7 @@ test('S-30 SessionNotOnOrAfter ends the login, before the organization would and
   expect((await logins()).at(-1)?.expires_at).toBe(app.clock.now() + 86_400_000)
 })
 
-test('O-48 a user who had to authenticate again and did not is refused', async () => {
+test('O-48 a response without the requested reauthentication is refused', async () => {
   const forced = authorizeUrl('web', { prompt: 'login' }).replace('/oauth/authorize', '')
   const long_ago = { authn_instant: formatTime(app.clock.now() - 3_600_000) }
   await forget()
@@ -271,7 +271,7 @@ test('O-48 a user who had to authenticate again and did not is refused', async (
   expect(isIn(await arrive(app, idp, await setOut(app, 'corp', forced)))).toBe(true)
 })
 
-test('S-29 refused responses have a throttle of their own, by address', async () => {
+test('S-29 refused responses have their own throttle, by address', async () => {
   const ip = '2001:db8:ffff::7'
   await app.admin('POST', '/users', {
     ...{
@@ -319,7 +319,7 @@ test('fields of the provider object are used: mapping and roles', async () => {
   expect(await app.events()).toEqual([])
 })
 
-test('O-43 the log and the audit log hold only the reason’s name, and nothing of a response', async () => {
+test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
   const lines: string[] = []
   const log = pino({ level: 'trace' }, { write: line => void lines.push(line) })
   const loud = await createApp({ ...app.context, log })

@@ -34,7 +34,7 @@ describe('GET /saml/providers', () => {
     metadata_url: `${BASE}/saml/${alias}/metadata`,
   })
 
-  test('H-44, FED-13 lists the enabled ones of one organization, the default one unless told, without authentication', async () => {
+  test('H-44, FED-13 lists the enabled providers of an organization, the default one if unnamed, without authentication', async () => {
     expect(await listed()).toEqual([200, { data: [shown(corp)] }])
     expect(await listed('?organization_id=default')).toEqual([200, { data: [shown(corp)] }])
     expect(await listed('?organization_id=tenant')).toEqual([200, { data: [shown(other)] }])
@@ -46,7 +46,7 @@ describe('GET /saml/providers', () => {
       expect(await listed(`?organization_id=${reference}`)).toEqual([200, { data: [] }])
   })
 
-  test('S-32 those of a deleted organization are gone at once', async () => {
+  test('S-32 the providers of a deleted organization disappear at once', async () => {
     const doomed = await addOrganization(app, 'doomed')
     await addSaml(app, idp, 'doomed', { organization_id: doomed.id })
     await app.admin('DELETE', `/organizations/${doomed.id}`)
@@ -73,7 +73,7 @@ describe('GET /saml/{alias}/metadata', () => {
     )
   })
 
-  test('FED-10 carries one long-lived RSA certificate for all providers, none of the key set', async () => {
+  test('FED-10 has one long-lived RSA certificate for all providers, separate from the key set', async () => {
     const certificate = certificateOf(await metadata('corp'))
     expect(certificateOf(await metadata('other')).fingerprint256).toBe(certificate.fingerprint256)
     expect(certificate.publicKey.asymmetricKeyDetails?.modulusLength).toBe(3072)
@@ -111,14 +111,14 @@ describe('GET /saml/{alias}/metadata', () => {
     expect(attributeOf(await metadata('corp', headers), 'entityID')).toBe(`${BASE}/saml/corp/metadata`)
   })
 
-  test('unknown, social and oddly written aliases are not found', async () => {
+  test('unknown aliases, social ones and odd spellings are 404', async () => {
     for (const alias of ['nobody', 'CORP', 'corp%20', corp.id, '..%2fcorp', '__proto__'])
       expect([alias, (await app.call(`/saml/${alias}/metadata`)).status]).toEqual([alias, 404])
   })
 })
 
 describe('GET /saml/{alias}/login', () => {
-  test('FED-11 goes to the provider with a request that the key of the metadata signed', async () => {
+  test('FED-11 redirects to the provider with a request signed by the key in the metadata', async () => {
     const answer = await app.call('/saml/corp/login')
     const location = answer.headers.get('location') ?? ''
     expect(answer.status).toBe(303)
@@ -134,7 +134,7 @@ describe('GET /saml/{alias}/login', () => {
     expect(trip.relay_state).not.toBe((await setOut(app, 'corp')).relay_state)
   })
 
-  test('H-20 again and again from one login page: one upstream request, signatures off the event loop, and a bound', async () => {
+  test('H-20 repeated from one login page: one upstream request, signatures off the event loop, and a limit', async () => {
     const at = await startApp()
     const ip = '198.51.100.20'
     await addClient(at, 'web')
@@ -171,7 +171,7 @@ describe('GET /saml/{alias}/login', () => {
     expect([...new URL(location).searchParams.keys()]).toEqual(['SAMLRequest', 'RelayState'])
   })
 
-  test('demands a fresh proof when the application does', async () => {
+  test('asks for reauthentication when the application does', async () => {
     const force = async (more: Record<string, string>) => {
       const location =
         (
@@ -188,12 +188,12 @@ describe('GET /saml/{alias}/login', () => {
     expect(await force({ max_age: '60' })).toBe('true')
   })
 
-  test('S-32 is not found for a provider that is disabled or unknown', async () => {
+  test('S-32 is 404 for a disabled or unknown provider', async () => {
     expect((await app.call('/saml/off/login')).status).toBe(404)
     expect((await app.call('/saml/nobody/login')).status).toBe(404)
   })
 
-  test('M-03 is not found within an authorization of another organization', async () => {
+  test('M-03 is 404 within an authorization of another organization', async () => {
     const query = authorizeUrl('web').replace('/oauth/authorize', '')
     expect((await app.call(`/saml/other/login${query}`)).status).toBe(404)
     const browser = openBrowser(app)
@@ -210,7 +210,7 @@ describe('GET /saml/{alias}/login', () => {
     expect(new URL(answer.headers.get('location') ?? '').searchParams.get('error')).toBe('login_required')
   })
 
-  test('the login page has a button that leads there', async () => {
+  test('the login page has a button that links to it', async () => {
     const page = await openBrowser(app).get(authorizeUrl('web'))
     expect(page.html).toMatch(/href="\/saml\/corp\/login\?request=[\w-]{43}"/)
     expect(page.html).not.toContain('/saml/other/')
@@ -218,7 +218,7 @@ describe('GET /saml/{alias}/login', () => {
   })
 })
 
-test('S-26 a DEFLATE bomb by the redirect binding: no endpoint inflates anything', async () => {
+test('S-26 a DEFLATE bomb through the redirect binding: no endpoint inflates anything', async () => {
   const bomb = deflateRawSync(Buffer.alloc(50 * 1024 * 1024)).toString('base64')
   for (const path of ['acs', 'login', 'metadata']) {
     const answer = await app.call(

@@ -37,8 +37,8 @@ const nothingMore = async (act: () => Promise<Page>): Promise<Page> => {
   return page
 }
 
-describe('S-35 the user whom a response may sign in', () => {
-  test('S-35 a NameID equal to a local user name is somebody else', async () => {
+describe('S-35 the user that a response may sign in', () => {
+  test('S-35 a NameID equal to a local user name does not match that user', async () => {
     const local = await addUser(app, 'boss')
     await app.events()
     expect(
@@ -49,7 +49,7 @@ describe('S-35 the user whom a response may sign in', () => {
     expect((await app.admin('GET', `/users/${created?.target_id}`)).body.username).not.toBe('boss')
   })
 
-  test('S-35 an e-mail equal to a local user’s: the local password is asked for, once', async () => {
+  test('S-35 an e-mail address equal to a local user’s: the local password is asked for, once', async () => {
     await addUser(app, 'carol')
     const trip = await setOut(app, 'wary', entry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('carol-1', 'Carol@example.com')))
@@ -66,7 +66,7 @@ describe('S-35 the user whom a response may sign in', () => {
     ).toBe(true)
   })
 
-  test('S-35 with trust_email the address alone links', async () => {
+  test('S-35 with trust_email the address suffices to link', async () => {
     await addUser(app, 'dave')
     await app.events()
     expect(
@@ -75,14 +75,14 @@ describe('S-35 the user whom a response may sign in', () => {
     expect(await types()).toEqual(['user.updated'])
   })
 
-  test('S-35 M-09 but never to somebody with more rights than the role user', async () => {
+  test('S-35 M-09 but never links a user with more rights than the role user', async () => {
     await addUser(app, 'chief', { roles: ['admin'] })
     const trip = await setOut(app, 'trusted', entry)
     const page = await nothingMore(() => arrive(app, idp, trip, as('chief-1', 'chief@example.com')))
     expect(page.url).toStartWith('/oauth/link-account')
   })
 
-  test('S-35 a disabled user signs in through no provider', async () => {
+  test('S-35 a disabled user cannot sign in through any provider', async () => {
     const user = await addUser(app, 'erin')
     expect(
       isIn(await arrive(app, idp, await setOut(app, 'trusted', entry), as('erin-1', 'erin@example.com'))),
@@ -101,7 +101,7 @@ describe('S-35 the user whom a response may sign in', () => {
     ])
   })
 
-  test('S-35 without registration a new user is refused', async () => {
+  test('S-35 with registration closed a new user is refused', async () => {
     const trip = await setOut(app, 'closed', entry)
     await app.events()
     expect((await nothingMore(() => arrive(app, idp, trip, as('new-1', 'new@example.com')))).status).toBe(400)
@@ -110,7 +110,7 @@ describe('S-35 the user whom a response may sign in', () => {
     ])
   })
 
-  test('what the provider leaves out is asked for on one page', async () => {
+  test('missing attributes are asked for on one page', async () => {
     const trip = await setOut(app, 'wary', entry)
     const page = await nothingMore(() => arrive(app, idp, trip, { name_id: 'bare-1', attributes: {} }))
     const answers = { email: 'bare@example.com', first_name: 'Bare', last_name: 'Bones' }
@@ -119,7 +119,7 @@ describe('S-35 the user whom a response may sign in', () => {
 })
 
 describe('M-09 a provider of one organization', () => {
-  test('M-09 S-35 never names a user of another, however it is trusted', async () => {
+  test('M-09 S-35 never identifies a user of another, however trusted', async () => {
     const outside = await addUser(app, 'frank')
     await app.admin('PUT', `/organizations/${tenant.id}`, { settings: { allowed_domains: [] } })
     await app.events()
@@ -133,7 +133,7 @@ describe('M-09 a provider of one organization', () => {
     })
   })
 
-  test('M-03 its users get no code at a client of another', async () => {
+  test('M-03 its users get no code for a client of another', async () => {
     const browser = openBrowser(app)
     const trip = await setOut(app, 'tenant', '', browser)
     expect((await arrive(app, idp, trip, as('grace-1', 'grace@tenant.example'))).url).toBe('/account')
@@ -145,7 +145,7 @@ describe('M-09 a provider of one organization', () => {
     expect(isIn(await browser.get(authorizeUrl('tenant-web')))).toBe(true)
   })
 
-  test('M-03 an answer for one organization opens no authorization of another', async () => {
+  test('M-03 a response for one organization completes no authorization of another', async () => {
     const browser = openBrowser(app)
     const theirs = await setOut(app, 'tenant', tenantEntry, browser)
     const ours = await setOut(app, 'wary', entry, browser)
@@ -165,7 +165,7 @@ describe('M-09 a provider of one organization', () => {
     ])
   })
 
-  test('S-32 two providers with the same entity id and key keep their users apart', async () => {
+  test('S-32 two providers with the same entity id and key have separate users', async () => {
     const [one, two] = [as('same-1', 'one@example.com'), as('same-1', 'two@tenant.example')]
     await app.events()
     expect(isIn(await arrive(app, idp, await setOut(app, 'wary', entry), one))).toBe(true)
@@ -176,7 +176,7 @@ describe('M-09 a provider of one organization', () => {
     ])
   })
 
-  test('a user from a provider has no password to guess', async () => {
+  test('a user from a provider has no local password', async () => {
     expect(
       isIn(await arrive(app, idp, await setOut(app, 'wary', entry), as('judy-1', 'judy@example.com'))),
     ).toBe(true)

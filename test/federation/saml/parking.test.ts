@@ -15,7 +15,7 @@ const unasked = (name_id: string) => encode(idp.respond({ ...ordinary(partyOf(ap
 const bodies = async () =>
   (await app.context.store.read(async q => q.select().from(q.tables.stored_posts))).map(({ body }) => body)
 
-test('H-21 one assertion that nobody asked for is kept once, whatever is posted beside it, and lets in once', async () => {
+test('H-21 an unsolicited assertion is stored once, whatever is posted beside it, and logs in once', async () => {
   const assertion = unasked('robin')
   await app.events()
   for (let i = 0; i < 120; i++) {
@@ -31,7 +31,7 @@ test('H-21 one assertion that nobody asked for is kept once, whatever is posted 
   expect((await browser.get(location)).status).toBe(400)
 })
 
-test('H-21 a network keeps 16 MiB at most; another one is served, and it is again a little later', async () => {
+test('H-21 a network may store 16 MiB at most; other networks are served, and it is again later', async () => {
   const ip = '198.51.100.21'
   const filler = 'x'.repeat(250 * 1_024)
   const answers: number[] = []

@@ -32,11 +32,11 @@ const person = (alias: string): Partial<ResponseContent> => ({
 const answerTo = (trip: Trip) => encode(idp.respond({ ...ordinary(trip.party), ...person(trip.alias) }))
 const unasked = (alias: string) => encode(idp.respond({ ...ordinary(partyOf(app, alias)), ...person(alias) }))
 
-describe('people whom the provider sends of its own accord', () => {
+describe('unsolicited responses', () => {
   const drop = async (encoded: string, browser = openBrowser(app), relay_state = '') =>
     comeBack(app, { alias: 'open', browser, relay_state }, encoded)
 
-  test('end on their own page', async () => {
+  test('end on the account page', async () => {
     const page = await drop(unasked('open'))
     expect('url' in page && page.url).toBe('/account')
   })
@@ -48,7 +48,7 @@ describe('people whom the provider sends of its own accord', () => {
     '/account?x',
     'x'.repeat(10_000),
   ])
-    test(`S-33 RelayState ${state.slice(0, 24)} is nothing but a key that nobody has`, async () => {
+    test(`S-33 RelayState ${state.slice(0, 24)} is only a lookup key, and unknown`, async () => {
       await forget()
       const page = await drop(unasked('open'), openBrowser(app), state)
       expect('url' in page && page.url).toBe('/account')
@@ -57,7 +57,7 @@ describe('people whom the provider sends of its own accord', () => {
       expect((await reasons()).at(-1)).toEqual(['user.login_failed', 'unknown_state'])
     })
 
-  test('S-29 do not come with the answer to a request', async () => {
+  test('S-29 must not answer a request', async () => {
     const trip = await setOut(app, 'open', entry)
     await forget()
     expect((await drop(answerTo(trip))).status).toBe(400)
@@ -65,7 +65,7 @@ describe('people whom the provider sends of its own accord', () => {
     expect(isIn(await comeBack(app, trip, answerTo(trip)))).toBe(true)
   })
 
-  test('S-31 once for each assertion', async () => {
+  test('S-31 are accepted once for each assertion', async () => {
     const encoded = unasked('open')
     expect((await drop(encoded)).status).toBe(200)
     await forget()
@@ -73,7 +73,7 @@ describe('people whom the provider sends of its own accord', () => {
     expect(await reasons()).toEqual(refusedFor('saml_replayed'))
   })
 
-  test('S-31 once, of twenty at the same moment', async () => {
+  test('S-31 are accepted once, of twenty at the same moment', async () => {
     const encoded = unasked('open')
     await forget()
     const before = await rowsOf(app)
@@ -87,7 +87,7 @@ describe('people whom the provider sends of its own accord', () => {
     expect((await reasons()).at(-1)).toEqual(['user.login_failed', 'saml_replayed'])
   })
 
-  test('S-31 once, over a restart', async () => {
+  test('S-31 are accepted once, over a restart', async () => {
     const encoded = unasked('open')
     expect((await drop(encoded)).status).toBe(200)
     const { path } = app.context.store as typeof app.context.store & { path: string }
@@ -114,7 +114,7 @@ describe('people whom the provider sends of its own accord', () => {
     await store.close()
   })
 
-  test('S-31 the sweep forgets an assertion only when it has run out', async () => {
+  test('S-31 are forgotten by the sweep only after the assertion expires', async () => {
     const encoded = unasked('open')
     expect((await drop(encoded)).status).toBe(200)
     const count = () => app.context.store.read(q => q.$count(q.tables.used_assertions))
@@ -131,7 +131,7 @@ describe('people whom the provider sends of its own accord', () => {
     expect(await reasons()).toEqual(refusedFor('saml_expired'))
   })
 
-  test('are judged before anything is kept of them', async () => {
+  test('are verified before anything is stored', async () => {
     const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
     const before = await stored()
     expect(
@@ -142,7 +142,7 @@ describe('people whom the provider sends of its own accord', () => {
   })
 })
 
-describe('what changes while somebody is away', () => {
+describe('changes during a login at the provider', () => {
   const change = async (alias: string, body: object) => {
     const { status } = await app.admin('PUT', `/identity-providers/${alias}`, body)
     expect(status).toBe(200)
@@ -170,7 +170,7 @@ describe('what changes while somebody is away', () => {
     expect(await rowsOf(app)).toEqual(before)
   })
 
-  test('S-24 the certificate: both are good for a time, then the old one is refused at once', async () => {
+  test('S-24 the certificate: both are valid during the rollover, then the old one is refused at once', async () => {
     const next = await certifiedProvider()
     const by = async (provider: typeof idp) => {
       const trip = await setOut(app, 'corp', entry)
@@ -192,7 +192,7 @@ describe('what changes while somebody is away', () => {
     expect(await by(idp)).toBe(true)
   })
 
-  test('S-23 a certificate that has expired still counts, and the admin API says so', async () => {
+  test('S-23 an expired certificate is still accepted, and the admin API reports it', async () => {
     const old = await certifiedProvider({
       notBefore: new Date('2010-01-01'),
       notAfter: new Date('2015-01-01'),
@@ -208,7 +208,7 @@ describe('what changes while somebody is away', () => {
     expect(isIn(await comeBack(app, trip, encode(old.respond(said))))).toBe(true)
   })
 
-  test('S-23 a provider without a certificate cannot be made', async () => {
+  test('S-23 a provider without a certificate cannot be created', async () => {
     const { status, body } = await app.admin('PUT', '/identity-providers/corp', { certificates: [] })
     expect([status, body.details[0].field]).toEqual([422, 'certificates'])
   })

@@ -40,7 +40,7 @@ for (const [what, word] of [
   ['all the memory there is', 'all-memory'],
   ['the end of the worker', 'sudden-end'],
 ])
-  test(`H-04 ${what}: the message is refused, those behind it are read`, async () => {
+  test(`H-04 ${what}: the message is refused, later ones are read`, async () => {
     const before = end('<a/>')
     const costly = end(`<a>${word}</a>`)
     const behind = [end('<a>'), end('<a/>'), end('<a/>', 'org_other')]
@@ -51,7 +51,7 @@ for (const [what, word] of [
     ])
   }, 20_000)
 
-test('H-04 a login that overruns is refused like any other, while others are served and the next one comes in', async () => {
+test('H-04 a login that exceeds the time limit is refused while others are served, and the next one succeeds', async () => {
   await app.events()
   let served = 0
   const costly = post(app, 'open', { SAMLResponse: unasked('endless-loop') })
@@ -72,14 +72,14 @@ test('H-04 a login that overruns is refused like any other, while others are ser
   expect(failed.map(({ metadata }) => metadata.failure_reason)).toEqual(['saml_too_costly'])
 }, 20_000)
 
-test('H-04 a metadata document that overruns is a 422 of its field', async () => {
+test('H-04 a metadata document that exceeds the time limit is a 422 of its field', async () => {
   await app.events()
   const provider = { type: 'saml', alias: 'new', name: 'New', metadata_xml: LOOP }
   expect(refused(await app.admin('POST', '/identity-providers', provider))).toEqual(['metadata_xml'])
   expect(await app.events()).toEqual([])
 }, 20_000)
 
-test('H-04 an organization whose share of the queue is full gets 503, others have their turn', async () => {
+test('H-04 an organization whose share of the queue is full gets 503; others are served', async () => {
   const trip = await setOut(app, 'corp')
   const encoded = encode(idp.respond({ ...ordinary(trip.party), name_id: 'late' }))
   await app.events()
@@ -106,7 +106,7 @@ test('H-04 an organization whose share of the queue is full gets 503, others hav
   expect((await comeBack(app, trip, encoded)).status).toBe(200)
 }, 20_000)
 
-test('H-04 one network fills no more than its share of the queue, whatever it sends', async () => {
+test('H-04 one network fills only its share of the queue, whatever it sends', async () => {
   expect(await end('<a/>')).toBe('bad_shape')
   await app.events()
   const held = end(LOOP)
@@ -123,7 +123,7 @@ test('H-04 one network fills no more than its share of the queue, whatever it se
   expect(await app.events()).toEqual([])
 }, 20_000)
 
-test('H-04 a worker that does not start is a 503 and no refusal of the message', async () => {
+test('H-04 a worker that does not start is a 503, not a refusal of the message', async () => {
   const broken = openXmlReader([process.execPath, '-e', 'process.exit(1)'])
   const failed = await broken.run(DEFAULT, 'metadata', '<a/>').catch(error => error)
   expect(failed).toBeInstanceOf(AppError)
@@ -131,7 +131,7 @@ test('H-04 a worker that does not start is a 503 and no refusal of the message',
   expect(await end('<a/>')).toBe('bad_shape')
 })
 
-test('H-04 twenty that come at once are read, whatever browser they come from', async () => {
+test('H-04 twenty simultaneous messages are read, whatever their browser', async () => {
   const all = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       post(app, 'open', { SAMLResponse: unasked(`crowd-${i}`) }, `198.51.100.${i}`),
@@ -140,7 +140,7 @@ test('H-04 twenty that come at once are read, whatever browser they come from', 
   expect(all.map(({ status }) => status)).toEqual(Array(20).fill(303))
 })
 
-test('H-04 the executable is its own worker, and leaves none behind', async () => {
+test('H-04 the executable runs its own worker, and leaves none running', async () => {
   await using server = await serveExecutable()
   const provider = { type: 'saml', alias: 'new', name: 'New', metadata_xml: '<a/>' }
   const answer = await server.admin('POST', '/identity-providers', provider)

@@ -12,7 +12,7 @@ beforeEach(async () => {
   await app.events()
 })
 
-describe('an ID token that is wrong in one way', () => {
+describe('an ID token with one defect', () => {
   const other = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
   const cases: [string, string, (draft: Draft) => void][] = [
     [
@@ -72,7 +72,7 @@ describe('an ID token that is wrong in one way', () => {
     await refuse(reason, twist)
   })
 
-  test('FED-16 the page is the same for every reason', async () => {
+  test('FED-16 the page is the same for every defect', async () => {
     const pages = new Set<string>()
     for (const [, reason, twist] of cases) pages.add(await refuse(reason, twist))
     expect(pages.size).toBe(1)
@@ -89,7 +89,7 @@ describe('keys', () => {
     delete header.kid
   }
 
-  test('no kid: the only key is taken', async () => {
+  test('no kid: the only key is used', async () => {
     await addProvider(app, 'one-key')
     Object.assign(upstream, { twist: unnamed })
     const page = await goThrough(fresh(), upstream, '/oauth/social/one-key', {
@@ -99,7 +99,7 @@ describe('keys', () => {
     expect(page.heading).toBe('Your account')
   })
 
-  test('no kid and many keys: refused', async () => {
+  test('no kid and several keys: refused', async () => {
     await addProvider(app, 'many-keys')
     const second = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
     Object.assign(upstream, {
@@ -111,7 +111,7 @@ describe('keys', () => {
   })
 })
 
-test('userinfo about somebody else', async () => {
+test('userinfo about another subject', async () => {
   upstream.twist = draft => {
     delete draft.claims.email
     draft.userinfo = { ...draft.userinfo, sub: 'somebody-else' }
@@ -119,7 +119,7 @@ test('userinfo about somebody else', async () => {
   await expectRefusal('userinfo_sub', () => goThrough(fresh(), upstream, '/oauth/social/up'))
 })
 
-describe('a provider that answers badly', () => {
+describe('a provider with wrong answers', () => {
   const answers: [string, string, () => Response][] = [
     ['an error', 'code_refused', () => Response.json({ error: 'invalid_grant' }, { status: 400 })],
     ['no JSON', 'bad_answer', () => new Response('<html>')],
@@ -145,7 +145,7 @@ describe('a provider that answers badly', () => {
     await expectRefusal(reason, () => goThrough(fresh(), upstream, '/oauth/social/up'))
   })
 
-  test('about itself: no way there; it is left alone for a quarter of a minute, and nobody waits for it', async () => {
+  test('discovery fails: the login stops, nothing waits, and the provider is not asked again for 15 seconds', async () => {
     await addProvider(app, 'down')
     await app.events()
     upstream.intercept = () => new Response('', { status: 503 })
@@ -165,7 +165,7 @@ describe('a provider that answers badly', () => {
     expect((await fresh().get('/oauth/social/down')).location).toStartWith(ISSUER)
   })
 
-  test('about itself: metadata of another issuer, or that leads to no web address', async () => {
+  test('discovery has another issuer, or an endpoint that is not a web address', async () => {
     await addProvider(app, 'mixed')
     const metadata = {
       issuer: ISSUER,
@@ -183,7 +183,7 @@ describe('a provider that answers badly', () => {
   })
 })
 
-test('R-21 a provider that does not answer keeps nobody waiting but those who asked it', async () => {
+test('R-21 a provider that does not answer delays only its own logins', async () => {
   await addProvider(app, 'slow', { client_id: 'slow' })
   const silence = Promise.withResolvers<Response>()
   upstream.intercept = async request =>
@@ -197,7 +197,7 @@ test('R-21 a provider that does not answer keeps nobody waiting but those who as
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([400, 400, 400])
 })
 
-test('R-22 callbacks of random bytes: refused each, none with 5xx', async () => {
+test('R-22 callbacks of random bytes are each refused, none with 5xx', async () => {
   let seed = 7
   const random = (below: number) => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648

@@ -31,7 +31,7 @@ test('FED-18 metadata of more than 64 KiB is refused', async () => {
   expect(await leave('large')).toBe(502)
 })
 
-test('FED-18 the metadata of 200 providers is kept, the oldest is asked for again', async () => {
+test('FED-18 the metadata of 200 providers is kept, the oldest is fetched again', async () => {
   const { app, upstream } = await startFederated()
   const leave = async (alias: string) => {
     const { status } = await openBrowser(app, { ip: '198.51.100.18' }).get(`/oauth/social/${alias}`)

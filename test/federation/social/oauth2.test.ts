@@ -73,7 +73,7 @@ const user = async (search: string): Promise<Json> =>
   (await app.admin('GET', `/users?search=${search}`)).body.data[0]
 
 describe('GitHub', () => {
-  test('is asked with PKCE, our secret in the form and a name for our server', async () => {
+  test('is called with PKCE, the client secret in the form and a User-Agent', async () => {
     const browser = fresh()
     const away = new URL((await browser.get('/oauth/social/github')).location ?? '')
     expect(away.origin + away.pathname).toBe('https://github.com/login/oauth/authorize')
@@ -105,7 +105,7 @@ describe('GitHub', () => {
       expect([headers.get('authorization'), headers.get('user-agent')]).toEqual(['Bearer gho_1', 'Gatehouse'])
   })
 
-  test('somebody new, by the number that stays and the verified primary address', async () => {
+  test('a new user is identified by the numeric id and gets the verified primary address', async () => {
     answers[`${GITHUB_USER}/emails`] = () =>
       emails(['old@github.example', false, true], ['new@github.example', true, true])
     answers[GITHUB_USER] = () => Response.json(octocat({ id: 1, login: 'new-cat' }))
@@ -122,7 +122,7 @@ describe('GitHub', () => {
     expect(await reasons()).toEqual(['user.login'])
   })
 
-  test('an address is verified only by the list: never by the profile, and not when the list says no', async () => {
+  test('only the address list verifies an address: never the profile', async () => {
     await addUser(app, 'mona')
     const claims = octocat({ id: 2, login: 'mona-2', email: 'mona@example.com', email_verified: true })
     answers[GITHUB_USER] = () => Response.json(claims)
@@ -132,7 +132,7 @@ describe('GitHub', () => {
     expect((await goThrough('trusted')).heading).toBe('Your account')
   })
 
-  test('a list of other things: an address is asked for, or refused', async () => {
+  test('an address list in another format: an address is asked for, or refused', async () => {
     answers[GITHUB_USER] = () => Response.json(octocat({ id: 3, login: 'listless' }))
     for (const list of [{}, [], [null, 7, { email: 5 }], { message: 'x' }]) {
       answers[`${GITHUB_USER}/emails`] = () => Response.json(list)
@@ -178,13 +178,13 @@ describe('GitHub', () => {
     expect(await reasons()).toEqual([reason])
   })
 
-  test('an issuer in the answer is not compared with anything: the redirect URI tells providers apart', async () => {
+  test('an issuer in the answer is ignored: the redirect URI identifies the provider', async () => {
     const { heading } = await goThrough('github', '&iss=https%3A%2F%2Fgithub.com%2Flogin%2Foauth')
     expect(heading).toBe('Your account')
   })
 })
 
-test('GitLab never says that an address is verified, whatever its profile holds', async () => {
+test('GitLab never reports an address as verified, whatever its profile says', async () => {
   await addUser(app, 'tanuki')
   Object.assign(answers, {
     'https://gitlab.com/oauth/token': token,
@@ -200,7 +200,7 @@ test('GitLab never says that an address is verified, whatever its profile holds'
   expect((await goThrough('gitlab')).heading).toBe('Is this you?')
 })
 
-test('Discord, by its own names', async () => {
+test('Discord, with its own claim names', async () => {
   Object.assign(answers, {
     'https://discord.com/api/oauth2/token': token,
     'https://discord.com/api/users/@me': () =>

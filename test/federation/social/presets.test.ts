@@ -44,7 +44,7 @@ const play = async (issuer: string, provider: Json, twist: (draft: Draft) => voi
   return { app, bodies, arrive }
 }
 
-test('Apple: form_post, a secret signed for each exchange, the name from beside the answer', async () => {
+test('Apple: form_post, a secret signed for each exchange, the name from the form', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { app, bodies, arrive } = await play(
     APPLE,
@@ -82,7 +82,7 @@ test('Apple: form_post, a secret signed for each exchange, the name from beside 
   })
 })
 
-test('Microsoft: the issuer is that of the person’s tenant, and no address is taken for verified', async () => {
+test('Microsoft: the issuer is that of the user’s tenant, and no address counts as verified', async () => {
   const tid = '9188040d-6c67-4c5b-b112-36a304b66dad'
   const { app, arrive } = await play(
     MICROSOFT,

@@ -11,7 +11,7 @@ beforeEach(async () => {
   await app.events()
 })
 
-describe('O-24 a callback that is not the end of this browser’s own journey', () => {
+describe('O-24 a callback that does not belong to this browser', () => {
   const begin = async (browser: Browser, alias = 'up'): Promise<string> => {
     const away = await browser.get(`/oauth/social/${alias}`)
     return pathOf(await atUpstream(upstream, away.location ?? '', { sub: 'o24', email: 'o24@example.com' }))
@@ -19,7 +19,7 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
   const refusedWith = (reason: string, browser: Browser, path: string, alias?: string) =>
     expectRefusal(reason, async () => browser.follow(await browser.get(path)), alias)
 
-  test('no state, an unknown one, one given twice', async () => {
+  test('no state, an unknown one, a repeated one', async () => {
     const browser = fresh()
     const path = await begin(browser)
     const { searchParams } = new URL(path, ISSUER)
@@ -33,7 +33,7 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
       await refusedWith('unknown_state', browser, `/oauth/social/up/callback?${query}`)
   })
 
-  test('in another browser: refused, and the owner’s is not used up by it', async () => {
+  test('from another browser: refused without using up the owner’s', async () => {
     const owner = fresh()
     const path = await begin(owner)
     await refusedWith('unknown_state', fresh(), path)
@@ -43,7 +43,7 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
     expect((await owner.follow(await owner.get(path))).heading).toBe('Your account')
   })
 
-  test('a second time', async () => {
+  test('the same callback twice', async () => {
     const browser = fresh()
     const path = await begin(browser)
     expect((await browser.follow(await browser.get(path))).heading).toBe('Your account')
@@ -51,7 +51,7 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
     await refusedWith('unknown_state', browser, path)
   })
 
-  test('at another provider, and with the issuer of another', async () => {
+  test('for another provider, and with the issuer of another', async () => {
     await addProvider(app, 'twin')
     await app.events()
     const browser = fresh()
@@ -63,7 +63,7 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
     await refusedWith('bad_answer', browser, silent)
   })
 
-  test('M-04 a state is no other handle of ours, and no other handle is a state', async () => {
+  test('M-04 a state works as no other handle, and no other handle works as a state', async () => {
     const browser = fresh()
     const state = new URL(await begin(browser), ISSUER).searchParams.get('state') ?? ''
     expect((await browser.get(`/oauth/login?request=${state}`)).status).toBe(400)
@@ -80,14 +80,14 @@ describe('O-24 a callback that is not the end of this browser’s own journey', 
   })
 })
 
-test('whoever says no there comes back to the other ways in', async () => {
+test('declining at the provider returns to the other ways to sign in', async () => {
   const page = await expectRefusal('access_denied', () =>
     goThrough(fresh(), upstream, '/oauth/social/up', { decision: 'deny' } as object),
   )
   expect(page.html).toMatch(/href="\/oauth\/login\?request=[\w-]+"/)
 })
 
-test('M-09 a provider that is switched off lets nobody out or in, on the way neither', async () => {
+test('M-09 a disabled provider starts and completes no login, not even a pending one', async () => {
   await addProvider(app, 'off')
   const browser = fresh()
   const away = await browser.get('/oauth/social/off')
@@ -98,7 +98,7 @@ test('M-09 a provider that is switched off lets nobody out or in, on the way nei
   expect((await fresh().get('/oauth/social/off')).status).toBe(404)
 })
 
-test('unknown providers, SAML ones and those of another organization are not found', async () => {
+test('unknown providers, SAML ones and those of another organization are 404', async () => {
   const { id } = await addOrganization(app, 'elsewhere')
   await addProvider(app, 'theirs', { organization_id: id })
   const browser = fresh()
@@ -114,7 +114,7 @@ test('unknown providers, SAML ones and those of another organization are not fou
     expect((await browser.get(path)).status).toBe(404)
 })
 
-test('FED-15 refused arrivals are throttled by address, apart from passwords', async () => {
+test('FED-15 refused callbacks are throttled by address, separately from passwords', async () => {
   const browser = openBrowser(app, { ip: '203.0.113.77' })
   for (let n = 0; n < 30; n++) expect((await browser.get('/oauth/social/up/callback')).status).toBe(400)
   const late = await browser.get('/oauth/social/up/callback')

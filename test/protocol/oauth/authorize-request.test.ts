@@ -53,7 +53,7 @@ const request = (changes: Record<string, string | undefined> = {}, registered = 
   return parseAuthorizeRequest(parameters, registered, parseTarget(parameters, registered))
 }
 
-test('the least request, with its defaults', () => {
+test('the minimal request, with its defaults', () => {
   expect(request({ state: undefined })).toEqual({
     response_type: 'code',
     client_id: 'app',
@@ -72,7 +72,7 @@ test('the least request, with its defaults', () => {
   })
 })
 
-test('the fullest request survives storage as JSON', () => {
+test('a request with every parameter survives storage as JSON', () => {
   const full = request({
     scope: 'openid email',
     nonce: 'n',
@@ -126,7 +126,7 @@ describe('refused with a page, whatever else is wrong', () => {
   ])('%s', (_, raw) => expect(authorize(raw)).toBe('page invalid_request'))
 })
 
-test('O-03 the loopback port goes into the request as asked for', () => {
+test('O-03 the loopback port is stored as requested', () => {
   expect(request({ redirect_uri: 'http://127.0.0.1:49152/cb' }).redirect_uri).toBe(
     'http://127.0.0.1:49152/cb',
   )
@@ -195,23 +195,23 @@ describe('refused by redirect, with the state', () => {
     )
   })
 
-  test('AUT-34 a client without openid, when no scope is named', () => {
+  test('AUT-34 a client without openid, when no scope is sent', () => {
     expect(authorize(query(), { ...client, scopes: ['profile'] })).toBe('redirect invalid_scope s1')
     expect(authorize(query({ scope: 'profile' }), { ...client, scopes: ['profile'] })).toBe('ok')
   })
 
-  test('a state beyond 4096 characters, which still goes back', () => {
+  test('a state over 4096 characters, which is still returned', () => {
     const state = 'x'.repeat(4097)
     expect(authorize(query({ state }))).toBe(`redirect invalid_request ${state}`)
   })
 })
 
-describe('taken as asked for', () => {
+describe('accepted as requested', () => {
   test.each(['a b&c=d', '%00', '\0', 'é漢😀', '</script>', 'x'.repeat(4096)])('O-25 state %p', state => {
     expect(request({ state }).state).toBe(state)
   })
 
-  test('an empty state is no state', () => expect(request({ state: '' }).state).toBeUndefined())
+  test('an empty state counts as none', () => expect(request({ state: '' }).state).toBeUndefined())
 
   test.each([
     ['0', 0],
@@ -232,7 +232,7 @@ describe('taken as asked for', () => {
   })
 })
 
-describe('taken as no more than a hint', () => {
+describe('accepted as a hint only', () => {
   test.each([
     ['O-51 HTML', '<b>ann</b>', '<b>ann</b>'],
     ['O-51 320 characters', 'a'.repeat(320), 'a'.repeat(320)],

@@ -23,11 +23,11 @@ test.each([
     { client_id: 'app' },
     { method: 'client_secret_basic', ...post },
   ],
-])('presented by %s', (_, header, fields, expected) => {
+])('sent by %s', (_, header, fields, expected) => {
   expect(parseClientAuth(header, form(fields as Record<string, string>))).toEqual(expected as never)
 })
 
-describe('O-37 two ways at once', () => {
+describe('O-37 two methods at once', () => {
   test.each([
     ['header and secret', basic('app:s'), { client_secret: 's' }],
     ['header and the same pair', basic('app:s'), post],
@@ -76,7 +76,7 @@ describe('O-38 HTTP Basic', () => {
   })
 })
 
-describe('O-39 which client may present itself how', () => {
+describe('O-39 which client may use which method', () => {
   const anonymous = { method: 'none', client_id: 'app', client_secret: undefined } as const
   const inForm = { method: 'client_secret_post', ...post } as const
   const inHeader = { method: 'client_secret_basic', ...post } as const
@@ -93,12 +93,7 @@ describe('O-39 which client may present itself how', () => {
     ['confidential', 'client_secret_post', 'client_secret_post', 'none'],
     ['confidential', 'client_secret_post', 'client_secret_basic', 'invalid_client'],
     ['confidential', 'none', 'none', 'invalid_client'],
-  ] as const)(
-    '%s registered %s, presented by %s: %s',
-    (type, token_endpoint_auth_method, method, expected) => {
-      expect(refusal(() => checkMethod({ type, token_endpoint_auth_method }, presented[method]))).toBe(
-        expected,
-      )
-    },
-  )
+  ] as const)('%s registered %s, sent by %s: %s', (type, token_endpoint_auth_method, method, expected) => {
+    expect(refusal(() => checkMethod({ type, token_endpoint_auth_method }, presented[method]))).toBe(expected)
+  })
 })

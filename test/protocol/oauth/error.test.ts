@@ -27,11 +27,11 @@ test.each([
   expect(error.description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]{10,}$/)
 })
 
-test('a description keeps to the characters of error_description', () => {
+test('a description uses only the characters of error_description', () => {
   expect(new OAuthError('invalid_request', 'a"b\\c\r\nd\0é ~!').description).toBe('a?b?c??d?? ~!')
 })
 
-test('the private cause stays out of the description', () => {
+test('the private cause is not in the description', () => {
   const error = new OAuthError('server_error', undefined, { cause: 'disk' })
   expect(error.cause).toBe('disk')
   expect(error.description).toBe('Something went wrong on the server.')

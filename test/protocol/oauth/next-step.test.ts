@@ -191,12 +191,12 @@ test.each(rows)('%s', (state, ...expected) => {
   )
 })
 
-test('the table has every state and every prompt that a request may carry', () => {
+test('the table covers every state and every prompt', () => {
   expect(rows.map(([state]) => state)).toEqual(Object.keys(states))
   expect(new Set(prompts.map(String)).size).toBe(9)
 })
 
-describe('whatever the facts', () => {
+describe('in every state', () => {
   const yesOrNo = [false, true]
   const logins = [true, false].flatMap(enabled =>
     yesOrNo.flatMap(must_change_password =>
@@ -259,7 +259,7 @@ describe('whatever the facts', () => {
     expect(wrong).toEqual([])
   })
 
-  test('a password or a factor is changed only with a proof of this flow or of the last five minutes, and after the second factor', () => {
+  test('a password or factor is changed only after the second factor, and with authentication in this flow or within five minutes', () => {
     const changes = answered.filter(({ next }) => next.step === 'enrol' || next.step === 'change_password')
     const wrong = changes.filter(({ given, next }) => {
       if (next.step !== 'enrol' && next.step !== 'change_password') return true

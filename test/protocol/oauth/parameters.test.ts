@@ -44,7 +44,7 @@ describe('O-40 a repeated parameter', () => {
     expect(Object.fromEntries(irregular)).toEqual({ a: 'repeated' })
   })
 
-  test('is named when that one is asked for, and others stay readable', () => {
+  test('is reported when it is read; the others stay readable', () => {
     const parameters = parseParameters('redirect_uri=a&redirect_uri=b&client_id=c')
     expect(requireRegular(parameters, 'client_id')).toBe('c')
     expect(() => requireRegular(parameters, 'redirect_uri')).toThrow(
@@ -72,18 +72,18 @@ describe('O-58 hostile text', () => {
     expect(refusal(() => parseForm(body))).toBe('invalid_request')
   })
 
-  test('NUL stays in state alone, which goes back as it came', () => {
+  test('NUL is accepted only in state, which is returned unchanged', () => {
     expect(parseForm('state=a%00b').get('state')).toBe('a\0b')
   })
 })
 
 describe('O-57 the number of parameters', () => {
   const many = (count: number) => Array.from({ length: count }, (_, i) => `p${i}=1`).join('&')
-  test('100 are read', () => expect(parseForm(many(100)).size).toBe(100))
+  test('100 are accepted', () => expect(parseForm(many(100)).size).toBe(100))
   test('101 are refused', () => expect(refusal(() => parseForm(many(101)))).toBe('invalid_request'))
   test('so are 51 in the query and 50 in the body', () =>
     expect(refusal(() => parseParameters(many(51), many(50)))).toBe('invalid_request'))
-  test('and 100 000 separators, of which only the first hundred are looked at', () =>
+  test('and 100 000 separators, of which only the first hundred are read', () =>
     expect(refusal(() => parseForm('&'.repeat(1e5)))).toBe('invalid_request'))
 })
 

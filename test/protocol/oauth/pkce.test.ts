@@ -23,7 +23,7 @@ describe('O-07 the syntax of a challenge', () => {
 
 describe('O-08 a verifier', () => {
   const longest = `${'a'.repeat(124)}-._~`
-  test('of the RFC', () => expect(verifies(verifier, challenge)).toBe(true))
+  test('the one of the RFC', () => expect(verifies(verifier, challenge)).toBe(true))
   test('of 128 characters, every kind', () => expect(verifies(longest, s256(longest))).toBe(true))
 
   test.each([
@@ -39,7 +39,7 @@ describe('O-08 a verifier', () => {
   })
 })
 
-describe('O-09 a code without a usable challenge is redeemed by nobody', () => {
+describe('O-09 a code without a usable challenge can never be redeemed', () => {
   test.each([
     ['none', undefined],
     ['empty', ''],

@@ -163,10 +163,11 @@ describe('O-26 the query of the redirect URI is kept', () => {
     expect(withParameters(uri, { code: '1', error: undefined, state: '2' })).toBe(expected)
   })
 
-  test('nothing to add', () => expect(withParameters('https://a.example/', {})).toBe('https://a.example/'))
+  test('without parameters to add', () =>
+    expect(withParameters('https://a.example/', {})).toBe('https://a.example/'))
 })
 
-describe('O-25 every state comes back as it was', () => {
+describe('O-25 every state is returned unchanged', () => {
   test.each([
     'a b+c',
     'a&b=c#d?e',

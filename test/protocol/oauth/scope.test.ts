@@ -26,7 +26,7 @@ test.each([
   ['é', false],
 ])('scope-token %p: %p', (text, expected) => expect(isScopeToken(text)).toBe(expected))
 
-test('a list and its text', () => {
+test('a list and its text form', () => {
   expect(formatScope(['openid', 'email'])).toBe('openid email')
   expect(formatScope([])).toBe('')
 })

@@ -11,7 +11,7 @@ test.each([
   [['urn:x', 'phr'], all, 3],
   [['urn:x', '', '02', 'PHR'], all, 0],
   [['phr'], ['1', '2'], 0],
-])('O-52 acr_values %j of %j ask for level %d', (values, supported, level) => {
+])('O-52 acr_values %j of %j request level %d', (values, supported, level) => {
   expect(wantedLevel(values, supported)).toBe(level)
 })
 
@@ -24,7 +24,7 @@ test.each([
   [['phr'], '1', '1'],
   [['junk'], '2', '2'],
   [['1'], '2', '1'],
-])('acr_values %j and a login of class %s answer %s', (values, acr, answer) => {
+])('acr_values %j and a login of class %s return %s', (values, acr, answer) => {
   expect(answeredAcr(values, acr)).toBe(answer)
 })
 
@@ -32,7 +32,7 @@ test('levels', () => {
   expect(['1', '2', 'phr', '', '3', '0'].map(levelOf)).toEqual([1, 2, 3, 0, 0, 0])
 })
 
-describe('what a login owes', () => {
+describe('the next step of a login', () => {
   const none: FactorType[] = []
   const app: FactorType[] = ['totp']
   const key: FactorType[] = ['passkey']

@@ -28,7 +28,7 @@ const issued = { issuer: 'https://id.example', client_id: 'app', issued_at: 1000
 const access = { ...issued, scopes: ['openid', 'users:read'], jti: 'j1' }
 const session_id = 'sess_018f3c1e-0000-7000-8000-000000000003'
 
-test('O-55 the claims of an access token, and no other', () => {
+test('O-55 the claims of an access token, and no others', () => {
   expect(accessTokenClaims({ ...access, user, roles: ['user', 'ops'], session_id })).toEqual({
     iss: 'https://id.example',
     sub: '018f3c1e-0000-7000-8000-000000000001',
@@ -45,7 +45,7 @@ test('O-55 the claims of an access token, and no other', () => {
   })
 })
 
-test('O-55 the claims of a client credentials token, and no other', () => {
+test('O-55 the claims of a client credentials token, and no others', () => {
   expect(clientTokenClaims({ ...access, organization_id: 'org_default' })).toEqual({
     iss: 'https://id.example',
     sub: 'app',
@@ -73,7 +73,7 @@ const idToken = {
   alg: 'RS256' as const,
 }
 
-test('the claims of an ID token, and no other', () => {
+test('the claims of an ID token, and no others', () => {
   const expected = {
     iss: 'https://id.example',
     sub: '018f3c1e-0000-7000-8000-000000000001',
@@ -122,7 +122,7 @@ test.each([
   expect(userinfoClaims({ ...user, updated_at: 500 }, scopes)).toEqual(expected)
 })
 
-test('userinfo leaves out what has no value, not what is false', () => {
+test('userinfo omits absent values, but not false ones', () => {
   const bare = { ...user, first_name: '', last_name: '', email_verified: false, updated_at: 500 }
   expect(userinfoClaims(bare, ['openid', 'profile', 'email'])).toEqual({
     sub,

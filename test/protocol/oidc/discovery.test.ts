@@ -10,7 +10,7 @@ const server = {
   ui_locales: ['en', 'de'],
 }
 
-test('O-23 O-53 the document, and nothing else in it', () => {
+test('O-23 O-53 exactly the documented fields', () => {
   const { claims_supported, ...document } = discoveryDocument(server)
   expect(claims_supported).toContain('sub')
   expect(document).toEqual({
@@ -43,7 +43,7 @@ test('O-23 O-53 the document, and nothing else in it', () => {
   })
 })
 
-test('claims_supported are those of ID token and userinfo, no more and no fewer', () => {
+test('claims_supported are exactly those of ID token and userinfo', () => {
   const user = {
     id: 'usr_1',
     organization_id: 'org_1',
@@ -65,7 +65,7 @@ test('claims_supported are those of ID token and userinfo, no more and no fewer'
   expect([...discoveryDocument(server).claims_supported].sort()).toEqual([...claims].sort())
 })
 
-test('other servers may reach it elsewhere; browsers and the issuer stay', () => {
+test('back-channel endpoints can have another address; browser endpoints and the issuer stay', () => {
   const { issuer, authorization_endpoint, end_session_endpoint, ...others } = discoveryDocument({
     ...server,
     backchannel_url: 'http://gatehouse:8080',

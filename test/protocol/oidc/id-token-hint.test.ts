@@ -5,7 +5,7 @@ const issuer = 'https://id.example'
 const header = { alg: 'RS256', typ: 'JWT', kid: 'k' }
 const payload = { iss: issuer, sub: 'u', aud: 'app', sid: 's', exp: 1 }
 
-describe('O-50 a hint of ours', () => {
+describe('O-50 an accepted hint', () => {
   test.each([
     ['long expired', header, payload, { issuer }],
     ['of this client', header, payload, { issuer, client_id: 'app' }],
@@ -24,7 +24,7 @@ describe('O-50 a hint of ours', () => {
   })
 })
 
-describe('O-50 no hint of ours', () => {
+describe('O-50 a refused hint', () => {
   test.each([
     ['alg none', { ...header, alg: 'none' }, payload],
     ['a keyed hash', { ...header, alg: 'HS256' }, payload],

@@ -22,7 +22,7 @@ const read = (url: string) => {
 }
 
 describe('an authentication request by the redirect binding', () => {
-  test('says who asks, whom, and where the answer goes', async () => {
+  test('names its issuer, its destination and the assertion consumer service', async () => {
     const { root } = read(await redirectUrl(request, 'relay', sign))
     expect(elementName(root)).toBe('samlp:AuthnRequest')
     const attributes = Object.fromEntries(
@@ -41,7 +41,7 @@ describe('an authentication request by the redirect binding', () => {
     expect(textOf(find(root, 'saml:Issuer'))).toBe(request.issuer)
   })
 
-  test('is signed with RSA-SHA256 over the query as it is sent', async () => {
+  test('is signed with RSA-SHA256 over the query exactly as sent', async () => {
     const url = await redirectUrl(request, 'a b&c=d/é', sign)
     const query = url.slice(url.indexOf('SAMLRequest='))
     const [signed = '', signature = ''] = query.split('&Signature=')
@@ -57,7 +57,7 @@ describe('an authentication request by the redirect binding', () => {
     expect([parameters.get('tenant'), parameters.get('b')]).toEqual(['a', 'c'])
   })
 
-  test('goes unsigned when the provider wants no signature, and to an address without its fragment', async () => {
+  test('goes unsigned when the provider wants no signature, to an address without its fragment', async () => {
     const url = await redirectUrl(
       { ...request, destination: 'https://idp.example/sso#x' },
       'relay',
@@ -67,14 +67,14 @@ describe('an authentication request by the redirect binding', () => {
     expect([...new URL(url).searchParams.keys()]).toEqual(['SAMLRequest', 'RelayState'])
   })
 
-  test('demands a fresh proof only where one is wanted', async () => {
+  test('sets ForceAuthn only when reauthentication is requested', async () => {
     expect(attributeOf(read(await redirectUrl(request, '', sign)).root, 'ForceAuthn')).toBeUndefined()
     expect(
       attributeOf(read(await redirectUrl({ ...request, force: true }, '', sign)).root, 'ForceAuthn'),
     ).toBe('true')
   })
 
-  test('escapes what it is given', async () => {
+  test('escapes its values', async () => {
     const issuer = `https://x/?a=1&b="<>'`
     expect(textOf(find(read(await redirectUrl({ ...request, issuer }, '', sign)).root, 'saml:Issuer'))).toBe(
       issuer,

@@ -7,7 +7,7 @@ import { readGenuine } from '#test/support/saml/genuine.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
 import { expecting, refusal } from './expecting.ts'
 
-describe('what is made to cost much', () => {
+describe('expensive messages', () => {
   const genuine = readGenuine()
   const expected = expecting({ keys: [genuine.certificate.publicKey] })
   const costly = forgeries.filter(({ name }) => /^(S-2[56]|H-0)/.test(name))
@@ -42,7 +42,7 @@ describe('scan', () => {
     'xml:lang': '<a xml:lang="en"/>',
   }
   for (const [what, xml] of Object.entries(good))
-    test(`takes ${what}`, () =>
+    test(`accepts ${what}`, () =>
       expect(scan(xml, MESSAGE).xml).toBe(xml.slice(xml.indexOf('<a'), xml.lastIndexOf('>') + 1)))
 
   const bad = [

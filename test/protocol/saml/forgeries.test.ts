@@ -32,8 +32,8 @@ for (const [maker, { genuine, key }] of Object.entries(makers))
         expect(readResponse(encode(genuine[how]), expected, party.now).name_id?.value).toBe('ada-4711')
     }
 
-    test('S-18 response signed, assertion unsigned: read from the signed octets', isGood)
-    test('S-09 a genuine refusal is a refusal', () =>
+    test('S-18 response signed, assertion unsigned: read from the signed bytes', isGood)
+    test('S-09 a genuine error status is a refusal', () =>
       expect(refusal(encode(genuine.error), expected)).toBe('status'))
 
     for (const { name, reason, make } of forgeries)

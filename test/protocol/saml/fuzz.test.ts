@@ -14,7 +14,7 @@ const rounds = Number(process.env.FUZZ ?? (LONG ? 100_000 : 1_000))
 const seed = process.env.FUZZ_SEED ?? String(Date.now())
 
 for (const how of ['response', 'assertion', 'both'] as const)
-  test(`R-22 S-01 changed ${how} signed messages say what was signed, or nothing`, () => {
+  test(`R-22 S-01 changed ${how} signed messages yield the signed content, or nothing`, () => {
     const whole = readResponse(encode(genuine[how]), expected, party.now)
     expect({ ...whole, id: '' }).toEqual({ ...said, id: '' })
     for (let round = 0; round < rounds; round++) {

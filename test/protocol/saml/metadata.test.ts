@@ -9,7 +9,7 @@ import { readGenuine } from '#test/support/saml/genuine.ts'
 const pem = readGenuine().certificate.toString()
 const base64 = pem.replace(/-----[^-]+-----|\s/g, '')
 
-describe('our own metadata', () => {
+describe('the metadata of Gatehouse', () => {
   const sp = {
     entity_id: 'https://id.example/saml/corp/metadata',
     acs_url: 'https://id.example/saml/corp/acs',
@@ -31,7 +31,7 @@ describe('our own metadata', () => {
     expect(attributeOf(find(unsigned, 'md:SPSSODescriptor'), 'AuthnRequestsSigned')).toBe('false')
   })
 
-  test('carries the certificate for signing and for encryption, with the algorithms that are taken', () => {
+  test('has the certificate for signing and for encryption, with the accepted algorithms', () => {
     const keys = findAll(descriptor, 'md:KeyDescriptor')
     expect(keys.map(key => attributeOf(key, 'use'))).toEqual(['signing', 'encryption'])
     expect(keys.map(key => textOf(key))).toEqual([base64, base64])

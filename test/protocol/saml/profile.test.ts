@@ -13,7 +13,7 @@ const profile = (
 
 const ada = { username: 'ada', email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' }
 
-describe('the usual names are known', () => {
+describe('well-known attribute names', () => {
   const vocabularies = {
     plain: { username: ['ada'], email: ['ada@example.com'], firstName: ['Ada'], lastName: ['Lovelace'] },
     'LDAP names': { uid: ['ada'], mail: ['ada@example.com'], givenName: ['Ada'], sn: ['Lovelace'] },
@@ -42,7 +42,7 @@ describe('the usual names are known', () => {
     )
 })
 
-test('nothing known is nothing said', () => {
+test('unknown attributes are ignored', () => {
   const nothing = { username: undefined, email: undefined, first_name: undefined, last_name: undefined }
   expect(profile({ x: ['y'], mail: [], sn: [' '] })).toEqual({
     subject: 'p-1',
@@ -52,7 +52,7 @@ test('nothing known is nothing said', () => {
   })
 })
 
-test('a mapping names the attribute exactly, and nothing else is tried', () => {
+test('a mapping names the attribute exactly, with no fallback', () => {
   const attributes = { Mail: ['a@example.com'], mail: ['b@example.com'], groups: ['staff', 'ops'], id: ['7'] }
   const mapped = profile(attributes, { subject: 'id', email: 'Mail', username: 'none', roles: 'groups' })
   expect(mapped).toMatchObject({ subject: 'attribute:id=7', email: 'a@example.com', roles: ['staff', 'ops'] })
@@ -62,12 +62,12 @@ test('a mapping names the attribute exactly, and nothing else is tried', () => {
 describe('the subject', () => {
   const targeted = { 'urn:oid:1.3.6.1.4.1.5923.1.1.1.10': ['edu-1'] }
   test('is the NameID', () => expect(profile(targeted).subject).toBe('p-1'))
-  test('is a lasting attribute when the NameID is transient', () => {
+  test('is a persistent attribute when the NameID is transient', () => {
     expect(profile(targeted, {}, transient).subject).toBe('attribute:urn:oid:1.3.6.1.4.1.5923.1.1.1.10=edu-1')
     const microsoft = { 'http://schemas.microsoft.com/identity/claims/objectidentifier': ['oid-1'] }
     expect(profile(microsoft, {}, transient).subject).toMatch(/^attribute:http.*objectidentifier=oid-1$/)
   })
-  test('H-35 from a NameID, from an attribute and from another one are three', () => {
+  test('H-35 from a NameID, an attribute and another attribute are three subjects', () => {
     const said = { id: ['p-1'], uid: ['p-1'] }
     const subjects = [{}, { subject: 'id' }, { subject: 'uid' }].map(
       mapping => profile(said, mapping).subject,
@@ -90,7 +90,7 @@ describe('the subject', () => {
     test(`is refused: ${what}`, () => expect(act).toThrow('no_subject'))
 })
 
-test('a NameID in e-mail format is the address when no attribute says one', () => {
+test('a NameID in e-mail format is the address when no attribute has one', () => {
   const name_id = {
     value: 'ada@example.com',
     format: 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
@@ -99,7 +99,7 @@ test('a NameID in e-mail format is the address when no attribute says one', () =
   expect(profile({ mail: ['other@example.com'] }, {}, name_id).email).toBe('other@example.com')
 })
 
-test('an address is as verified as the setting says, unless a mapped attribute says otherwise', () => {
+test('an address is verified as the setting says, unless a mapped attribute says otherwise', () => {
   const mapping = { email_verified: 'verified' }
   expect(profile({}).email_verified).toBe(true)
   expect(profile({ verified: ['TRUE'] }, mapping).email_verified).toBe(true)

@@ -24,7 +24,7 @@ const expected = expecting({ keys: [idp.public_key] })
 const said = (more: Partial<ResponseContent> = {}): ResponseContent => ({ ...ordinary(party), ...more })
 const good = encode(idp.respond(said()))
 
-describe('what the provider itself signs', () => {
+describe('defects that the provider itself signs', () => {
   for (const { name, reason, say, how, signing } of statements)
     test(name, () => {
       expect(refusal(good, expected)).toBeUndefined()
@@ -38,7 +38,7 @@ describe('what the provider itself signs', () => {
     })
 })
 
-test('what an assertion says is read in full', () => {
+test('an assertion is read completely', () => {
   const attributes = { mail: ['a@example.com', 'b@example.com'], empty: [''], 'urn:oid:2.5.4.4': [' L '] }
   const words = said({ attributes, session_until: formatTime(party.now + 60_000) })
   expect(readResponse(encode(idp.respond(words)), expected, party.now)).toEqual({
@@ -55,7 +55,7 @@ test('what an assertion says is read in full', () => {
   })
 })
 
-test('S-31 an assertion is remembered as long as any of its confirmations could bring it in', () => {
+test('S-31 an assertion is remembered until its last confirmation expires', () => {
   const later = formatTime(party.now + 60 * 60_000)
   const words = said({ confirmed_until: formatTime(party.now + 60_000), valid_until: later })
   const bare = idp.respond(words, 'none')
@@ -73,7 +73,7 @@ test('S-31 an assertion is remembered as long as any of its confirmations could 
   expect(first.expires_at).toBeGreaterThan(Date.parse(later) + expected.clock_tolerance)
 })
 
-test('S-19 what stands outside of the signed assertion is not read', () => {
+test('S-19 content outside of the signed assertion is not read', () => {
   const plain = idp.respond(said())
   const altered = plain.replace(/(<samlp:Response[^>]*) ID="[^"]*"/, '$1 ID="_changed" Consent="urn:x"')
   expect(altered).not.toBe(plain)
@@ -94,7 +94,7 @@ test('S-20 HMAC keyed with the public certificate', () => {
   expect(refusal(encode(forged), { ...expected, allow_sha1: true })).toBe('bad_algorithm')
 })
 
-test('S-20 SHA-1 is believed only of a provider that opts in', () => {
+test('S-20 SHA-1 is accepted only from a provider that opts in', () => {
   const signing = {
     signatureAlgorithm: 'http://www.w3.org/2000/09/xmldsig#rsa-sha1',
     digestAlgorithm: 'http://www.w3.org/2000/09/xmldsig#sha1',
@@ -104,7 +104,7 @@ test('S-20 SHA-1 is believed only of a provider that opts in', () => {
   expect(refusal(old, { ...expected, allow_sha1: true })).toBeUndefined()
 })
 
-test('S-22 a message signed by a stranger who sends the certificate along', () => {
+test('S-22 a message signed by a stranger who includes the certificate', () => {
   const stranger = makeIdentityProvider()
   for (const how of ['response', 'assertion', 'both'] as const)
     expect(refusal(encode(stranger.respond(said(), how)), expected)).toBe('bad_signature')
@@ -114,12 +114,12 @@ test('S-23 a provider without a certificate', () => {
   expect(refusal(good, { ...expected, keys: [] })).toBe('no_certificate')
 })
 
-test('S-23 a key of another kind', () => {
+test('S-23 a key of another type', () => {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   expect(refusal(good, { ...expected, keys: [publicKey] })).toBe('bad_signature')
 })
 
-test('S-24 rollover: both pinned keys are good, a key that is no longer pinned is not', () => {
+test('S-24 rollover: both pinned keys are accepted, a key no longer pinned is not', () => {
   const next = makeIdentityProvider()
   const fresh = encode(next.respond(said()))
   const during = { ...expected, keys: [idp.public_key, next.public_key] }
@@ -128,10 +128,10 @@ test('S-24 rollover: both pinned keys are good, a key that is no longer pinned i
   expect([refusal(good, after), refusal(fresh, after)]).toEqual(['bad_signature', undefined])
 })
 
-describe('S-29 responses that nobody asked for', () => {
+describe('S-29 unsolicited responses', () => {
   const unasked = said({ response_in_response_to: undefined, in_response_to: undefined })
   const unsolicited = { ...expected, request: undefined }
-  test('S-29 are read when the caller expects none', () =>
+  test('S-29 are read when no request is expected', () =>
     expect(refusal(encode(idp.respond(unasked)), unsolicited)).toBeUndefined())
   test('S-29 must not name a request', () => {
     expect(refusal(good, unsolicited)).toBe('wrong_request')
@@ -140,7 +140,7 @@ describe('S-29 responses that nobody asked for', () => {
   })
 })
 
-test('O-48 where a fresh proof was demanded, an older one is refused', () => {
+test('O-48 where reauthentication was requested, an older one is refused', () => {
   const forced = { ...expected, request: { id: '_request-1', sent_at: party.now, force: true } }
   const at = (ms: number) => encode(idp.respond(said({ authn_instant: formatTime(party.now + ms) })))
   expect(refusal(at(-61_000), forced)).toBe('old_authentication')
@@ -160,7 +160,7 @@ describe('S-34 encrypted assertions', () => {
           test(`S-36 ${how} signed, ${cipher}, ${transport}, key ${place}`, () =>
             expect(refusal(encrypted(how, { cipher, transport, place }), expected)).toBeUndefined())
 
-  test('S-34 plaintext unsigned in an unsigned response', () =>
+  test('S-34 an unsigned unencrypted assertion in an unsigned response', () =>
     expect(refusal(encrypted('none'), expected)).toBe('unsigned'))
 
   test('S-34 a stranger encrypts what a stranger signed', () => {
@@ -188,17 +188,17 @@ describe('S-34 encrypted assertions', () => {
     expect(refusal(encrypted('both', { transport: 'rsa-1_5' }), expected)).toBe('bad_algorithm'))
 
   for (const cipher of ['aes128-cbc', 'aes256-cbc'] as const)
-    test(`S-34 ${cipher} only of a provider that opts in`, () => {
+    test(`S-34 ${cipher} only from a provider that opts in`, () => {
       expect(refusal(encrypted('assertion', { cipher }), expected)).toBe('bad_algorithm')
       expect(refusal(encrypted('assertion', { cipher }), { ...expected, allow_cbc: true })).toBeUndefined()
     })
 
-  test('S-34 to another key', () => {
+  test('S-34 encrypted to another key', () => {
     const xml = idp.respondEncrypted(said(), newPair().publicKey, 'assertion')
     expect(refusal(encode(xml), expected)).toBe('not_decrypted')
   })
 
-  test('S-34 changed, cut and empty ciphertexts are refused alike', () => {
+  test('S-34 changed, truncated and empty ciphertexts get the same refusal', () => {
     const xml = idp.respondEncrypted(said(), ourPair.publicKey, 'assertion')
     const values = [...xml.matchAll(/<xenc:CipherValue>([^<]*)/g)].map(match => match[1] ?? '')
     expect(values).toHaveLength(2)
@@ -211,7 +211,7 @@ describe('S-34 encrypted assertions', () => {
     }
   })
 
-  test('S-34 changed CBC ciphertexts never get through, whatever the padding says', () => {
+  test('S-34 changed CBC ciphertexts are never accepted, whatever the padding', () => {
     const xml = idp.respondEncrypted(said(), ourPair.publicKey, 'assertion', { cipher: 'aes128-cbc' })
     const value = [...xml.matchAll(/<xenc:CipherValue>([^<]*)/g)][1]?.[1] ?? ''
     const lax = { ...expected, allow_cbc: true }
@@ -235,7 +235,7 @@ describe('S-34 encrypted assertions', () => {
     expect(refusal(encode(beside), expected)).toBe('not_decrypted')
   })
 
-  test('S-34 a plaintext that is no assertion', () => {
+  test('S-34 a plaintext that is not an assertion', () => {
     const put = (plain: string) =>
       refusal(encode(renderResponse(said(), encryptAssertion(plain, ourPair.publicKey))), expected)
     expect(put(idp.respond(said()))).toBe('bad_shape')

@@ -13,14 +13,14 @@ const element = () =>
 
 const canonicalize = (options: object) => new ExclusiveCanonicalization().process(element(), options)
 
-test('process sorts attributes, closes empty elements and declares what is used', () => {
+test('process sorts attributes, closes empty elements and declares used namespaces', () => {
   const ancestorNamespaces = [{ prefix: 'o', namespaceURI: 'urn:o' }]
   expect(canonicalize({ ancestorNamespaces, inclusiveNamespacesPrefixList: [] })).toBe(
     '<o:a xmlns:o="urn:o" b="1" z="2">é&amp;<o:b></o:b></o:a>',
   )
 })
 
-test('inclusiveNamespacesPrefixList declares prefixes of ancestorNamespaces that are not used', () => {
+test('inclusiveNamespacesPrefixList declares unused prefixes of ancestorNamespaces', () => {
   const ancestorNamespaces = [
     { prefix: 'o', namespaceURI: 'urn:o' },
     { prefix: 'x', namespaceURI: 'urn:x' },

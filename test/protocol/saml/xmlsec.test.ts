@@ -21,7 +21,7 @@ if (needs('xmlsec1', XMLSEC)) {
     decryption_key: createPrivateKey(readFileSync(sp.key)),
   })
 
-  test('S-36 xmlsec1 renders prefixes by name where they are not used', () => {
+  test('S-36 xmlsec1 renders unused prefixes that the list names', () => {
     const xml = respondByXmlsec(ordinary(party), 'both', idp, 'xs xsi')
     expect(refusal(encode(xml), expected)).toBeUndefined()
     expect(refusal(encode(xml.replace('ada-4711', 'admin')), expected)).toBe('bad_signature')
@@ -35,7 +35,7 @@ if (needs('xmlsec1', XMLSEC)) {
       expect(refusal(encode(xml), expected)).toBeUndefined()
     })
 
-  test('S-34 xmlsec1 encrypts with AES-CBC: only of a provider that opts in', () => {
+  test('S-34 xmlsec1 encrypts with AES-CBC: accepted only from a provider that opts in', () => {
     const signed = respondByXmlsec(ordinary(party), 'assertion', idp)
     const xml = encode(encryptByXmlsec(signed, sp.certificate, `${ns.xenc}aes256-cbc`))
     expect(refusal(xml, expected)).toBe('bad_algorithm')
