@@ -55,8 +55,9 @@ for (const button of document.querySelectorAll('[data-copy]')) {
   // Browsers have it on https and localhost alone.
   button.hidden = !navigator.clipboard
   button.addEventListener('click', async () => {
-    const texts = Array.from(document.querySelectorAll(`#${copy} code`), code =>
-      code.textContent.replace(/\s/g, ''),
+    const texts = Array.from(
+      document.querySelectorAll(`#${copy} code`),
+      code => code.dataset.text ?? code.textContent,
     )
     await navigator.clipboard.writeText(texts.join('\n'))
     button.textContent = copied

@@ -10,6 +10,7 @@ import { logOut } from '#src/sessions/service.ts'
 import { listSignedIn } from './browsers.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
+import { nextStepsOf } from './next-steps.ts'
 import { openAnyForm, permit, requireViewer } from './viewer.ts'
 
 const notices = [
@@ -30,6 +31,7 @@ export const getAccount =
     permit(viewer, 'profile:read')
     const { user, organization, permissions } = viewer
     const identities = await identitiesOf(context, viewer)
+    const next = await nextStepsOf(context, viewer)
     const notice = noticeOf(call, notices)
     return render(
       'account',
@@ -44,6 +46,7 @@ export const getAccount =
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),
+        ...(next && { next }),
         ...(notice && { notice }),
       },
       { locale: call.locale },

@@ -417,6 +417,14 @@ export interface AccountPage extends AccountFrame {
     }[]
     available: { provider: string; name: string; kind: string }[]
   }
+  /** The next steps of an administrator. */
+  next?: {
+    /** `lines` are to be pasted: a command or settings. */
+    steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]
+    issuer: string
+    /** False for administrators of a tenant, who may have no access to the machine. */
+    is_operator: boolean
+  }
   notice?: MessageCode<'account.notice.'>
 }
 

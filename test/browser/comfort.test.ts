@@ -132,3 +132,36 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'PAG-51 commands are copied as they stand, by keyboard too; the key of an app without its spaces',
+  async () => {
+    const { page, close } = await opened('account.next-tenant', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const copied = () => page.evaluate(() => navigator.clipboard.readText())
+    await page.locator('[data-copy=next-client]').focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await copied()).toBe(
+      'gatehouse client create NAME --kind web --redirect URL --organization northwind',
+    )
+    await page.goto(`${server.url}account.next-mail`)
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await copied()).toBe('GATEHOUSE_SMTP_URL=smtps://USER:PASSWORD@HOST\nGATEHOUSE_MAIL_FROM=ADDRESS')
+    await page.goto(`${server.url}enrol-totp.usual`)
+    const key = (await page.locator('#key code').textContent()) ?? ''
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(key).toMatch(/^\w{4} \w{4} /)
+    expect(await copied()).toBe(key.replaceAll(' ', ''))
+    await close()
+
+    const plain = await opened('account.next', { javaScriptEnabled: false })
+    expect(await plain.page.locator('.command code:visible').count()).toBe(7)
+    expect(await plain.page.locator('.command button:visible').count()).toBe(0)
+    await plain.close()
+  },
+  60_000,
+)

@@ -10,7 +10,7 @@ export const codeOf = (app: Pick<TestApp, 'clock'>, key: string, shift = 0): str
 
 /** The key that an enrolment page shows. */
 export const keyOf = (page: Page): string => {
-  const key = /<code>([A-Z2-7 ]+)<\/code>/.exec(page.html)?.[1]
+  const key = /<code[^>]*>([A-Z2-7 ]+)<\/code>/.exec(page.html)?.[1]
   if (!key) throw new Error(`no key on ${page.url}: ${page.status} ${page.heading}`)
   return key
 }

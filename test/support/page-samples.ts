@@ -200,6 +200,14 @@ const account: Pages['account'] = {
   ],
 }
 
+const next = { issuer: 'https://id.northwind.example', is_operator: true }
+const nextSteps = (option: string): NonNullable<Pages['account']['next']>['steps'] => [
+  { step: 'client', lines: [`gatehouse client create NAME --kind web --redirect URL${option}`] },
+  { step: 'user', lines: [`gatehouse user create NAME --email ADDRESS${option}`] },
+  { step: 'mail', lines: ['GATEHOUSE_SMTP_URL=smtps://USER:PASSWORD@HOST', 'GATEHOUSE_MAIL_FROM=ADDRESS'] },
+]
+const soleBrowser = { logins: account.logins.slice(0, 1), sessions: [] }
+
 const frame = {
   brand,
   csrf_token: form.csrf_token,
@@ -636,6 +644,29 @@ export const samples: Sample[] = [
   { page: 'account', state: 'usual', data: account },
   {
     page: 'account',
+    state: 'next',
+    data: {
+      ...account,
+      ...soleBrowser,
+      next: { ...next, steps: nextSteps('') },
+    },
+  },
+  {
+    page: 'account',
+    state: 'next-tenant',
+    data: {
+      ...account,
+      ...soleBrowser,
+      next: { ...next, steps: nextSteps(' --organization northwind').slice(0, 2), is_operator: false },
+    },
+  },
+  {
+    page: 'account',
+    state: 'next-mail',
+    data: { ...account, ...soleBrowser, next: { ...next, steps: nextSteps('').slice(2) } },
+  },
+  {
+    page: 'account',
     state: 'long',
     data: {
       ...account,
@@ -655,8 +686,7 @@ export const samples: Sample[] = [
     data: {
       ...account,
       notice: 'account_linked',
-      logins: account.logins.slice(0, 1),
-      sessions: [],
+      ...soleBrowser,
       identities: {
         link_action: '/account/identities/link',
         unlink_action: '/account/identities/unlink',
@@ -688,7 +718,7 @@ export const samples: Sample[] = [
   {
     page: 'account',
     state: 'notice',
-    data: { ...account, notice: 'password_changed', logins: account.logins.slice(0, 1), sessions: [] },
+    data: { ...account, notice: 'password_changed', ...soleBrowser },
   },
   {
     page: 'account-profile',

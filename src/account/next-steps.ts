@@ -1,0 +1,43 @@
+import type { Context } from '#src/context.ts'
+import { findClient } from '#src/directory/clients/store.ts'
+import { countAll } from '#src/directory/store.ts'
+import { countAllUsers } from '#src/directory/users/list-store.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import type { AccountPage } from '#src/pages/data.ts'
+import type { Viewer } from './viewer.ts'
+
+/** The permission of each step: others would read commands that are not theirs to run. */
+const needed = [
+  ['client', 'clients:create'],
+  ['user', 'users:create'],
+  ['mail', 'settings:update'],
+] as const
+
+const linesFor = (option: string) => ({
+  client: [`gatehouse client create NAME --kind web --redirect URL${option}`],
+  user: [`gatehouse user create NAME --email ADDRESS${option}`],
+  mail: ['GATEHOUSE_SMTP_URL=smtps://USER:PASSWORD@HOST', 'GATEHOUSE_MAIL_FROM=ADDRESS'],
+})
+
+/**
+ * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
+ * A step goes once it is done. Only operators, who belong to the default organization, can turn on mail; for
+ * them the clients and users of the whole instance count. undefined without steps, and for everyone else.
+ */
+export const nextStepsOf = async (
+  { config, store, mail }: Context,
+  { organization: { id, slug }, permissions }: Viewer,
+): Promise<AccountPage['next']> => {
+  const own = needed.filter(([, permission]) => permissions.has(permission))
+  if (own.length === 0) return undefined
+  const is_operator = id === DEFAULT_ORGANIZATION
+  const within = is_operator ? undefined : id
+  const [clients, users] = await store.read(q =>
+    Promise.all([countAll(q, 'clients', within), countAllUsers(q, within)]),
+  )
+  const built_in = is_operator && (await findClient(store, config.admin_client_id)) ? 1 : 0
+  const due = { client: clients === built_in, user: users < 2, mail: is_operator && !mail }
+  const lines = linesFor(is_operator ? '' : ` --organization ${slug}`)
+  const steps = own.flatMap(([step]) => (due[step] ? [{ step, lines: lines[step] }] : []))
+  return steps.length > 0 ? { steps, issuer: config.url, is_operator } : undefined
+}
