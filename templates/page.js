@@ -140,6 +140,9 @@ for (const form of document.forms) {
 }
 
 // A page that comes back from the history is ready to be sent again.
-addEventListener('pageshow', () => {
-  for (const form of document.forms) form.ariaBusy = null
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) for (const form of document.forms) form.ariaBusy = null
 })
+
+// The answer to a client, which the form posts once.
+document.querySelector('form[data-send]')?.requestSubmit()

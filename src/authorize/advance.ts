@@ -1,14 +1,16 @@
 import type { Context } from '#src/context.ts'
-import { redirectHeaders, seeOther } from '#src/http/answer.ts'
+import { seeOther } from '#src/http/answer.ts'
+import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
 import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
-import { usesPrivateScheme, withParameters } from '#src/protocol/oauth/redirect-uri.ts'
+import { usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
 import { issueCode } from '#src/tokens/code-store.ts'
+import { answerClient, answerError } from './answer.ts'
 import { grantConsent } from './consent-store.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
@@ -41,7 +43,7 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const next = decideAmong(context, flow, logins ?? (await listBrowserLogins(context, browser, flow)))
-  if (next.step === 'refuse') return refuseAuthorization(context, flow, next.error)
+  if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
   const { stored, cookies } =
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow)
@@ -168,7 +170,7 @@ const issue = async (
       client_info: call,
     })
   })
-  return code ? answerClient(context, request, { code }) : seeOther(request.back ?? '/account')
+  return code ? answerClient(context, call, flow, { code }) : seeOther(request.back ?? '/account')
 }
 
 const notAllowed = ['not_allowed', 403] as const
@@ -177,33 +179,16 @@ const expired = ['expired', 400] as const
 /** Ends a flow with an error instead of a code. */
 export const refuseAuthorization = async (
   context: Context,
+  call: Call,
   flow: Flow,
   code: OAuthErrorCode,
 ): Promise<Response> => {
-  const { pending, request, client } = flow
+  const { pending, client } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
   if (!client) {
     const [page, status] = code === 'unmet_authentication_requirements' ? notAllowed : expired
     throw new PageError(page, status, { retry_url: '/account' })
   }
   if (isLate) throw new PageError('expired', 400)
-  return answerError(context, request, new OAuthError(code))
+  return answerError(context, call, flow, new OAuthError(code))
 }
-
-/** 302 to the client with its `state` and with `iss`: https://www.rfc-editor.org/rfc/rfc9207 */
-const answerClient = (
-  context: Context,
-  target: { redirect_uri: string; state?: string | undefined },
-  parameters: Record<string, string>,
-): Response => {
-  const { redirect_uri, state } = target
-  const location = withParameters(redirect_uri, { ...parameters, state, iss: context.config.url })
-  return new Response(null, { status: 302, headers: { ...redirectHeaders, location } })
-}
-
-/** Redirects to the client with an error: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 */
-export const answerError = (
-  context: Context,
-  target: { redirect_uri: string; state?: string | undefined },
-  { code, description }: OAuthError,
-): Response => answerClient(context, target, { error: code, error_description: description })

@@ -11,7 +11,6 @@ import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import {
   type AuthorizeRequest,
-  type AuthorizeTarget,
   parseAuthorizeRequest,
   parseClientId,
   parseTarget,
@@ -19,7 +18,8 @@ import {
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
-import { advance, answerError } from './advance.ts'
+import { advance } from './advance.ts'
+import { type Addressee, answerError } from './answer.ts'
 import { browserSessionOf, type Flow, flowOf } from './flow.ts'
 import { type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
@@ -75,14 +75,14 @@ export const getStoredPost =
     call.ui_locales = request.ui_locales
     const flow = await flowOf(context, request)
     // The handle works once, so the page is shown at a URL that can be reloaded.
-    return redirectingErrors(context, call, request, () =>
+    return redirectingErrors(context, call, flow, () =>
       advance(context, browserSessionOf(context, call), flow, 'post'),
     )
   }
 
 /**
- * Answers errors as pages until the redirect URI is known to be the client's own, and as redirects from then
- * on. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Answers errors as pages until the redirect URI is known to be the client's own, and sends them there from
+ * then on. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 export const handleAuthorizationRequest = async (
   context: Context,
@@ -91,7 +91,7 @@ export const handleAuthorizationRequest = async (
   proceed: (flow: Flow) => Promise<Response>,
 ): Promise<Response> => {
   const { parameters, client, target } = await readTarget(context, call, sources)
-  return redirectingErrors(context, call, target, async () => {
+  return redirectingErrors(context, call, { request: target, client }, async () => {
     const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target)
     const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
@@ -146,19 +146,19 @@ const hintedUser = async (
 const redirectingErrors = async (
   context: Context,
   call: Call,
-  target: AuthorizeTarget,
+  addressee: Addressee,
   body: () => Promise<Response>,
 ): Promise<Response> => {
   try {
     return await body()
   } catch (error) {
     if (error instanceof PageError) throw error
-    if (error instanceof OAuthError) return answerError(context, target, error)
+    if (error instanceof OAuthError) return answerError(context, call, addressee, error)
     const refusal = asAppError(error)
     if (refusal.code === 'rate_limited') throw refusal
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'authorize failed')
     const code = refusal.code === 'temporarily_unavailable' ? refusal.code : 'server_error'
-    return answerError(context, target, new OAuthError(code))
+    return answerError(context, call, addressee, new OAuthError(code))
   }
 }
 

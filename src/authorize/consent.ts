@@ -23,7 +23,7 @@ export const postConsent =
     const next = decideAmong(context, flow, logins)
     // The user has logged out since, or another step is due: the answered page is out of date.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
-    if (decision === 'deny') return refuseAuthorization(context, flow, 'access_denied')
+    if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')
     return advance(context, browser, { ...flow, approved: true }, 'post', logins)
   }
 

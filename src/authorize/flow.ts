@@ -80,6 +80,7 @@ export const accountRequest = (
   client_id: '',
   redirect_uri: '',
   state: undefined,
+  response_mode: undefined,
   code_challenge: '',
   scopes: [],
   organization_id,

@@ -259,6 +259,13 @@ export interface SignedInPage extends Common {
   account_url: string
 }
 
+/** Posts `fields` to the client's redirect URI, `action`: by itself, or by its button without JavaScript. */
+export interface FormPostPage extends Common {
+  action: string
+  client: { name: string }
+  fields: Record<string, string | undefined>
+}
+
 /** Posts `csrf_token` and `fields`. */
 export interface LogoutConfirmPage extends Common {
   action: string
@@ -445,6 +452,7 @@ export interface Pages {
   'set-up': SetUpPage
   'link-account': LinkAccountPage
   'complete-profile': CompleteProfilePage
+  'form-post': FormPostPage
   'signed-in': SignedInPage
   'logout-confirm': LogoutConfirmPage
   'logged-out': LoggedOutPage

@@ -88,7 +88,7 @@ export const render = <Page extends keyof Pages>(
       ...headers,
       'content-language': locale,
       // Under no-referrer Chromium posts `Origin: null`, which the check against cross-site posts refuses.
-      'referrer-policy': html.includes('<form') ? 'same-origin' : 'no-referrer',
+      'referrer-policy': html.includes('<form') && page !== 'form-post' ? 'same-origin' : 'no-referrer',
       ...(isIsolated(page) && { 'cross-origin-opener-policy': 'same-origin' }),
       ...extra,
     },

@@ -129,12 +129,15 @@ test('O-42 caches store neither pages nor redirects', async () => {
   expect(done.headers.get('referrer-policy')).toBe('no-referrer')
 })
 
-describe('O-45 response modes other than query', () => {
-  test.each([['fragment'], ['form_post'], ['query.jwt'], ['jwt'], ['junk']])('%s', async response_mode => {
-    const page = await get({ response_mode })
-    expect(await refusal(page)).toBe('invalid_request')
-    expect(page.location).not.toContain('#')
-  })
+describe('O-45 response modes other than query and form_post', () => {
+  test.each([['fragment'], ['form_post.jwt'], ['query.jwt'], ['jwt'], ['web_message'], ['junk']])(
+    '%s',
+    async response_mode => {
+      const page = await get({ response_mode })
+      expect(await refusal(page)).toBe('invalid_request')
+      expect(page.location).not.toContain('#')
+    },
+  )
 })
 
 describe('O-47 prompts', () => {

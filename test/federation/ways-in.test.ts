@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
 import { openCore } from '#src/operations/core.ts'
 import { BASE, type Json, type TestApp } from '#test/support/app.ts'
-import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import {
   addClient,
   addOrganization,
@@ -36,6 +36,20 @@ test('a stored upstream request reveals no handle, state or user', async () => {
 })
 
 describe('starting a login', () => {
+  test('FRM-07, FED-02 an upstream login that began with response_mode=form_post ends with a form post', async () => {
+    for (const start of ['/oauth/authorize', '/oauth/social/asking']) {
+      const browser = fresh()
+      const url = authorizeUrl('app', { response_mode: 'form_post' })
+      const entered = await browser.get(url.replace('/oauth/authorize', start))
+      const away =
+        entered.location ?? /href="(\/oauth\/social\/asking\?request=[^"]+)"/.exec(entered.html)?.[1] ?? ''
+      const location = entered.location ?? (await browser.get(away)).location ?? ''
+      const back = await atUpstream(upstream, location, somebody())
+      const { action, fields } = formOf(await browser.follow(await browser.get(pathOf(back))))
+      expect([action, Object.keys(fields)]).toEqual([REDIRECT, ['code', 'state', 'iss']])
+    }
+  })
+
   test('FED-02 from the login page, within the authorization; the exchange records the login', async () => {
     const browser = fresh()
     const login = await browser.get(authorizeUrl('app', { nonce: 'n-1', login_hint: 'hint@example.com' }))

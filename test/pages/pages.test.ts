@@ -131,7 +131,7 @@ describe('every page', () => {
           "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; font-src 'self'; " +
           "base-uri 'none'; frame-ancestors 'none'",
         'x-frame-options': 'DENY',
-        'referrer-policy': has_form ? 'same-origin' : 'no-referrer',
+        'referrer-policy': has_form && page !== 'form-post' ? 'same-origin' : 'no-referrer',
         'cache-control': 'no-store',
         pragma: 'no-cache',
         'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',

@@ -549,6 +549,16 @@ export const samples: Sample[] = [
       request_id,
     },
   },
+  {
+    page: 'form-post',
+    state: 'usual',
+    data: {
+      brand,
+      action: 'https://notes.orbit.example/callback',
+      client: { name: 'Orbit Notes' },
+      fields: { code: 'SplxlOBeZQQYbYS6WxSbIA', state: 'af0ifjsldkj', iss: 'https://id.northwind.example' },
+    },
+  },
   { page: 'signed-in', state: 'usual', data: { brand, user: ada, account_url: '/account' } },
   {
     page: 'logout-confirm',

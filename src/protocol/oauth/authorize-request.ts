@@ -1,11 +1,13 @@
 import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
-import { matches } from './redirect-uri.ts'
+import { matches, usesPrivateScheme } from './redirect-uri.ts'
 import { defaultScopes, grantScopes, parseScope } from './scope.ts'
 
 export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
 export type Prompt = (typeof promptValues)[number]
+
+export const responseModes = ['query', 'form_post'] as const
 
 /** Properties of the registered client that the rules use. */
 export type AuthorizeClient = {
@@ -16,8 +18,12 @@ export type AuthorizeClient = {
   readonly organization_id: string
 }
 
-/** Destination of the answer, for success and errors. */
-export type AuthorizeTarget = { readonly redirect_uri: string; readonly state: string | undefined }
+/** Destination of the answer, for success and errors. It goes into the query unless `response_mode` is set. */
+export type AuthorizeTarget = {
+  readonly redirect_uri: string
+  readonly state: string | undefined
+  readonly response_mode: 'form_post' | undefined
+}
 
 /**
  * A validated authorization request as plain JSON. `scopes` are granted scopes of the client, `max_age` is in
@@ -46,7 +52,8 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Reads the redirect URI, the second step.
+ * Reads the redirect URI, the state and the response mode, the second step. A response mode that cannot be
+ * used is refused by the third step, in the query.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
@@ -58,8 +65,18 @@ export const parseTarget = (
   const redirect_uri = requireRegular(parameters, 'redirect_uri')
   if (!client.redirect_uris.some(registered => matches(registered, redirect_uri)))
     throw new OAuthError('invalid_request', 'The redirect_uri is not registered for this client.')
-  return { redirect_uri, state: parameters.values.get('state') }
+  const state = parameters.values.get('state')
+  const isForm = parameters.values.get('response_mode') === 'form_post' && fitsForm(redirect_uri, state)
+  return { redirect_uri, state, response_mode: isForm ? 'form_post' : undefined }
 }
+
+/**
+ * True when a form carries the answer: an application behind a private-use scheme gets no body, and browsers
+ * replace NUL and line breaks
+ * (https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#convert-to-a-list-of-name-value-pairs).
+ */
+const fitsForm = (redirect_uri: string, state = ''): boolean =>
+  !usesPrivateScheme(redirect_uri) && !/[\r\n\0]/.test(state)
 
 /**
  * Reads all other parameters, the third step.
@@ -74,13 +91,14 @@ export const parseAuthorizeRequest = (
   checkRegular(parameters)
   const { values } = parameters
   for (const name in unsupported) if (values.has(name)) throw new OAuthError(unsupported[name as Unsupported])
-  checkResponse(parameters)
+  checkResponse(parameters, target)
   if (!client.grant_types.includes('authorization_code')) throw new OAuthError('unauthorized_client')
   const scope = values.get('scope')
   return {
     response_type: 'code',
     client_id: requireParameter(values, 'client_id'),
     redirect_uri: target.redirect_uri,
+    response_mode: target.response_mode,
     state: limited(values, 'state', 4096),
     code_challenge: readChallenge(values),
     scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), client.scopes, defaultScopes),
@@ -108,13 +126,19 @@ const unsupported = {
 } as const satisfies Record<string, OAuthErrorCode>
 type Unsupported = keyof typeof unsupported
 
-const checkResponse = (parameters: ParameterMap) => {
+const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   // An empty response_type is unsupported, a missing one a malformed request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
   const mode = parameters.values.get('response_mode')
-  if (mode !== undefined && mode !== 'query') throw invalid('response_mode')
+  if (mode === 'form_post' && !target.response_mode)
+    throw new OAuthError(
+      'invalid_request',
+      'The response_mode form_post needs an http or https redirect_uri, and a state without line breaks or NUL.',
+    )
+  if (mode !== undefined && !(responseModes as readonly string[]).includes(mode))
+    throw invalid('response_mode')
 }
 
 const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: number) => {

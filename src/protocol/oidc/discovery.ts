@@ -1,4 +1,4 @@
-import { promptValues } from '#src/protocol/oauth/authorize-request.ts'
+import { promptValues, responseModes } from '#src/protocol/oauth/authorize-request.ts'
 import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import type { SigningAlg } from './signing-algs.ts'
@@ -48,7 +48,7 @@ export const discoveryDocument = (server: {
     end_session_endpoint: `${issuer}/oauth/logout`,
     scopes_supported: server.scopes,
     response_types_supported: ['code'],
-    response_modes_supported: ['query'],
+    response_modes_supported: responseModes,
     grant_types_supported: grantTypes,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: server.id_token_algs,

@@ -59,6 +59,7 @@ test('the minimal request, with its defaults', () => {
     client_id: 'app',
     redirect_uri: 'https://app.example/cb',
     state: undefined,
+    response_mode: undefined,
     scopes: ['openid'],
     code_challenge,
     organization_id: 'org_a',
@@ -149,7 +150,7 @@ describe('refused by redirect, with the state', () => {
     ['O-07 illegal characters', { code_challenge: code_challenge.replace('-', '+') }, 'invalid_request'],
     ['O-07 padding', { code_challenge: `${code_challenge}=` }, 'invalid_request'],
     ['O-45 fragment', { response_mode: 'fragment' }, 'invalid_request'],
-    ['O-45 form_post', { response_mode: 'form_post' }, 'invalid_request'],
+    ['O-45 case', { response_mode: 'Form_Post' }, 'invalid_request'],
     ['O-45 query.jwt', { response_mode: 'query.jwt' }, 'invalid_request'],
     ['O-45 junk', { response_mode: 'x' }, 'invalid_request'],
     ['O-47 none login', { prompt: 'none login' }, 'invalid_request'],
@@ -229,6 +230,52 @@ describe('accepted as requested', () => {
   test('another organization, with the capability', () => {
     const capable = { ...client, capabilities: ['cross_organization'] }
     expect(request({ organization_id: 'org_b' }, capable).organization_id).toBe('org_b')
+  })
+})
+
+describe('the response mode', () => {
+  const native = {
+    ...client,
+    redirect_uris: ['com.example.app:/cb', 'HTTPS://app.example/cb', 'http://127.0.0.1/cb'],
+  }
+  const [form, loopback] = [{ response_mode: 'form_post' }, { redirect_uri: 'http://127.0.0.1:49152/cb' }]
+  const read = (changes: Record<string, string | undefined>, more = '') => {
+    const parameters = parseParameters(query({ ...loopback, ...changes }) + more)
+    const target = parseTarget(parameters, native)
+    const refused = refusal(() => parseAuthorizeRequest(parameters, native, target))
+    return [target.response_mode, refused]
+  }
+
+  test.each<[string, Record<string, string>, string, (string | undefined)[]]>([
+    ['O-45 none', {}, '', [undefined, 'none']],
+    ['O-45 query', { response_mode: 'query' }, '', [undefined, 'none']],
+    ['O-45 empty', { response_mode: '' }, '', [undefined, 'none']],
+    ['FRM-01 form_post to a loopback address', form, '', ['form_post', 'none']],
+    [
+      'FRM-01 form_post to https, written in capitals',
+      { redirect_uri: 'HTTPS://app.example/cb', ...form },
+      '',
+      ['form_post', 'none'],
+    ],
+    ['FRM-05 form_post of a refused request', { ...form, prompt: 'x' }, '', ['form_post', 'invalid_request']],
+    [
+      'FRM-08 form_post to a private-use scheme',
+      { ...form, redirect_uri: 'com.example.app:/cb' },
+      '',
+      [undefined, 'invalid_request'],
+    ],
+    ['FRM-06 form_post of a tab', { ...form, state: 'a\tb' }, '', ['form_post', 'none']],
+    ['O-40 form_post, then query', form, '&response_mode=query', [undefined, 'invalid_request']],
+    ['FRM-05 state twice: form_post without a state', form, '&state=s2', ['form_post', 'invalid_request']],
+  ])('%s', (_, changes, more, expected) => expect(read(changes, more)).toEqual(expected))
+
+  test.each(['a\nb', 'a\rb', 'a\r\nb', 'a\0b'])('FRM-08 form_post of the state %j', state => {
+    expect(read({ ...form, state })).toEqual([undefined, 'invalid_request'])
+  })
+
+  test('FRM-07 is stored with the request; query adds nothing to it', () => {
+    expect(JSON.parse(JSON.stringify(request(form))).response_mode).toBe('form_post')
+    expect(JSON.stringify(request({ response_mode: 'query' }))).not.toContain('response_mode')
   })
 })
 

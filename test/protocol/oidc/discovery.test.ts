@@ -10,7 +10,7 @@ const server = {
   ui_locales: ['en', 'de'],
 }
 
-test('O-23 O-53 exactly the documented fields', () => {
+test('FRM-09, O-23, O-53 exactly the documented fields', () => {
   const { claims_supported, ...document } = discoveryDocument(server)
   expect(claims_supported).toContain('sub')
   expect(document).toEqual({
@@ -24,7 +24,7 @@ test('O-23 O-53 exactly the documented fields', () => {
     end_session_endpoint: 'https://id.example/oauth/logout',
     scopes_supported: ['openid', 'profile', 'email'],
     response_types_supported: ['code'],
-    response_modes_supported: ['query'],
+    response_modes_supported: ['query', 'form_post'],
     grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256', 'ES256'],

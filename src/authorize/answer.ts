@@ -1,0 +1,50 @@
+import type { Context } from '#src/context.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
+import { redirectHeaders } from '#src/http/answer.ts'
+import type { Call } from '#src/http/call.ts'
+import { render } from '#src/pages/render.ts'
+import { defaultBrand } from '#src/pages/themes.ts'
+import type { AuthorizeTarget } from '#src/protocol/oauth/authorize-request.ts'
+import type { OAuthError } from '#src/protocol/oauth/error.ts'
+import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
+import type { Flow } from './flow.ts'
+
+/** The target of an answer. Client and organization appear on the page of a form post. */
+export interface Addressee {
+  readonly request: AuthorizeTarget
+  readonly client: Flow['client']
+  readonly organization?: Flow['organization']
+}
+
+/**
+ * Sends parameters to the client, with its `state` and with `iss` (https://www.rfc-editor.org/rfc/rfc9207): by
+ * a 302, or by a page that posts them (https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html).
+ */
+export const answerClient = (
+  context: Context,
+  call: Call,
+  { request, client, organization }: Addressee,
+  parameters: Record<string, string>,
+): Response => {
+  const { redirect_uri, state, response_mode } = request
+  const all = { ...parameters, state, iss: context.config.url }
+  if (response_mode === 'form_post') {
+    const brand = organization ? brandOf(context, organization) : defaultBrand(context)
+    const name = client?.name || client?.client_id || ''
+    return render(
+      'form-post',
+      { brand, action: redirect_uri, client: { name }, fields: all },
+      { locale: call.locale },
+    )
+  }
+  const location = withParameters(redirect_uri, all)
+  return new Response(null, { status: 302, headers: { ...redirectHeaders, location } })
+}
+
+/** Sends an error to the client: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1 */
+export const answerError = (
+  context: Context,
+  call: Call,
+  addressee: Addressee,
+  { code, description }: OAuthError,
+): Response => answerClient(context, call, addressee, { error: code, error_description: description })
