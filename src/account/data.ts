@@ -18,7 +18,7 @@ import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { listUserSessions } from '#src/sessions/list-store.ts'
 import { listUserLogins } from '#src/sessions/login-store.ts'
-import { frameOf, noticeOf } from './frame.ts'
+import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
 import { listOwnEvents } from './store.ts'
 import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
 
@@ -151,14 +151,17 @@ export const postDelete =
     permit(viewer, 'profile:update')
     if (deletionOf(viewer) !== 'possible') throw new PageError('not_allowed', 403)
     const { id, email, username_fold } = viewer.user
+    const { slug } = viewer.organization
     if (foldIdentifier(form.get('username') ?? '') !== username_fold)
       return dataPage(context, call, viewer, 'username')
     await deleteUser(context, id, { actor: { id, email }, client_info: call })
     const { config, cookies } = context
-    return withCookies(seeOther('/account/deleted'), [clearCookie(config, cookies.login)])
+    return withCookies(seeOther(`/account/deleted?organization=${slug}`), [
+      clearCookie(config, cookies.login),
+    ])
   }
 
 export const getDeleted =
   (context: Context) =>
   async (call: Call): Promise<Response> =>
-    render('deleted', { brand: defaultBrand(context), request_id: call.request_id }, { locale: call.locale })
+    render('deleted', { brand: defaultBrand(context), login_url: loginUrlOf(call) }, { locale: call.locale })

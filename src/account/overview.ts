@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
@@ -8,7 +9,7 @@ import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { logOut } from '#src/sessions/service.ts'
 import { listSignedIn } from './browsers.ts'
-import { frameOf, noticeOf } from './frame.ts'
+import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
 import { nextStepsOf } from './next-steps.ts'
 import { openAnyForm, permit, requireViewer } from './viewer.ts'
@@ -57,12 +58,15 @@ export const getAccount =
 export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { login_hash } = await openAnyForm(context, call)
+    const { login, login_hash } = await openAnyForm(context, call)
+    const organization = await findOrganization(context.store, login.organization_id)
     await context.store.write(async tx =>
       logOut(context, tx, await listLogins(context, tx, login_hash), call),
     )
     const { config, cookies } = context
-    return withCookies(seeOther('/account/signed-out'), [clearCookie(config, cookies.login)])
+    return withCookies(seeOther(`/account/signed-out?organization=${organization?.slug}`), [
+      clearCookie(config, cookies.login),
+    ])
   }
 
 export const getSignedOut =
@@ -70,6 +74,6 @@ export const getSignedOut =
   async (call: Call): Promise<Response> =>
     render(
       'logged-out',
-      { brand: defaultBrand(context), request_id: call.request_id, login_url: '/account' },
+      { brand: defaultBrand(context), request_id: call.request_id, login_url: loginUrlOf(call) },
       { locale: call.locale },
     )

@@ -13,7 +13,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { withParameters } from '#src/protocol/oauth/redirect-uri.ts'
+import { webOriginOf, withParameters } from '#src/protocol/oauth/redirect-uri.ts'
 import type { IdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
 import { findSessionOf, type Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
@@ -118,12 +118,18 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const is_unregistered = target !== undefined
+  // Without a hint any page could name any client.
+  const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',
-    { ...(await common(context, logout)), is_unregistered },
+    { ...(await common(context, logout)), is_unregistered, ...(return_url && { return_url }) },
     { locale: call.locale },
   )
 }
+
+/** Returns the start page at the client's first registered web origin; undefined for native applications. */
+const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | undefined =>
+  [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')
 
 const confirmation = async (context: Context, logout: Logout): Promise<Response> => {
   const { call, parameters, logins } = logout
@@ -152,13 +158,14 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 const common = async (
   context: Context,
   { call, client, logins }: Logout,
-): Promise<Common & { client_name?: string }> => {
+): Promise<Common & { client_name?: string; login_url: string }> => {
   const [id, ...others] = new Set(logins.map(({ organization_id }) => organization_id))
   const shown = id && others.length === 0 ? id : DEFAULT_ORGANIZATION
   const organization = await findOrganization(context.store, shown)
   return {
     brand: organization ? brandOf(context, organization) : defaultBrand(context),
     request_id: call.request_id,
+    login_url: organization ? `/account?organization=${organization.slug}` : '/account',
     ...(client && { client_name: client.name || client.client_id }),
   }
 }

@@ -70,22 +70,36 @@ export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
 export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
+/** Errors that an administrator looks up in the log; the others tell the user what to do. */
+const forAdministrator = new Set<ErrorPageCode>([
+  'bad_request',
+  'unknown_client',
+  'bad_redirect',
+  'provider',
+  'unavailable',
+  'server_error',
+])
+
 /** Renders any error as a page. Errors of 500 and above are logged with their cause. */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
-  const common = { brand: defaultBrand(context), request_id: call.request_id }
+  const common = (code: ErrorPageCode) => ({
+    brand: defaultBrand(context),
+    code,
+    ...(forAdministrator.has(code) && { request_id: call.request_id }),
+  })
   if (error instanceof PageError) {
     const { code, status, retry_url, request } = error
     const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
-    return render('error', { ...common, code, ...more }, { locale, status })
+    return render('error', { ...common(code), ...more }, { locale, status })
   }
   if (error instanceof OAuthError && error.status < 500)
-    return render('error', { ...common, code: 'bad_request' }, { locale, status: 400 })
+    return render('error', common('bad_request'), { locale, status: 400 })
   const refusal = asAppError(error)
   if (refusal.status >= 500)
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'page failed')
   const { status, headers } = refusal
   const code = pageCodes[refusal.code] ?? 'server_error'
   const seconds = Number(headers['retry-after'] ?? 1)
-  return render('error', { ...common, code, seconds }, { locale, status, headers })
+  return render('error', { ...common(code), seconds }, { locale, status, headers })
 }

@@ -287,7 +287,9 @@ export interface LoggedOutPage extends Common {
 }
 
 /** Shown after users have deleted their account. */
-export type DeletedPage = Common
+export interface DeletedPage extends Common {
+  login_url: string
+}
 
 /** Shown for refusals that cannot be redirected, and for failures. */
 export interface ErrorPage extends Common {

@@ -82,7 +82,7 @@ test('PAG-61 a deletion continues; a download ends on its page', async () => {
   await app.events()
   const again = await send(browser, back, { username: user.username }, '/account/data/delete')
   expect(again.heading).toBe(CONFIRM)
-  expect((await signIn(browser, again, user.username)).url).toBe('/account/deleted')
+  expect((await signIn(browser, again, user.username)).url).toBe('/account/deleted?organization=acme')
   expect(await types()).toEqual(['user.deleted'])
 })
 

@@ -285,9 +285,35 @@ describe('H-40 the theme of the sign-out page', () => {
   })
 })
 
+test('PAG-64 the page leads back to the application that an ID token names, and to no other', async () => {
+  const linksOf = ({ html }: { html: string }) =>
+    [...html.matchAll(/<a class="button (\w+)" href="([^"]*)">([^<]*)/g)].map(([, ...link]) => link)
+  const { browser, tokens } = await shopping('alice')
+  const named = await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
+  expect(linksOf(named)).toEqual([
+    ['primary', 'https://app.example/', 'Back to The shop'],
+    ['quiet', '/account?organization=default', 'Sign in again'],
+  ])
+  for (const query of [{ client_id: 'shop' }, { client_id: 'shop', id_token_hint: 'x.y.z' }])
+    expect(linksOf(await browser.get(logoutUrl(query)))).toEqual([
+      ['primary', '/account?organization=default', 'Sign in again'],
+    ])
+})
+
 test('signing in again after a logout is a fresh login', async () => {
   const { browser, tokens } = await shopping('alice')
   await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
   const page = await signIn(browser, await browser.get(authorizeUrl('shop')), 'alice')
   expect(page.location).toContain('code=')
+})
+
+test('PAG-64 the page leads back to the application that an ID token names, and to no other', async () => {
+  const { browser, tokens } = await shopping('alice')
+  const html = async (parameters: Record<string, string>) => (await browser.get(logoutUrl(parameters))).html
+  const named = await html({ id_token_hint: tokens.id_token })
+  expect(named).toContain('<a class="button primary" href="https://app.example/">Back to The shop</a>')
+  expect(named).toContain('href="/account?organization=default"')
+  const unnamed = await html({ client_id: 'shop' })
+  expect(unnamed).not.toContain('https://app.example/')
+  expect(unnamed).toContain('href="/account?organization=default"')
 })

@@ -59,3 +59,7 @@ export const withParameters = (
  * True for a private-use scheme, whose answers go to any application that claimed the scheme on the device.
  */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)
+
+/** Returns the web origin of a registered redirect URI; undefined for one of a native application. */
+export const webOriginOf = (uri: string): string | undefined =>
+  usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin

@@ -3,6 +3,7 @@ import {
   checkRegistrable,
   matches,
   usesPrivateScheme,
+  webOriginOf,
   withParameters,
 } from '#src/protocol/oauth/redirect-uri.ts'
 
@@ -195,3 +196,14 @@ test.each([
   ['https://a.example/cb', false],
   ['HTTPS://a.example/cb', false],
 ])('O-66 a private-use scheme: %s %p', (uri, expected) => expect(usesPrivateScheme(uri)).toBe(expected))
+
+test.each([
+  ['https://a.example:8443/cb?x=1', 'https://a.example:8443'],
+  ['http://localhost:3000/cb', 'http://localhost:3000'],
+  ['http://127.0.0.1:3000/cb', 'http://127.0.0.1:3000'],
+  ['http://127.0.0.1/cb', undefined],
+  ['http://[::1]', undefined],
+  ['com.example.app:/cb', undefined],
+])('PAG-64 the web origin of %s', (uri, origin) => {
+  expect(webOriginOf(uri)).toBe(origin)
+})

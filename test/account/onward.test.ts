@@ -1,0 +1,69 @@
+import { expect, test } from 'bun:test'
+import { openCall } from '#src/http/call.ts'
+import { errorPage } from '#src/pages/boundary.ts'
+import { render } from '#src/pages/render.ts'
+import { startApp } from '#test/support/app.ts'
+import { openBrowser, type Page } from '#test/support/browser.ts'
+import { addOrganization, addUser, PASSWORD, signIn } from '#test/support/people.ts'
+
+const app = await startApp()
+const acme = await addOrganization(app, 'acme', { settings: { self_deletion: true } })
+await addUser(app, 'ada', { organization_id: acme.id })
+const LOGIN = '/account?organization=acme'
+
+test('PAG-64 the pages after a logout and a deletion lead to the login of the organization', async () => {
+  const browser = openBrowser(app)
+  const enter = async () => signIn(browser, await browser.get(LOGIN), 'ada')
+  const out = await browser.follow(await browser.submit(await enter(), {}, '/account/logout'))
+  expect(out.url).toBe('/account/signed-out?organization=acme')
+  expect(out.html).toContain(`<a class="button primary" href="${LOGIN}">Sign in again</a>`)
+  await enter()
+  const data = await browser.get('/account/data')
+  const gone = await browser.follow(await browser.submit(data, { username: 'ada' }, '/account/data/delete'))
+  expect(gone.url).toBe('/account/deleted?organization=acme')
+  expect(gone.html).toContain(`<a class="button primary" href="${LOGIN}">Use another account</a>`)
+  expect((await browser.get(LOGIN)).heading).toBe('Sign in')
+  for (const page of ['/account/signed-out', '/account/deleted'])
+    for (const query of ['', '?organization=//evil.example', '?organization=a%26b=c'])
+      expect((await browser.get(page + query)).html).toContain('<a class="button primary" href="/account">')
+})
+
+test('PAG-63 mistakes that people make show no request id, failures of an application or the server do', async () => {
+  const browser = openBrowser(app)
+  const login = await browser.get(LOGIN)
+  const pages = [
+    await browser.submit(login, { username: 'nobody', password: 'wrong' }),
+    await browser.submit(login, { username: '', password: PASSWORD }),
+    await browser.get('/nothing'),
+    await browser.get('/account/continue?request=x'),
+    await browser.get('/account/set-up?token=x'),
+    await browser.post('/oauth/login', { csrf_token: 'x.y' }),
+    await browser.get('/oauth/authorize?client_id=nobody'),
+    await browser.get('/oauth/authorize?client_id=a&client_id=b'),
+  ]
+  const shows = ({ html, headers }: Page) => html.includes(headers.get('x-request-id') ?? 'none')
+  expect(pages.map(page => [page.status, shows(page)])).toEqual([
+    [401, false],
+    [400, false],
+    [404, false],
+    [400, false],
+    [410, false],
+    [403, false],
+    [400, true],
+    [400, true],
+  ])
+  const call = openCall(app.context, new Request(app.context.config.url), undefined)
+  expect(await errorPage(app.context, call, new Error('a fault')).text()).toContain(call.request_id)
+})
+
+test.each([
+  ['busy', true],
+  ['throttled', false],
+  ['invalid_credentials', false],
+  ['missing', false],
+  ['provider', false],
+] as const)('PAG-63 an alert "%s" shows the request id: %p', async (code, shown) => {
+  const form = { action: '/', request: '', csrf_token: '', brand: { name: 'Acme' } }
+  const page = render('login', { ...form, error: { code, seconds: 5 }, request_id: 'id-7' })
+  expect((await page.text()).includes('Request ID id-7')).toBe(shown)
+})
