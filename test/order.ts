@@ -1,12 +1,13 @@
 /**
  * `bun run test:order [SEED]`: runs the cases of each file in a random order, one process for each file, and
- * names the files in which a case depends on another one. A seed, 1 to 2^32 - 1, gives the same order again.
+ * names the files in which a case depends on another one. The same seed gives the same order.
  */
 const seed = process.argv[2] ?? `${1 + Math.floor(Math.random() * 1_000_000)}`
 const failed: string[] = []
 for (const path of [...new Bun.Glob('test/**/*.test.ts').scanSync()].sort()) {
   const command = ['bun', 'test', '--timeout', '60000', '--randomize', `--seed=${seed}`, `./${path}`]
   const { exitCode, stderr } = Bun.spawnSync(command, { stdout: 'ignore' })
+  console.log(`${exitCode === 0 ? 'pass' : 'FAIL'} ${path}`)
   if (exitCode === 0) continue
   failed.push(path)
   process.stdout.write(stderr)
