@@ -1,8 +1,10 @@
 import { IntlMessageFormat } from 'intl-messageformat'
-import { FALLBACK_LOCALE, localeFiles } from '#src/http/locale.ts'
+import { direction, FALLBACK_LOCALE, localeFiles } from '#src/http/locale.ts'
 import type { MessageKey } from './data.ts'
 
-export type Translate = (key: MessageKey, params?: Record<string, string | number>) => string
+type Params = Record<string, string | number>
+
+export type Translate = (key: MessageKey, params?: Params) => string
 
 type Texts = Partial<Record<string, string>>
 
@@ -16,6 +18,19 @@ const language = (locale: string) => {
   loaded.set(locale, read)
   return read
 }
+
+/**
+ * Sets each text off from the words around it: names, addresses and paths from the left would otherwise mix
+ * with a sentence from the right. Counts stay as they are, for the plural rules.
+ * https://www.unicode.org/reports/tr9/#Explicit_Directional_Isolates
+ */
+const isolated = (params: Params): Params =>
+  Object.fromEntries(
+    Object.entries(params).map(([name, value]) => [
+      name,
+      typeof value === 'string' && !/^\d+$/.test(value) ? `\u2068${value}\u2069` : value,
+    ]),
+  )
 
 /**
  * Returns texts by key, in the syntax of ICU MessageFormat: `{name}` and `{count, plural, =0 {No code is} one
@@ -36,7 +51,7 @@ export const translator =
       format = new IntlMessageFormat(text, locale, undefined, { ignoreTag: true })
       formats.set(key, format)
     }
-    return String(format.format(params))
+    return String(format.format(direction(locale) === 'rtl' ? isolated(params) : params))
   }
 
 export const hasMessage = (key: string): key is MessageKey =>

@@ -11,29 +11,6 @@ const mails = Object.keys(mailKinds) as MailKind[]
 export const names = [...samples.map(nameOf), ...mails.map(kind => `mail.${kind}`)]
 const html = (text: string) => new Response(text, { headers: { 'content-type': 'text/html' } })
 
-/** Words that run from the right where nobody has translated any; names stay as they are. */
-const inHebrewLetters = (page: Response): Response => {
-  let inside = 0
-  return new HTMLRewriter()
-    .on('bdi, code', {
-      element: element => {
-        inside++
-        element.onEndTag(() => {
-          inside--
-        })
-      },
-    })
-    .on('body', {
-      text: chunk => {
-        const hebrew = chunk.text.replace(/&\w+;|[a-z]/gi, letter =>
-          letter.length > 1 ? letter : String.fromCharCode(0x5d0 + (letter.charCodeAt(0) % 22)),
-        )
-        if (inside === 0) chunk.replace(hebrew, { html: true })
-      },
-    })
-    .transform(page)
-}
-
 const index = () => html(names.map(name => `<p><a href="/${name}">${name}</a>`).join(''))
 
 /** Serves them all: `?locale=de`, `?theme=ember`, `?accent=2b8a3e`. */
@@ -60,6 +37,6 @@ export const servePages = (port = 0) =>
       )
       // The page posts itself to a client, which the preview lacks.
       if (sample.page === 'form-post') page.headers.append('content-security-policy', "script-src 'none'")
-      return locale === 'he' ? inHebrewLetters(page) : page
+      return page
     },
   })

@@ -1,5 +1,5 @@
 // Every page in every state and every mail, with sample data.
-//   bun test/support/preview.ts                  serves them (`?theme=ember`, `?accent=2b8a3e`, `?locale=de`; `?locale=he`: right to left)
+//   bun test/support/preview.ts                  serves them (`?theme=ember`, `?accent=2b8a3e`, `?locale=ar`)
 //   bun test/support/preview.ts FOLDER [PATTERN] writes screenshots: phone and desktop, light and dark, languages, themes
 import { chromium } from 'playwright-core'
 import { names, servePages } from './page-server.ts'
@@ -21,9 +21,9 @@ const shoot = async (target: string): Promise<void> => {
     { look: 'desktop-light', width: 1280, height: 860, colorScheme: 'light', query: '' },
     { look: 'desktop-dark', width: 1280, height: 860, colorScheme: 'dark', query: '' },
     { look: 'narrow', width: 320, height: 640, colorScheme: 'light', query: '' },
-    { look: 'rtl', width: 1280, height: 860, colorScheme: 'light', query: '?locale=he' },
-    { look: 'rtl-phone', width: 390, height: 844, colorScheme: 'light', query: '?locale=he' },
-    { look: 'rtl-dark', width: 390, height: 844, colorScheme: 'dark', query: '?locale=he' },
+    { look: 'ar', width: 1280, height: 860, colorScheme: 'light', query: '?locale=ar' },
+    { look: 'ar-phone', width: 390, height: 844, colorScheme: 'light', query: '?locale=ar' },
+    { look: 'ar-dark', width: 390, height: 844, colorScheme: 'dark', query: '?locale=ar' },
     { look: 'de', width: 390, height: 844, colorScheme: 'light', query: '?locale=de' },
     { look: 'ja', width: 1280, height: 860, colorScheme: 'light', query: '?locale=ja' },
     { look: 'ja-phone', width: 390, height: 844, colorScheme: 'light', query: '?locale=ja' },
