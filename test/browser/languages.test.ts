@@ -68,6 +68,16 @@ testInChromium('a page in a language from the right is the mirror of one from th
   await close()
 })
 
+testInChromium('an address runs from the left on a page that runs from the right', async () => {
+  const { page, close } = await openPage()
+  await page.goto(`${server.url}error.redirect?locale=ar`)
+  const directions = await page.evaluate(() =>
+    ['html', 'code'].map(name => getComputedStyle(document.querySelector(name) as Element).direction),
+  )
+  expect(directions).toEqual(['rtl', 'ltr'])
+  await close()
+})
+
 testInChromium('a short name stands beside its monogram, not below it', async () => {
   const { page, close } = await openPage()
   for (const width of [320, 390, 1280]) {
