@@ -62,7 +62,8 @@ const exporting = (names: string): string => `export { ${names} }`
 const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
 const web = (application: Application): Snippet => ({
-  title: 'openid-client 6 for Node, Bun and Deno; CLIENT_SECRET stands in the environment:',
+  title:
+    'login.mjs for openid-client 6 (npm install openid-client) on Node, Bun and Deno; CLIENT_SECRET stands in\nthe environment, and `gatehouse guide connect` has a server around it:',
   language: 'js',
   code: `import * as client from 'openid-client'
 

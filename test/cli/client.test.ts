@@ -1,7 +1,7 @@
 /** `gatehouse client create` beside a running server: what it prints logs in as it stands. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as openid from 'openid-client'
@@ -106,6 +106,36 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     aud: 'shop',
     preferred_username: 'alice',
   })
+}, 60_000)
+
+test('RUN-29 a web application: the server of the guide greets the user, and names a wrong secret', async () => {
+  const guide = readFileSync(join(root, 'templates/guide/connect.md'), 'utf8')
+  const app = guide.match(/^import \{ createServer.*?(?=^```)/ms)?.[0] ?? ''
+  using reserved = Bun.serve({ port: 0, hostname: 'localhost', fetch: () => new Response() })
+  const origin = `http://localhost:${reserved.port}`
+  const { settings, codes } = await created('guided', '--kind', 'web', '--redirect', `${origin}/callback`)
+  writeFileSync(join(folder, 'login.mjs'), codes[0] ?? '')
+  writeFileSync(join(folder, 'app.mjs'), app.replaceAll('3000', String(reserved.port)))
+  await reserved.stop(true)
+  const greeting = async (CLIENT_SECRET: string) => {
+    await using started = Bun.spawn([process.execPath, 'app.mjs'], {
+      cwd: folder,
+      env: { ...process.env, CLIENT_SECRET },
+      stdout: 'pipe',
+    })
+    const { value } = await started.stdout.getReader().read()
+    expect(new TextDecoder().decode(value)).toBe(`${origin}\n`)
+    const open = (url: string, from?: Response) => {
+      const cookie = from?.headers.get('set-cookie')?.split(';')[0] ?? ''
+      return fetch(url, { redirect: 'manual', headers: { cookie } })
+    }
+    const left = await open(origin)
+    const back = await open(await comeBack(new URL(left.headers.get('location') ?? '')), left)
+    const answer = back.status === 303 ? await open(origin, back) : back
+    return [answer.status, await answer.text()]
+  }
+  expect(await greeting(secretOf(settings))).toEqual([200, 'Hello alice'])
+  expect(await greeting('another')).toEqual([500, 'invalid_client'])
 }, 60_000)
 
 testInChromium(
