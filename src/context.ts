@@ -134,6 +134,8 @@ export interface CookieNames {
   readonly device: string
   /** Keeps the token of an e-mail link while its user signs in. */
   readonly link: string
+  /** Keeps the language that a person chose on a page, as a BCP 47 tag. */
+  readonly language: string
 }
 
 /** The themes of the data directory and the built-in ones (pages/themes). */

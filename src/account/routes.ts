@@ -6,6 +6,7 @@ import { getAccountPassword, postAccountPassword } from './change-password.ts'
 import { getContinue } from './continue.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
+import { postLanguage } from './language.ts'
 import { getAccount, getSignedOut, postAccountLogout } from './overview.ts'
 import { getProfile, postProfile } from './profile.ts'
 import {
@@ -19,7 +20,7 @@ import { getSetUp, postSetUp } from './set-up.ts'
 import { getSignIn, postSignIn } from './sign-in.ts'
 import { getConfirmSignIn, getVerifyEmail, postSendVerification, postVerifyEmail } from './verify-email.ts'
 
-/** Account pages, and the pages of single-use links. */
+/** Account pages, the pages of single-use links, and the choice of a language. */
 export const accountRoutes = (context: Context) => {
   /** Forms that may wait until their user has confirmed who they are. */
   const continuing = {
@@ -33,6 +34,7 @@ export const accountRoutes = (context: Context) => {
   }
   return pageRoutes(context, {
     ...Object.fromEntries(Object.entries(continuing).map(([path, handle]) => [`POST ${path}`, handle])),
+    'POST /language': postLanguage(context),
     'GET /account': getAccount(context),
     'POST /account/logins': postLogins(context),
     'POST /account/logins/others': postOtherLogins(context),

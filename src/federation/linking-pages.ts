@@ -55,6 +55,7 @@ const pageParts = (context: Context, { browser, flow, identity, handle }: Pendin
       brand: brandOf(context, organization),
       request_id: browser.call.request_id,
       action: ACTION,
+      request: handle,
       csrf_token: issueCsrf(context, 'link_account', pending.browser_hash, handle),
       provider: { name: provider.name, kind: kindOf(provider) },
       cancel_url: `/oauth/login?request=${flow.handle}`,

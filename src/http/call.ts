@@ -54,7 +54,8 @@ export const openCall = (core: Core, request: Request, server: RequestIP | undef
       return deviceHash(core, request)
     },
     get locale() {
-      return chooseLocale(call.ui_locales, request.headers.get('accept-language'))
+      const chosen = findCookie(request, core.cookies.language) ?? ''
+      return chooseLocale([chosen, ...call.ui_locales], request.headers.get('accept-language'))
     },
   }
   calls.set(request, call)

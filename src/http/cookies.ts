@@ -11,7 +11,13 @@ const isHttps = (config: Config): boolean => config.url.startsWith('https:')
 export const cookieNames = (config: Config): CookieNames => {
   const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
   const name = (what: string) => `${before}gatehouse_${what}${after}`
-  return { login: name('login'), browser: name('browser'), device: name('device'), link: name('link') }
+  return {
+    login: name('login'),
+    browser: name('browser'),
+    device: name('device'),
+    link: name('link'),
+    language: name('language'),
+  }
 }
 
 /** Returns the first cookie of that name as sent. Values are opaque, so nothing is decoded. */

@@ -16,18 +16,18 @@ const MAX_TAG_LENGTH = 35
 const MAX_TAGS = 100
 
 /**
- * Returns the language of the pages: the first available one of `ui_locales`, then of Accept-Language, then
+ * Returns the language of the pages: the first available one of `wanted`, then of Accept-Language, then
  * English. Tags match by lookup, so `pt-BR` finds `pt`: https://www.rfc-editor.org/rfc/rfc4647#section-3.4
  */
 export const chooseLocale = (
-  ui_locales: readonly string[],
+  wanted: readonly string[],
   acceptLanguage: string | null,
   available: readonly string[] = locales,
 ): string => {
   const spoken = new Map(available.map(tag => [tag.toLowerCase(), tag]))
-  for (const wanted of [...ui_locales, ...preferences(acceptLanguage ?? '')]) {
-    if (wanted.length > MAX_TAG_LENGTH) continue
-    for (let tag = wanted.toLowerCase(); tag; tag = tag.slice(0, Math.max(0, tag.lastIndexOf('-')))) {
+  for (const range of [...wanted, ...preferences(acceptLanguage ?? '')]) {
+    if (range.length > MAX_TAG_LENGTH) continue
+    for (let tag = range.toLowerCase(); tag; tag = tag.slice(0, Math.max(0, tag.lastIndexOf('-')))) {
       const found = spoken.get(tag)
       if (found) return found
     }

@@ -214,6 +214,7 @@ export interface ChangePasswordPage extends Common {
 
 interface ProviderPage extends Common {
   action: string
+  request: string
   csrf_token: string
   provider: { name: string; kind: string }
   client_name?: string

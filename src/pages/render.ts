@@ -1,10 +1,10 @@
 import { Eta } from 'eta/core'
-import { direction } from '#src/http/locale.ts'
+import { direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { frameColors } from './accent.ts'
 import { assetUrl } from './assets.ts'
 import type { Brand, Pages } from './data.ts'
-import { type Translate, translator } from './translate.ts'
+import { languageName, type Translate, translator } from './translate.ts'
 import { viewTools } from './view.ts'
 
 const files = embed('templates', ['.eta'])
@@ -31,6 +31,12 @@ const headers = {
 // opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
 const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
+
+/** True for a page that no GET shows again; a choice of language would lose what it says. */
+const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
+  page === 'recovery-codes' ||
+  ('sent' in data && data.sent === true) ||
+  (page === 'verify-email' && !('form' in data) && !('sign_in_url' in data))
 
 /** Locale, status and headers of a page. */
 export interface RenderOptions {
@@ -73,6 +79,9 @@ export const render = <Page extends keyof Pages>(
     ...viewTools(locale, t),
     page,
     is_own: isOwn(page),
+    is_shown_once: isShownOnce(page, data),
+    languages: locales.map(tag => ({ tag, name: languageName(tag) })),
+    language: languageName(locale),
     t,
     title,
     sheets: sheetsOf(data.brand),

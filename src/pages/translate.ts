@@ -8,16 +8,21 @@ export type Translate = (key: MessageKey, params?: Params) => string
 
 type Texts = Partial<Record<string, string>>
 
-const loaded = new Map<string, { texts: Texts; formats: Map<string, IntlMessageFormat> }>()
+const loaded = new Map<string, { name: string; texts: Texts; formats: Map<string, IntlMessageFormat> }>()
 
 const language = (locale: string) => {
   const known = loaded.get(locale)
   if (known) return known
   const texts: Texts = JSON.parse(localeFiles[`${locale}.json`] ?? '{}')
-  const read = { texts, formats: new Map<string, IntlMessageFormat>() }
+  const [first = '', ...rest] = new Intl.DisplayNames(locale, { type: 'language' }).of(locale) ?? locale
+  const name = first.toLocaleUpperCase(locale) + rest.join('')
+  const read = { name, texts, formats: new Map<string, IntlMessageFormat>() }
   loaded.set(locale, read)
   return read
 }
+
+/** Returns the name of a language in itself, such as `Français`. */
+export const languageName = (locale: string): string => language(locale).name
 
 /**
  * Sets each text off from the words around it: names, addresses and paths from the left would otherwise mix

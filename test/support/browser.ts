@@ -18,7 +18,10 @@ export interface Page {
   heading: string
   /** The `Location` header of a redirect. */
   location: string | undefined
+  /** Forms of the page itself. */
   forms: Form[]
+  /** The form in the footer that chooses a language. */
+  chooser: Form | undefined
 }
 
 export interface Browser {
@@ -66,6 +69,7 @@ const parseForms = (html: string): Form[] =>
 
 const parsePage = async (url: string, response: Response): Promise<Page> => {
   const html = await response.text()
+  const [own = '', footer = ''] = html.split('<footer>')
   return {
     status: response.status,
     headers: response.headers,
@@ -73,7 +77,8 @@ const parsePage = async (url: string, response: Response): Promise<Page> => {
     html,
     heading: unescapeHtml(/<h1[^>]*>(.*?)<\/h1>/s.exec(html)?.[1] ?? ''),
     location: response.headers.get('location') ?? undefined,
-    forms: parseForms(html),
+    forms: parseForms(own),
+    chooser: parseForms(footer)[0],
   }
 }
 

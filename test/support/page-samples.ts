@@ -83,7 +83,7 @@ const change: Pages['change-password'] = {
 const setUp: Pages['set-up'] = {
   brand: { name: 'Gatehouse' },
   csrf_token: form.csrf_token,
-  action: '/set-up',
+  action: '/account/set-up',
   token: 'set-up-token',
   rules,
 }
@@ -92,6 +92,7 @@ const fromProvider = {
   brand,
   csrf_token: form.csrf_token,
   action: '/oauth/link-account',
+  request: form.request,
   provider: { name: 'GitHub', kind: 'github' },
   client_name: 'Orbit Notes',
   cancel_url: '/oauth/login?request=request-8Qx',

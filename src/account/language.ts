@@ -1,0 +1,46 @@
+import type { Context } from '#src/context.ts'
+import { seeOther } from '#src/http/answer.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { setCookie, withCookies } from '#src/http/cookies.ts'
+import { locales } from '#src/http/locale.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
+import { checkOrigin } from '#src/pages/csrf.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+
+/** The longest time that browsers keep a cookie, in seconds. */
+const KEPT = (400 * DAY) / SECOND
+
+const below = (folder: string, names: string): string[] => names.split(' ').map(name => `${folder}/${name}`)
+
+/** Paths whose GET shows a page again and uses nothing up. */
+const pages: ReadonlySet<string> = new Set([
+  '/account',
+  ...below('/account', 'applications change-password data deleted profile reset-password security set-up'),
+  ...below('/account', 'sign-in signed-out verify-email'),
+  ...below('/oauth', 'authorize change-password consent enrol link-account login logout reset-password'),
+  ...below('/oauth', 'second-factor select-account'),
+])
+
+/**
+ * Returns path and query of the page that the form stands on: a step names itself, because its address after a refused
+ * post shows nothing; for other pages it is the address that the browser sends. Any other address means `/account`.
+ */
+const pageOf = ({ config }: Context, { request }: Call, named: string | undefined): string => {
+  const page = URL.parse(named ?? request.headers.get('referer') ?? '', config.url)
+  return page?.origin === config.url && pages.has(page.pathname) ? page.pathname + page.search : '/account'
+}
+
+/** Keeps the chosen language in a cookie and returns to the page. An unknown language changes nothing. */
+export const postLanguage =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    checkOrigin(context.config, call.request)
+    const form = parseForm(await readForm(call.request))
+    const language = locales.find(tag => tag === form.get('language'))
+    const { config, cookies } = context
+    return withCookies(
+      seeOther(pageOf(context, call, form.get('page'))),
+      language ? [setCookie(config, cookies.language, language, KEPT)] : [],
+    )
+  }
