@@ -82,7 +82,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: only this machine, and closed once url or host is public',
+    'bearer token for /metrics; default: only this machine may read it, and nobody if url or host is public',
   ),
   access_token_alg: withDefault(
     choice(signingAlgs),

@@ -45,7 +45,7 @@ export const getAccountPassword =
   }
 
 /**
- * Changes the password at the user's own wish: ends all other logins and sessions, and continues this login
+ * Changes the password at the user's request: ends all other logins and sessions, and continues this login
  * unchanged.
  */
 export const postAccountPassword =

@@ -131,13 +131,13 @@ export const openForm = async (context: Context, call: Call): Promise<AccountFor
 }
 
 interface FreshForm {
-  /** Path of the page that the form stands on. */
+  /** Path of the page that contains the form. */
   page: string
   /** Path on which the confirmation ends, for a form that cannot continue: it has secrets, or answers a file. */
   back?: string
 }
 
-/** Characters of a form that waits for the confirmation. */
+/** Maximum characters of a form that waits for the confirmation. */
 const MAX_INTENT = 4_096
 
 /**

@@ -22,7 +22,7 @@ const ErrorAnswer = z
   })
   .meta({
     id: 'Error',
-    description: 'The one shape of refusals.',
+    description: 'The body of every refusal.',
     example: {
       error: 'validation_failed',
       error_description: 'A field is not valid.',
@@ -32,7 +32,7 @@ const ErrorAnswer = z
     },
   })
 
-/** Adds the discriminator of a union, and takes away bounds that exclude nothing. */
+/** Adds the discriminator of a union, and removes bounds that exclude nothing. */
 const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Json }): void => {
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minLength === 0) delete jsonSchema.minLength
@@ -55,7 +55,7 @@ const convert = (schemas: Record<string, z.ZodType>, io: 'input' | 'output') => 
 
 const nameIn = (ref: unknown): string => String(ref).slice(String(ref).lastIndexOf('/') + 1)
 
-/** Returns what the routes share: schemas and examples by name. Each body and each answer has a name. */
+/** Returns the shared schemas and examples by name. Each body and each answer has a name. */
 export const componentsOf = (routes: AdminRoute[]) => {
   const all = (kind: 'body' | 'query' | 'answer') =>
     Object.fromEntries(routes.flatMap(route => (route[kind] ? [[route.id, route[kind]]] : [])))
@@ -72,7 +72,7 @@ export const componentsOf = (routes: AdminRoute[]) => {
       schemas[name] = schema
     }
 
-  /** A schema without an example of its own gets one from those of its parts. */
+  /** A schema without its own example gets one composed of its parts' examples. */
   const exampleOf = (schema: Json): unknown => {
     if (schema.example !== undefined) return schema.example
     if (schema.$ref) return exampleOf(schemas[nameIn(schema.$ref)] ?? {})

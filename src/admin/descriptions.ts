@@ -1,11 +1,11 @@
-/** Texts of the OpenAPI document that belong to no single route or schema. */
+/** Texts of the OpenAPI document that several routes or schemas share. */
 
 export const about = `Users, organizations, roles, groups, clients, identity providers, sessions and the audit log.
 
 Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
 
 export const tags: Record<string, string> = {
-  users: 'The people of an organization, their second factors, and help for those who are locked out.',
+  users: 'The users of an organization, their second factors, and help for locked-out users.',
   organizations: 'The tenants of the instance and their settings.',
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
@@ -55,10 +55,10 @@ export const refusals: Record<number, Refusal> = {
   403: { name: 'Forbidden', description: 'The caller or its token lacks the permission.' },
   404: {
     name: 'NotFound',
-    description: 'It does not exist, or belongs to an organization that the caller may not see.',
+    description: 'The object does not exist, or belongs to an organization that the caller may not see.',
   },
   408: { name: 'RequestTimeout', description: 'The body was not complete within 10 seconds.' },
-  409: { name: 'Conflict', description: 'It conflicts with what is stored.' },
+  409: { name: 'Conflict', description: 'The change conflicts with stored data.' },
   413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },
   415: { name: 'UnsupportedMediaType', description: 'The body is not application/json.' },
   422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },

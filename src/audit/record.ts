@@ -16,7 +16,7 @@ export interface Actor {
 /** The actor of events that no known user caused. */
 export const anonymousActor: Actor = { id: null, email: null }
 
-/** The actor of what the server or its command line does: no user or client, and no address. */
+/** The actor of changes by the server or its command line: no user or client, and no address. */
 export const hostActor: { actor: Actor; client_info: ClientInfo } = {
   actor: anonymousActor,
   client_info: { ip_address: '', user_agent: '' },

@@ -53,7 +53,7 @@ const append = (path: string, text: string): void => {
   }
 }
 
-/** Appends events to the files of their months and syncs them before it returns. */
+/** Appends events to a file for each month and syncs the files before it returns. */
 const appendEvents = (folder: string, events: EventRow[]): void => {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const [month, rows] of Map.groupBy(events, ({ timestamp }) => iso(timestamp).slice(0, 7))) {

@@ -91,7 +91,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** The position in an index whose time tells how rare its events are. */
+/** The rarity of a filter is the age of its thousandth latest event. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>

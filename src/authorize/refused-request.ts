@@ -20,7 +20,7 @@ const pages = {
 /** Why an authorization request is answered by a page instead of a redirect. */
 type Reason = keyof typeof pages
 
-/** A reason, and what the request names as far as it could be read. */
+/** A reason, and the parameters of the request that could be parsed. */
 export type Refusal = [
   reason: Reason,
   given?: { client_id?: string; redirect_uri?: string | undefined; client?: Client },
@@ -28,7 +28,7 @@ export type Refusal = [
 
 const MAX_LENGTH = 200
 
-/** Escapes all but printable ASCII, and cuts after 200 characters. */
+/** Escapes everything except printable ASCII, and truncates to 200 characters. */
 const printable = (text: string): string =>
   text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
 

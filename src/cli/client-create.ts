@@ -17,7 +17,7 @@ interface Options extends UserOptions {
 const optionOf: Record<string, string> = { client_id: 'name', redirect_uris: '--redirect', scopes: '--scope' }
 
 /**
- * Registers an application and prints what its own settings need, with the secret, which is shown once.
+ * Registers an application and prints the values for its configuration, with the secret, which is shown once.
  *
  * @throws ConfigError for a wrong call, before anything is opened
  */

@@ -52,7 +52,7 @@ export interface Snippet {
   code: string
 }
 
-/** Libraries refuse plain http unless they are told. */
+/** Libraries refuse plain http unless it is enabled. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
 /** The last line of a program. */

@@ -1,4 +1,4 @@
-/** Over 300 lines on purpose: all commands and the texts of their help stand in one list. */
+/** Over 300 lines on purpose: one list holds all commands and their help texts. */
 import { Argument, type Command, Option } from 'commander'
 import { VERSION } from '#src/lib/version.ts'
 
@@ -93,9 +93,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'client create',
     about: 'register an application and print what to paste into its settings, with the secret',
-    arguments: [
-      ['<name>', 'client_id, and the name that people see; 3 to 128 letters, digits and - . _ ~ : /'],
-    ],
+    arguments: [['<name>', 'client_id and displayed name; 3 to 128 letters, digits and - . _ ~ : /']],
     options: [
       new Option(
         '--kind <kind>',
@@ -104,7 +102,7 @@ export const commands: readonly CommandRow[] = [
         .choices(['web', 'spa', 'native', 'service'])
         .makeOptionMandatory(),
       ['--redirect <url...>', 'address of the application that a login returns to; compared exactly'],
-      ['--scope <scope...>', 'what it may ask for; default: openid profile email, for a service none'],
+      ['--scope <scope...>', 'scopes that it may request; default: openid profile email, for a service none'],
       ['--organization <slug>', 'organization of the application', 'default'],
       ['--json', 'print one JSON object'],
     ],

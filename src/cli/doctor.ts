@@ -170,7 +170,7 @@ const checks: Record<string, Check> = {
   mail,
 }
 
-/** Checks what `serve` depends on and prints a line for each check. Exit code 1 when a check fails. */
+/** Checks every dependency of `serve` and prints a line for each check. Exit code 1 when a check fails. */
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, warnings } = loadConfig(process.env, options.config)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)

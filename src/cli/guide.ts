@@ -8,7 +8,7 @@ const WIDTH = 80
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR
   const style = {
-    // A terminal of unknown width reports 0.
+    // A terminal reports width 0 when it is unknown.
     width: Math.min(WIDTH, process.stdout.columns || WIDTH),
     bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
   }

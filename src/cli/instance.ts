@@ -75,7 +75,7 @@ export const readMasterKey = (file: string): MasterKey => {
 
 /**
  * Returns the master keys to try. After an interrupted `gatehouse keys rekey`, the only command that writes
- * the second file, the new key lies beside the old one.
+ * the second file, the new key is beside the old one.
  */
 const candidates = (config: Config, make = false): MasterKey[] => {
   const next = join(config.data_dir, NEXT_MASTER_KEY_FILE)
@@ -130,7 +130,7 @@ export const openInstance = async (
 /** @throws StorageError unless the store has an instance that a master key of the settings opens */
 export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
   if (await isNewInstance(store))
-    throw new StorageError('No instance had been made in this database when it was backed up.')
+    throw new StorageError('The backup was made before the database had an instance.')
   await openInstanceKey(store, candidates(config), Date.now())
 }
 

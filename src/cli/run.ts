@@ -8,7 +8,7 @@ export const program = (): Command => {
   const gatehouse = new Command('gatehouse')
     .description('A multi-tenant identity server in one executable.')
     .version(VERSION, '-V, --version')
-    .option('--config <file>', 'settings file (YAML or JSON); the environment beats it')
+    .option('--config <file>', 'settings file (YAML or JSON); environment variables take precedence')
     .exitOverride()
     .showSuggestionAfterError()
   for (const row of commands) add(gatehouse, row)

@@ -37,7 +37,7 @@ export interface DevState {
   clock: DevClock
   faults: ReturnType<typeof openFaults>
   recorder: Recorder
-  /** Mail that would have been sent. */
+  /** Captured mails. */
   mail: CapturedMail
   /** The data right after the seed. */
   snapshot: () => Promise<Snapshot>

@@ -8,7 +8,7 @@ import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { escapeHtml, hidden, html, isWebUrl, postingPage } from './fake-openid.ts'
 
-/** A person as the form of the fake provider states them, with an attribute for each non-empty field. */
+/** A user as entered in the form of the fake provider, with an attribute for each non-empty field. */
 interface Person {
   name_id: string
   attributes: [name: string, value: string][]

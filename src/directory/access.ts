@@ -101,8 +101,9 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
   scopeOf(caller, wanted) ?? caller.organization_id
 
 /**
- * The same, when it exists: 422 with one text for an unknown and for another tenant's organization, and with
- * the other problems that are known by then.
+ * As {@link organizationFor}, and checks that the organization exists.
+ * @throws AppError 422 with the same text for an unknown and for another tenant's organization, together with
+ * `problems`
  */
 export const requireOrganization = async (
   q: Queries,

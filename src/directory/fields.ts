@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isPlain } from '#src/lib/text.ts'
 
-/** Line breaks of every kind, byte order marks, and marks that turn the direction of what follows them. */
+/** Line breaks of every kind, byte order marks, and bidirectional control characters. */
 const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
 
 /** A single line of text without surrounding spaces. */
@@ -13,7 +13,7 @@ export const line = (max: number, min = 0) => {
     .max(max, allowed)
     .refine(
       text => isPlain(text) && !unfit.test(text) && text.trim() === text,
-      'No line breaks or control characters, and no spaces at the ends.',
+      'No line breaks, control characters, or leading or trailing spaces.',
     )
 }
 
@@ -24,7 +24,7 @@ export const lines = (max: number) =>
     .max(max, `A text of at most ${max} characters.`)
     .refine(
       text => isPlain(text) && !text.includes('\ufeff'),
-      'No control characters but tabs and line feeds.',
+      'No control characters except tabs and line feeds.',
     )
 
 export const flag = z.boolean('true or false.')
@@ -65,11 +65,11 @@ export const stored = {
   ...times,
 }
 
-/** A read-only field in a PUT: accepted here, then compared with what is stored. */
+/** A read-only field in a PUT: accepted here, then compared with the stored value. */
 export const readOnly = <T extends z.ZodType>(schema: T) =>
   schema.optional().meta({
     readOnly: true,
-    description: 'May be sent back as it was read; another value is refused.',
+    description: 'May be sent back unchanged; any other value is refused.',
   })
 
 export const readOnlyTimes = { created_at: readOnly(z.string()), updated_at: readOnly(z.string()) }

@@ -25,7 +25,7 @@ const selectRoles = prepared((q, { group_members, group_roles, roles, user_roles
     .orderBy(roles.name)
 })
 
-/** The roles that a user holds directly or inherits from groups, by name. */
+/** Returns the roles that a user holds directly or inherits from groups, by name. */
 export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
 
 const selectOrganization = prepared((q, { organizations }) =>

@@ -39,7 +39,7 @@ export const asAppError = (error: unknown): AppError =>
     ? error
     : new AppError(
         'server_error',
-        'Something went wrong on our side. The log has the details under the request id.',
+        'An internal error occurred. The log has the details under the request id.',
         {
           cause: error,
         },

@@ -1,4 +1,4 @@
-/** Ids and times that the examples of the OpenAPI document share, so that they tell of one instance. */
+/** Ids and times that the examples of the OpenAPI document share, so that they describe one instance. */
 export const example = {
   organization_id: 'org_default',
   user_id: 'usr_019c1310-e400-7a3e-9f51-4d2b8c6e7a10',

@@ -49,7 +49,7 @@ const Pagination = z
   })
   .meta({
     id: 'Pagination',
-    description: 'Place of a page in its list.',
+    description: 'Position of a page in its list.',
     example: { total: 1, limit: 20, has_more: false },
   })
 

@@ -13,7 +13,7 @@ const value = <T>(parse: (value: string) => T | undefined, allowed: string) =>
 const matching = (isAllowed: (value: string) => boolean, allowed: string) =>
   z.string().refine(isAllowed, allowed)
 
-/** One setting of the server: how its text is parsed, and what it is without one. */
+/** One setting of the server: its parser and its default. */
 export interface Setting<T> {
   schema: z.ZodType<T, string>
   fallback: T | undefined

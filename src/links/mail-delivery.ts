@@ -132,7 +132,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
         application: isBare(application) ? application : '',
       },
     }),
-    // The person who reads the mailbox of a former address no longer owns the account.
+    // The owner of a former address no longer owns the account.
     url: url ?? (kind === 'email_changed' ? undefined : securityUrl(context, organization)),
   })
   await context.mail.send({ to, ...message })

@@ -38,7 +38,7 @@ const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 const SPANS: Family = {
   name: 'gatehouse_trace_spans_total',
-  help: 'Spans by what became of them.',
+  help: 'Spans by outcome.',
   label: 'outcome',
 }
 

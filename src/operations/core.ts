@@ -6,7 +6,10 @@ import { cookieNames } from '#src/http/cookies.ts'
 import { openThemes } from '#src/pages/themes.ts'
 import { openPlaces } from '#src/sessions/location.ts'
 
-/** The core of one server, from what its start opened: with limits, queues and caches of its own. */
+/**
+ * Creates the core of one server with its own limits, queues and caches, from the parts that its start
+ * opened.
+ */
 export const openCore = (
   parts: Pick<Core, 'config' | 'store' | 'clock' | 'log' | 'fetch' | 'xml' | 'mail' | 'master'>,
 ): Core => ({

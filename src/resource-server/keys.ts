@@ -87,7 +87,7 @@ export function findKey(keys: Keys, { alg, kid }: KeyName): CryptoKey | Promise<
   const [key] = fitting
   if (key && (kid !== undefined || fitting.length === 1)) return key.imported.get(alg) ?? importKey(key, alg)
   if (kid === undefined)
-    throw new UnknownKeyError(`the header has no kid and ${fitting.length} keys fit ${alg}`)
+    throw new UnknownKeyError(`the header has no kid and ${fitting.length} keys match ${alg}`)
   if (named.length === 0) throw new UnknownKeyError(`the issuer publishes no key ${JSON.stringify(kid)}`)
   throw new AlgorithmNotAllowedError(`the key ${JSON.stringify(kid)} is not for ${alg}`)
 }

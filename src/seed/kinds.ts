@@ -56,7 +56,7 @@ export interface SeedRun {
   tx: Transaction
   /** PHC string of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
-  /** True when the file has a user of this name, whose mistakes are then reported there. */
+  /** True when the file has a user of this name; mistakes are then reported at that user. */
   isNamed(organization: string, username: string): boolean
 }
 

@@ -120,11 +120,11 @@ const IdentityProvider = z.discriminatedUnion(
   [
     Oidc.omit({ organization_id: true }).extend({
       ...provider,
-      client_secret: secret('Of our client at the provider.').optional(),
+      client_secret: secret('Secret of the client registered at the provider.').optional(),
     }),
     OAuth2.omit({ organization_id: true }).extend({
       ...provider,
-      client_secret: secret('Of our client at the provider.').optional(),
+      client_secret: secret('Secret of the client registered at the provider.').optional(),
     }),
     Saml.omit({ organization_id: true }).extend(provider),
   ],
@@ -171,6 +171,6 @@ export type SeedOf<S extends SeedSection> = NonNullable<Seed[S]>[number]
 
 /** JSON Schema for editors; printed by `gatehouse openapi --seed-schema`. */
 export const seedJsonSchema = () => ({
-  title: `Gatehouse ${VERSION}: what an instance should have`,
+  title: `Gatehouse ${VERSION}: desired state of an instance`,
   ...z.toJSONSchema(Seed, { io: 'input', unrepresentable: 'any' }),
 })

@@ -32,9 +32,8 @@ export const touch = (path: string): void => {
 }
 
 /**
- * Checks that no log of an earlier database lies beside `path`. SQLite finds a log by its name alone and
- * would apply it to a database created there.
- *
+ * Checks that there is no write-ahead log of an earlier database beside `path`. SQLite finds a log by its
+ * name only and would apply it to a database created there.
  * @throws StorageError when there is such a log
  */
 export const requireNoLog = (path: string): void => {

@@ -1,4 +1,4 @@
-/** Over 300 lines on purpose: the whole data model stands on one page. */
+/** Over 300 lines on purpose: the whole data model is in one file. */
 import { sql } from 'drizzle-orm'
 import type {
   EventId,

@@ -46,7 +46,7 @@ describe('a file with more changes than one transaction holds on PostgreSQL', ()
     await app.events()
     const wrong = [...users, { username: 'other', email: 'USER3@example.com' }]
     await expect(applySeed(context, readSeed({ users: wrong }))).rejects.toThrow(
-      'seed has a mistake; nothing was applied.\n  seed: users[60]: Another user of the organization has this e-mail address.',
+      'seed has a mistake; nothing was applied.\n  seed: users[60]: Another user of the organization already has this e-mail address.',
     )
     expect(writes()).toBe(isPostgres ? 0 : 1)
     expect(await app.events()).toEqual([])
@@ -89,7 +89,7 @@ describe('a file with more changes than one transaction holds on PostgreSQL', ()
     )
     const kept = isPostgres ? 'its first 25 changes were applied, the others were not' : 'nothing was applied'
     await expect(applySeed(context, readSeed({ users }))).rejects.toThrow(
-      `seed has a mistake; ${kept}.\n  seed: users[40]: Another user of the organization has this e-mail address.`,
+      `seed has a mistake; ${kept}.\n  seed: users[40]: Another user of the organization already has this e-mail address.`,
     )
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(isPostgres ? 26 : 1)
   })

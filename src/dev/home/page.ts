@@ -62,7 +62,7 @@ export const devPage = (context: Context, { title, body, current, status = 200 }
   return new Response(String(html), { status, headers: pageHeaders })
 }
 
-/** Returns a table; `empty` stands in its place when there is no row. */
+/** Returns a table; `empty` is shown instead when there is no row. */
 export const table = (heads: string[], rows: Html[][], empty: string): Html =>
   rows.length === 0
     ? markup`<p class="muted">${empty}</p>`

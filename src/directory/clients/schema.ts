@@ -35,12 +35,12 @@ export const clientKinds = {
 } as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies (keyof typeof clientKinds)[]
 
-/** Client ids must never read as user ids in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
+/** A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5 */
 const client_id = z
   .string('A text of 3 to 128 characters.')
   .regex(/^[A-Za-z0-9._~:/-]{3,128}$/, '3 to 128 letters, digits and - . _ ~ : / are allowed.')
-  .refine(text => text !== 'default' && !looksLikeId(text), 'It must not read as an id of the server.')
-  .describe('Unique on the instance; it never changes.')
+  .refine(text => text !== 'default' && !looksLikeId(text), 'It must not look like a generated id.')
+  .describe('Unique in the instance; it never changes.')
 
 const uri = z.string('A URI.').superRefine((text, issues) => {
   const problem = checkRegistrable(text)
@@ -54,7 +54,7 @@ const web_origin = z
   .max(255, 'At most 255 characters.')
   .refine(
     text => isOrigin(text) && !text.includes('*'),
-    'An http or https origin such as https://app.example.com, without path, slash at the end or wildcard.',
+    'An http or https origin such as https://app.example.com, without path, trailing slash or wildcard.',
   )
 
 const scope = z
@@ -71,17 +71,17 @@ const type = oneOf(clientTypes).describe(
 const alg = oneOf(signingAlgs).nullable()
 
 export const writable = {
-  name: line(128, 1).describe('Shown on pages of the login.'),
+  name: line(128, 1).describe('Shown on the login pages.'),
   description: lines(1000).describe('Shown to administrators.'),
   kind: oneOf(kindNames).nullable().describe('Kind of the application; null: not chosen.'),
   redirect_uris: set(uri, 100).describe(
-    'Where answers of authorization requests may go. They are compared exactly, but for the port of a loopback address.',
+    'URIs that authorization responses may be sent to, compared exactly, except for the port of a loopback address.',
   ),
-  post_logout_redirect_uris: set(uri, 100).describe('Where a logout may lead.'),
+  post_logout_redirect_uris: set(uri, 100).describe('URIs that a logout may redirect to.'),
   web_origins: set(web_origin, 100).describe(
     'Origins whose scripts may read the answers of the token endpoint.',
   ),
-  grant_types: set(oneOf(grantTypes), 3).describe('What the client may exchange for tokens.'),
+  grant_types: set(oneOf(grantTypes), 3).describe('Grant types that the client may use.'),
   scopes: set(scope, 200).describe('Scopes that the client may ask for.'),
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
@@ -89,9 +89,9 @@ export const writable = {
   access_token_ttl: integer(60, DAY / SECOND).describe('Lifetime of access tokens in seconds.'),
   refresh_token_ttl: integer(300, (365 * DAY) / SECOND).describe('Lifetime of refresh tokens in seconds.'),
   capabilities: set(oneOf(['token_introspection', 'cross_organization']), 2).describe(
-    'Further rights: asking about tokens, and signing in users of other organizations.',
+    'Further rights: token introspection, and signing in users of other organizations.',
   ),
-  consent_required: flag.describe('Whether users are asked to agree to the scopes.'),
+  consent_required: flag.describe('Whether users are asked to consent to the scopes.'),
   id_token_signed_response_alg: alg.describe("Algorithm of ID tokens; null: the server's default."),
   access_token_signed_response_alg: alg.describe("Algorithm of access tokens; null: the server's default."),
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
@@ -183,7 +183,7 @@ export const ClientAnswer = z
     example: shopAnswer,
   })
 
-/** The only answer with the secret of a confidential client: the server stores its hash. */
+/** The only answer with the secret of a confidential client; the server stores only its hash. */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',
   description: 'A new client; a confidential one with its secret.',

@@ -41,7 +41,9 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
  */
 const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void => {
   if (capabilities.includes('cross_organization') && !caller.instance)
-    throw forbidden('Only administrators of the default organization handle clients with cross_organization.')
+    throw forbidden(
+      'Only administrators of the default organization may manage clients with cross_organization.',
+    )
 }
 
 /**
@@ -79,12 +81,12 @@ const shapeProblems = (client: Shape): Detail[] => {
     [
       isPublic && method !== undefined && method !== 'none',
       'token_endpoint_auth_method',
-      'A public client has no secret: none is allowed.',
+      'A public client has no secret.',
     ],
     [
       type === 'confidential' && method === 'none',
       'token_endpoint_auth_method',
-      'A confidential client proves itself by client_secret_basic or client_secret_post.',
+      'A confidential client authenticates with client_secret_basic or client_secret_post.',
     ],
     [
       kind !== undefined && type !== undefined && type !== kind.type,
@@ -99,7 +101,7 @@ const shapeProblems = (client: Shape): Detail[] => {
     [
       client.kind === 'service' && redirect_uris.length > 0,
       'kind',
-      'A service logs no one in: it has no redirect URI.',
+      'A service logs in no users, so it has no redirect URI.',
     ],
   ]
   return rules.flatMap(([broken, field, message]) =>
@@ -147,7 +149,7 @@ export const createClient = async (
       updated_at: now,
     }
     if (await isPurging(tx, client.client_id))
-      throw conflict('A client of this client_id is being deleted just now.')
+      throw conflict('A client with this client_id is still being deleted.')
     await insertClient(tx, client).catch(whenTaken('Another client has this client_id.'))
     await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
     return client
@@ -163,8 +165,8 @@ const publishKeys = async (context: Core, client: Client): Promise<void> => {
 }
 
 /**
- * A change as it would be made, and what is wrong with it. 403 for what the caller may not grant or act on,
- * 404.
+ * Returns the client after the change, and its problems.
+ * @throws AppError 403 for a client or grant beyond the caller's permissions, 404
  */
 export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
   const client = await getClientToChange(q, by, client_id)
@@ -212,7 +214,7 @@ export const regenerateSecret = async (context: Core, client_id: string, by: Cha
   return secret
 }
 
-/** Replaces the secret by one whose hash the caller passes. */
+/** Replaces the secret with one whose hash the caller passes. */
 export const replaceSecret = (
   context: Core,
   client_id: string,
@@ -250,8 +252,8 @@ export const purgeClient = async (context: Core, client_id: string): Promise<voi
 }
 
 /**
- * Purges one batch; true when there is more. Another purge may have finished first and a new client may have
- * the id.
+ * Purges one batch; true when there is more. Another purge may have finished first, and a new client may have
+ * this id.
  */
 const purgeSome = async (context: Core, tx: Transaction, client_id: string): Promise<boolean> => {
   if (!(await isPurging(tx, client_id))) return false

@@ -51,7 +51,7 @@ const getGroupToChange = async (q: Queries, { caller }: ChangedBy, id: string): 
   return group
 }
 
-const NAME_TAKEN = whenTaken('The organization has a group of this name.')
+const NAME_TAKEN = whenTaken('The organization already has a group of this name.')
 
 /**
  * Returns the organization, roles and problems of a new group.
@@ -89,7 +89,10 @@ export const createGroup = (
     return group
   })
 
-/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+/**
+ * Returns the group after the change, and its problems.
+ * @throws AppError 403 for permissions that the caller lacks, 404
+ */
 export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, by: ChangedBy) => {
   const group = await getGroupToChange(q, by, id)
   const roles = await rolesToGive(q, by, group.organization_id, change.roles ?? [])

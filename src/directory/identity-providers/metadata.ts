@@ -11,8 +11,8 @@ interface Source {
 type Found = Partial<Pick<SamlSettings, 'entity_id' | 'sso_url' | 'certificates'>>
 
 const texts: Partial<Record<SamlError['reason'], string>> = {
-  bad_xml: 'It is not well-formed XML of at most 3,000 elements without a DTD.',
-  too_costly: 'It takes more than a second to read.',
+  bad_xml: 'The document is not well-formed XML of at most 3,000 elements without a DTD.',
+  too_costly: 'The document takes more than a second to read.',
 }
 
 /**
@@ -39,7 +39,7 @@ export const settingsFrom = async (
     if (error instanceof AppError) throw error
     if (error instanceof SamlError) return refused(texts[error.reason] ?? error.message)
     context.log.warn({ event: 'metadata_failed', err: error }, 'a metadata document could not be loaded')
-    return refused('It could not be loaded. The log says why.')
+    return refused('The document could not be loaded. The log has the reason.')
   }
 }
 

@@ -9,7 +9,7 @@ type Type = IdentityProvider['type']
 export type GivenSettings = Record<string, unknown>
 
 /**
- * Returns the full settings of a provider: `given` over the stored ones over the preset over the defaults.
+ * Returns the full settings of a provider: `given`, then the stored ones, then the preset, then the defaults.
  */
 export const completeSettings = (type: Type, given: GivenSettings, before: GivenSettings = {}) => {
   const isNewPreset = given.preset !== undefined && given.preset !== before.preset
@@ -30,7 +30,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
   return { settings: result.data, whole, problems }
 }
 
-/** Plain http is for hosts that the server's settings name. */
+/** Plain http is allowed only for hosts that the server's settings name. */
 export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
     const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
@@ -78,7 +78,7 @@ export const secretProblems = (
         {
           field: 'client_secret',
           code: 'required',
-          message: 'The provider is called at another address from now on: the secret must be given again.',
+          message: 'The address of the provider changes: send the secret again.',
         },
       ]
     : []

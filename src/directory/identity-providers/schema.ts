@@ -26,35 +26,37 @@ const alias = z
   .string('An alias of 2 to 64 characters.')
   .regex(
     /^[a-z0-9][a-z0-9-]{0,62}[a-z0-9]$/,
-    '2 to 64 lower-case letters, digits and hyphens, no hyphen at the ends.',
+    '2 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
   )
-  .refine(text => !looksLikeId(text), 'It must not read as an id of the server.')
+  .refine(text => !looksLikeId(text), 'It must not look like a generated id.')
 
 const common = {
-  alias: alias.describe('Unique on the instance; part of the callback address.'),
+  alias: alias.describe('Unique in the instance; part of the callback URL.'),
   name: line(128, 1).describe('Shown on the login page.'),
   enabled: flag.describe('Whether users may sign in through it.'),
   allow_registration: flag.describe('Whether a first login creates the user.'),
   trust_email: flag.describe('Whether its e-mail addresses count as verified.'),
   default_roles: set(line(128), 50)
     .overwrite(names => names.toSorted())
-    .describe('Names of the roles of users that it creates, sorted.'),
+    .describe('Names of the roles that its new users get, sorted.'),
   attribute_mapping: z
     .strictObject(
       Object.fromEntries(
         userFields.map(field => [field, line(256, 1).optional().describe(`Claim that gives \`${field}\`.`)]),
       ),
-      'An object of names of claims by field.',
+      'An object with a claim name for each field.',
     )
     .meta({
       id: 'AttributeMapping',
-      description: 'Names of claims by field of a user, where they differ from the defaults.',
+      description: 'Claim name of each user field, where it differs from the default.',
     }) as z.ZodType<Partial<Record<(typeof userFields)[number], string>>>,
 }
 
-const secret = lines(8192).describe('Secret of our client at the provider. It cannot be read again.')
+const secret = lines(8192).describe(
+  'Secret of the client registered at the provider. It cannot be read again.',
+)
 
-/** In the place of `entity_id`, `sso_url` and `certificates`. */
+/** In place of `entity_id`, `sso_url` and `certificates`. */
 const metadata = {
   metadata_xml: z
     .string('A metadata document.')
@@ -98,7 +100,7 @@ export const CreateIdentityProvider = z
           type: z.literal('oauth2'),
           ...created,
           ...z.object(oauth2Settings).partial().shape,
-          client_secret: secret.min(1, 'The secret of our client at the provider.'),
+          client_secret: secret.min(1, 'The secret of the client registered at the provider.'),
         })
         .meta({
           id: 'CreateOAuth2Provider',
@@ -189,7 +191,7 @@ const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCerti
   }
 }
 
-/** `now` (ms) tells which certificates have expired. */
+/** Certificates that expired before `now` (ms) are marked. */
 export const providerAnswer = (
   provider: ProviderWithRoles,
   now: number,

@@ -51,7 +51,7 @@ export const getProvider = async (q: Queries, caller: Caller, ref: string): Prom
   return provider
 }
 
-/** A provider that names roles itself can make anybody anything. */
+/** A provider with a role mapping can give any role to any user. */
 const granted = (mapping: { roles?: string | undefined } | undefined): string[] =>
   mapping?.roles ? ['*'] : []
 
@@ -83,7 +83,7 @@ const getProviderToChange = async (
 
 const labelOf = (id: string): string => `identity_provider:${id}`
 
-/** The secret of our client at the provider; an empty text for a public client. */
+/** The secret of the client registered at the provider; '' for a public client. */
 export const openSecret = (
   { master }: Core,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
@@ -106,9 +106,9 @@ type Document = Awaited<ReturnType<typeof settingsFrom>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * A new provider as it would be made, and what is wrong with it. A document that is not read, or not
- * readable, may have what is missing. 403 for roles that the caller may not give, 422 for an unknown
- * organization.
+ * Returns the new provider and its problems. Fields may be missing while the metadata document is unread or
+ * unreadable.
+ * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
 const judgeNew = async (
   context: Core,
@@ -198,7 +198,7 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
   client_secret: openSecret(context, provider),
 })
 
-/** A change as it would be made, and what is wrong with it. 403, 404. */
+/** Returns the provider after the change, and its problems. Errors: 403, 404. */
 export const judgeChange = async (
   context: Core,
   q: Queries,
@@ -233,7 +233,7 @@ export const judgeChange = async (
   }
 }
 
-/** Changes what `change` names, as the rest allows it. 403, 404, 409, 422 as above. */
+/** Changes the given fields, if the result is valid. Errors: 403, 404, 409, 422. */
 export const updateProvider = async (
   context: Core,
   ref: string,

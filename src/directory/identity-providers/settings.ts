@@ -19,8 +19,8 @@ const scope = z
   .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
 
 const oauth = {
-  client_id: line(255, 1).describe('Id of our client at the provider.'),
-  scopes: set(scope, 50).describe('Scopes that are asked for.'),
+  client_id: line(255, 1).describe('Client id of Gatehouse at the provider.'),
+  scopes: set(scope, 50).describe('Scopes that are requested.'),
 }
 
 const PRESET = 'A well-known provider, which fixes the settings that it needs; empty: none.'
@@ -28,7 +28,7 @@ const PRESET = 'A well-known provider, which fixes the settings that it needs; e
 export const oidcSettings = {
   ...oauth,
   preset: oneOf(['', 'google', 'microsoft', 'apple']).describe(PRESET),
-  issuer: address.describe('Issuer; its discovery document tells the endpoints.'),
+  issuer: address.describe('Issuer; its discovery document has the endpoints.'),
   response_mode: oneOf(['query', 'form_post']).describe('How the provider sends its answer.'),
   team_id: line(64).describe(
     'For Apple. With `key_id`, `client_secret` is a private key (PKCS #8, PEM) that signs the secret.',
@@ -41,10 +41,10 @@ export const oauth2Settings = {
   preset: oneOf(['', 'github', 'gitlab', 'discord']).describe(PRESET),
   authorization_endpoint: address.describe('Authorization endpoint (RFC 6749 section 3.1).'),
   token_endpoint: address.describe('Token endpoint (RFC 6749 section 3.2).'),
-  userinfo_endpoint: address.describe('Answers the profile of the user as JSON.'),
+  userinfo_endpoint: address.describe('Returns the profile of the user as JSON.'),
   emails_endpoint: z
     .union([z.literal(''), address], 'An https address, or an empty text.')
-    .describe('Answers the e-mail addresses of the user, as at GitHub; empty: none.'),
+    .describe('Returns the e-mail addresses of the user, as GitHub does; empty: none.'),
 }
 
 const parseCertificate = (pem: string): X509Certificate | undefined => {
@@ -66,17 +66,17 @@ const certificate = z
 
 export const samlSettings = {
   entity_id: line(1024, 1).describe('Entity id of the provider.'),
-  sso_url: address.describe('Address of the provider that takes requests by redirect.'),
+  sso_url: address.describe('Address of the provider for requests by redirect.'),
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
-    .min(1, 'At least one certificate: what the provider signs could not be checked.')
+    .min(1, 'At least one certificate: without it no signature could be verified.')
     .max(10, 'At most 10 certificates.')
-    .describe('Certificates that the provider signs with, in PEM or as answers show them.'),
+    .describe('Signing certificates of the provider, in PEM or as in answers.'),
   sign_requests: flag.describe('Whether requests are signed.'),
   allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
   allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),
-  clock_tolerance: integer(0, 600).describe('Seconds by which the clocks may differ.'),
+  clock_tolerance: integer(0, 600).describe('Allowed difference of the clocks in seconds.'),
 }
 
 /** The complete stored settings of each type. */

@@ -19,7 +19,7 @@ const select = prepared((q, { identity_providers: t }) =>
     ),
 )
 
-/** By id or alias (an alias has no underscore), of this organization alone when one is given. */
+/** Reads a provider by id or alias (an alias has no underscore), limited to the organization if present. */
 export const readProvider = async (
   q: Queries,
   ref: string,
@@ -27,7 +27,10 @@ export const readProvider = async (
 ): Promise<IdentityProvider | undefined> =>
   (await select(q, { ref, within: within ?? null }))[0] as IdentityProvider | undefined
 
-/** From memory until a commit touches identity providers; by id or alias, disabled ones too. */
+/**
+ * Returns a provider by id or alias, disabled ones included, cached until a commit changes identity
+ * providers.
+ */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
 const enabledByOrganization = cached('identity_providers', async q => {
@@ -36,13 +39,13 @@ const enabledByOrganization = cached('identity_providers', async q => {
   return Map.groupBy(rows as IdentityProvider[], provider => provider.organization_id)
 })
 
-/** The providers through which users of the organization may log in, by name. */
+/** Returns the providers through which users of the organization may log in, by name. */
 export const findEnabledProviders = async (
   store: Parameters<typeof enabledByOrganization>[0],
   organization_id: OrganizationId,
 ): Promise<IdentityProvider[]> => (await enabledByOrganization(store, '')).get(organization_id) ?? []
 
-/** The names and permissions of default roles; ids of deleted roles mean nothing. */
+/** Returns the names and permissions of default roles; ids of deleted roles are ignored. */
 export const withRoles = async (q: Queries, providers: IdentityProvider[]): Promise<ProviderWithRoles[]> => {
   const { roles } = q.tables
   const ids = [...new Set(providers.flatMap(provider => provider.default_role_ids))]

@@ -10,7 +10,7 @@ export type SamlProvider = Row & { type: 'saml'; settings: SamlSettings }
 export type SocialProvider = OidcProvider | OAuth2Provider
 export type IdentityProvider = SocialProvider | SamlProvider
 
-/** With the roles that its new users get. */
+/** A provider with the roles that its new users get. */
 export type ProviderWithRoles = IdentityProvider & {
   roles: { id: RoleId; name: string; permissions: string[] }[]
 }

@@ -10,12 +10,12 @@ import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /** Milliseconds between two checks of the worker. Checks are counted: a stalled event loop shortens no job. */
 const CHECK_INTERVAL = 50
-/** Looks: one second of work, and ten for a start. */
+/** Number of checks before the worker is killed: one second for a message, ten for the start. */
 const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200
-/** Bytes that are resident: five times what the worker has after a million messages. */
+/** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
-/** Messages that wait: of all organizations, of one, and of one network in it. */
+/** Maximum waiting messages: in total, of one organization, and of one network in it. */
 const MAX_WAITING = 256
 const ORGANIZATION_SHARE = 64
 const NETWORK_SHARE = 32
@@ -26,10 +26,14 @@ interface Job extends JobMessage {
   reject(error: Error): void
 }
 
-// From source and in the testing package the worker is a file of its own; the executable has it as a command.
+// Run from source and in the testing package, the worker is a separate file; the executable has a command for
+// it.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
-/** Resident bytes; undefined outside Linux, where only the bounds of protocol/saml/scan.ts apply. */
+/**
+ * Returns the resident memory in bytes; undefined except on Linux: elsewhere only the limits of
+ * protocol/saml/scan.ts apply.
+ */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
   try {
@@ -51,7 +55,7 @@ const unavailable = (cause?: unknown) => {
   return error
 }
 
-/** The jobs that wait, by organization in the order of their turns. */
+/** Opens a queue of jobs that serves organizations in turn. */
 const openQueue = () => {
   const waiting = new Map<string, Job[]>()
   let size = 0
@@ -87,7 +91,10 @@ const openQueue = () => {
 
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
-/** Checks the worker while it works, and keeps the process alive. `look` receives the number of checks. */
+/**
+ * Checks the worker periodically while it works, and keeps the process alive. `look` gets the number of
+ * checks.
+ */
 const openWatch = (look: (looks: number) => void) => {
   let looks = 0
   let timer: Timer | undefined
@@ -112,10 +119,10 @@ const finish = (job: Job, message: JobAnswer): void => {
 }
 
 /**
- * Reads foreign XML in a process that is killed after a second of work or with too much memory; the next
- * message gets another. A thread would not do: JavaScriptCore does not end one that is inside a regular
- * expression. The process is started by the first message. Organizations take turns; each has a share of the
- * queue, and each network a share of that.
+ * Reads foreign XML in a separate process, which the first message starts. It is killed after a second of
+ * work or when it uses too much memory; the next message starts another. A thread would not do:
+ * JavaScriptCore cannot stop one that is inside a regular expression. Organizations take turns; each has a
+ * share of the queue, and each network a share of that.
  */
 export const openXmlReader = (
   command: string[] = [process.execPath, entry ?? 'xml-worker'],
@@ -128,7 +135,7 @@ export const openXmlReader = (
   const start = (): void => {
     isReady = false
     worker = Bun.spawn([...command], {
-      // The worker needs no settings, and an empty environment keeps secrets from it.
+      // The worker must not get the secrets in the environment.
       env: {},
       stdio: ['ignore', 'ignore', 'ignore'],
       ipc: (message, from) => from === worker && heard(message),
@@ -154,7 +161,7 @@ export const openXmlReader = (
     next()
   }
 
-  /** Refuses the current message. Others go to the next worker; if none starts, all are refused. */
+  /** Refuses the current message. Waiting ones go to the next worker, or are refused if it fails. */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

@@ -7,7 +7,7 @@ import {
   jobs,
 } from '#src/protocol/saml/jobs.ts'
 
-/** The process in which foreign XML is read: started by xml-reader.ts, it answers one message at a time. */
+/** Runs one job, in the process that xml-reader.ts starts. */
 const answer = (kind: JobKind, input: JobInput<JobKind>): JobAnswer => {
   try {
     return { result: (jobs[kind] as (input: JobInput<JobKind>) => unknown)(input) }

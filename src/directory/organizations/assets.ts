@@ -56,7 +56,7 @@ export const takeAssets = (
 const notItsOwn = (kind: Kind): Detail => ({
   field: `settings.${kind}`,
   code: 'unknown_address',
-  message: 'Not the address of what is set here: give the content itself.',
+  message: 'Not the URL of the current value: send the content itself.',
 })
 
 /** Returns the settings with contents in place of URLs, for another instance. */

@@ -79,7 +79,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     method: 'PUT',
     path: '/organizations/:org_id',
     permission: 'organizations:update',
-    summary: 'Change an organization: only the fields given; settings merge by key, null resets one',
+    summary: 'Change the given fields of an organization; settings merge by key, null resets one',
     body: UpdateOrganization,
     status: 200,
     answer: OrganizationAnswer,

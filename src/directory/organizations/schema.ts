@@ -27,7 +27,7 @@ const slug = z
   .string('A slug of 3 to 64 characters.')
   .regex(
     /^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/,
-    '3 to 64 lower-case letters, digits and hyphens, no hyphen at the ends.',
+    '3 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
   )
   .refine(text => !reserved.has(text) && !looksLikeId(text), 'This slug is reserved.')
 
@@ -68,7 +68,7 @@ const STYLE = `CSS of at most ${STYLE_LIMIT / 1024} KiB; it can load nothing fro
 const style = z
   .string(STYLE)
   .overwrite(text => text.replaceAll('\r\n', '\n'))
-  .refine(text => text.trim() !== '', 'Empty: null takes the CSS away.')
+  .refine(text => text.trim() !== '', 'Empty: null removes the CSS.')
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
@@ -114,7 +114,7 @@ export const Settings = z
       mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Stored apart from the other settings (assets.ts); answers contain their URLs. */
-      logo: nullable(picture).describe(`${PICTURE} Answers have its address.`),
+      logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),
       logo_dark: nullable(picture).describe(`The logo on dark pages. ${PICTURE}`),
       accent_color: nullable(color).describe('Colour of buttons and links, such as `#2b50d8`.'),
       custom_css: nullable(style).describe(STYLE),
@@ -148,7 +148,7 @@ export interface PasswordPolicy {
 
 export const writable = {
   name: line(128, 1).describe('Name for administrators.'),
-  slug: slug.describe('Unique on the instance; part of addresses.'),
+  slug: slug.describe('Unique in the instance; part of URLs.'),
   display_name: line(128, 1).describe('Name that users see.'),
   settings: Settings,
 }
@@ -185,7 +185,7 @@ export const UpdateOrganization = z
   })
 export type UpdateOrganization = z.output<typeof UpdateOrganization>
 
-/** Without `user_count`, which lists alone show. */
+/** Without `user_count`, which only lists have. */
 export const OrganizationAnswer = z
   .object({ id: stored.id, ...writable, ...times })
   .meta({ id: 'Organization', description: 'A tenant of the instance.', example: acmeAnswer })

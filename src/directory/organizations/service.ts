@@ -98,7 +98,10 @@ export const createOrganization = (
     return getOrganization(tx, by.caller, organization.id)
   })
 
-/** A change as it would be made, and what is wrong with it. 404. */
+/**
+ * Returns the organization after the change, and its problems.
+ * @throws AppError 404
+ */
 export const judgeChange = async (
   q: Queries,
   reference: string,
@@ -134,7 +137,7 @@ export const updateOrganization = (
     throwProblems(problems)
     if (fields.length === 0) return organization
     const { name = organization.name, slug = organization.slug } = change
-    // A tenant would take what the operator opened to the slug.
+    // A tenant would gain the hosts that the operator allowed for this slug.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
       throw conflict(SLUG_TAKEN)
     const { display_name = organization.display_name } = change
@@ -152,7 +155,7 @@ export const updateOrganization = (
   })
 
 /**
- * Deletes an organization. It is gone for every read at once; its users' data follows in batches
+ * Deletes an organization. Every read hides it at once; its users' data is removed in batches
  * (operations/purge).
  */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>

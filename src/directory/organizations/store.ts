@@ -121,7 +121,7 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
   tx.changed('organizations')
 }
 
-/** Removes an organization and what belongs to it. */
+/** Removes the rows of an organization. */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { organizations } = tx.tables
   await tx.delete(organizations).where(eq(organizations.id, id))

@@ -19,7 +19,7 @@ import type { Role as Row } from './store.ts'
 
 const name = line(128, 1).describe('Unique in the organization; it never changes.')
 const description = lines(1000).describe('Shown to administrators.')
-const PERMISSIONS = 'Permissions of those who hold it.'
+const PERMISSIONS = 'Permissions that the role grants.'
 const Permission = oneOf(permissions).meta({ id: 'Permission', description: 'A permission of a role.' })
 const editor = { name: 'editor', description: 'Manages users', permissions: ['users:read', 'users:update'] }
 
@@ -28,7 +28,7 @@ export const CreateRole = z
     name,
     description: description.default(''),
     organization_id: owner,
-    permissions: set(Permission, 100).describe('Permissions that the caller has too.'),
+    permissions: set(Permission, 100).describe('Permissions, all of which the caller must hold.'),
   })
   .meta({ id: 'CreateRole', description: 'A new role.', example: editor })
 export type CreateRole = z.output<typeof CreateRole>
@@ -39,7 +39,7 @@ export const writable = {
   permissions: set(
     oneOf(['*', ...permissions]).meta({
       id: 'RolePermission',
-      description: 'A permission, or `*` for every permission, which the built-in role `admin` alone has.',
+      description: 'A permission, or `*` for every permission, which only the built-in role `admin` has.',
     }),
     100,
   ).describe(PERMISSIONS),
@@ -66,7 +66,7 @@ export const RoleAnswer = z
     name,
     description,
     permissions: z.array(z.string()).describe(PERMISSIONS),
-    built_in: flag.describe('Whether every organization has it; built-in roles never change.'),
+    built_in: flag.describe('Whether the role is built in: every organization has it, and it never changes.'),
     user_count: count.describe('Number of users that hold it directly.'),
   })
   .meta({

@@ -61,7 +61,7 @@ export const createRole = (
       created_at: now,
       updated_at: now,
     }
-    await insertRole(tx, role).catch(whenTaken('The organization has a role of this name.'))
+    await insertRole(tx, role).catch(whenTaken('The organization already has a role of this name.'))
     const { id: target_id, name, permissions } = role
     await recordChange(context, tx, by, {
       type: 'role.created',
@@ -83,7 +83,10 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
       ]
     : []
 
-/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+/**
+ * Returns the role after the change, and its problems.
+ * @throws AppError 403 for permissions that the caller lacks, 404
+ */
 export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by: ChangedBy) => {
   const role = await getRole(q, by.caller, id)
   mayActOn(by.caller, role.permissions)

@@ -7,27 +7,27 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /** Setting of the server: the costs of all hashes that were ever stored. */
 const NAME = 'password_costs'
-/** Imports may bring no more: a login computes one hash of each. */
+/** Maximum number of different costs: a login computes one hash of each. */
 const MAX_COSTS = 6
 
-/** The settings that decide what a new hash costs. */
+/** The settings that determine the cost of a new hash. */
 export type HashSettings = { config: Pick<Config, 'argon2_memory' | 'argon2_time'> }
 
 /** The cost that new hashes have. */
 export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
-/** The parameters of a PHC string, up to its salt; the variants of bcrypt cost the same. */
+/** Returns the parameters of a PHC string, up to the salt; the variants of bcrypt cost the same. */
 export const costOf = (hash: string): string =>
   /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`
 
-/** A hash of this cost that no password has. */
+/** Returns a hash of this cost that matches no password. */
 export const dummyOf = (cost: string): string =>
   cost.startsWith('$2') ? cost + '.'.repeat(53) : `${cost}${'A'.repeat(43)}$${'A'.repeat(43)}`
 
 const readCosts = async (q: Queries): Promise<string[]> => (await getSetting<string[]>(q, NAME)) ?? []
 
-/** The costs of the hashes that are stored, from memory: each login asks. */
+/** Returns the costs of the stored hashes, cached because each login needs them. */
 export const findCosts = cached('settings', readCosts)
 
 /**
@@ -38,12 +38,12 @@ export const findCosts = cached('settings', readCosts)
 export const rememberCost = async (context: Core, tx: Transaction, cost: string): Promise<void> => {
   const costs = await readCosts(tx)
   if (costs.includes(cost)) return
-  // The settings may always rise.
+  // Raising the settings is always allowed.
   if (costs.length >= MAX_COSTS && cost !== configuredCost(context))
     throw invalid({
       field: 'password_hash',
       code: 'too_many_costs',
-      message: `At most ${MAX_COSTS} different costs of password hashes are allowed on an instance.`,
+      message: `At most ${MAX_COSTS} different costs of password hashes are allowed in an instance.`,
     })
   await putSetting(tx, NAME, [...costs, cost].sort(), context.clock.now())
 }

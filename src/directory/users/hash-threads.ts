@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
-/** Steps of niceness below the thread that answers: a tenth of its weight, sched(7). */
+/** Niceness added to that of the main thread: a tenth of its scheduling weight, sched(7). */
 const LOWER_PRIORITY = 10
 /** The system's last step. */
 const LOWEST_PRIORITY = 19
@@ -10,9 +10,9 @@ const TASKS = '/proc/self/task'
 const lowered = new Set<string>()
 
 /**
- * Makes the runtime's pool, on which passwords are hashed, give way to the thread that answers requests
- * wherever both want a core (R-16). Linux gives threads a priority each (setpriority(2), "C library/kernel
- * differences"); elsewhere nothing happens. The pool's threads begin one by one, with the work.
+ * Lowers the priority of the runtime's thread pool, which hashes passwords, below that of the main thread,
+ * which answers requests (R-16). Linux gives threads a priority each (setpriority(2), "C library/kernel
+ * differences"); elsewhere nothing happens. The threads of the pool start one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {
   if (process.platform !== 'linux' || lowered.size >= availableParallelism()) return

@@ -66,7 +66,7 @@ export const removeSignInLinks = async (
     )
 }
 
-/** Deletes the other links for the first administrator, of whom there is one. */
+/** Deletes the other links for the first administrator, since there is only one. */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables
   await tx.delete(links).where(eq(links.kind, 'set_up'))

@@ -15,7 +15,7 @@ export interface Facets {
   organization_id?: OrganizationId | undefined
   enabled?: boolean | undefined
   email_verified?: boolean | undefined
-  /** A role of the organization; across organizations it is known by its name. */
+  /** A role of one organization. Across organizations roles are filtered by `role_name`. */
   role_id?: RoleId | undefined
   role_name?: string | undefined
   /** True while rows of deleted resources remain. Otherwise the indexes alone answer lists and counts. */
@@ -57,7 +57,7 @@ type Listed = ReturnType<typeof listed>
 
 const either = (value: boolean | undefined): boolean[] => (value === undefined ? [true, false] : [value])
 
-/** Each of them is one run of an index. */
+/** Splits the filter into parts that one run of an index answers each. */
 export const rangesOf = (facets: Facets): Facets[] =>
   either(facets.enabled).flatMap(enabled =>
     either(facets.email_verified).map(email_verified => ({ ...facets, enabled, email_verified })),
@@ -84,8 +84,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * The same condition for a row of `users` found by other means: a function hides the columns from the query
- * planner.
+ * The same condition for a row of `users` that another index found. `coalesce` hides the columns from the
+ * query planner, so that it keeps that index.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
@@ -113,7 +113,7 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
     : [direction(table[columns[sort]]), direction(table.seq)]
 }
 
-/** Needed wherever rows of both runs are sorted together. */
+/** Sort term that keeps users without a login last, where both runs are sorted together. */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
@@ -134,7 +134,7 @@ export const runsOf = (table: Listed, { sort, order, after }: PageQuery): (SQL |
     : [and(gte(column, 0), next), never]
 }
 
-/** A page of one run of an index. */
+/** Reads a page of one run of an index. */
 export const readRun = (
   q: Queries,
   range: Facets,
@@ -172,14 +172,14 @@ export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promi
     .limit(page.limit)
 }
 
-/** Returns the number of rows, at most `most`. */
+/** Counts the rows, up to `most`. */
 export const countUpTo = (
   q: Queries,
   numbers: { limit(most: number): Numbers },
   most: number,
 ): Promise<number> => q.$count(sql`${numbers.limit(most)} AS part`)
 
-/** Exact to 10,000, then 10,001. */
+/** Counts the list: exact up to 10,000, 10,001 beyond. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {
   const table = listed(q, facets)
   let total = 0
@@ -193,7 +193,7 @@ export const countList = async (q: Queries, facets: Facets, condition?: SQL): Pr
   return total
 }
 
-/** All users, or those of one organization: kept by triggers. */
+/** Returns the number of all users or those of one organization, from counters that triggers maintain. */
 export const countAllUsers = async (
   q: Queries,
   organization_id: OrganizationId | undefined,

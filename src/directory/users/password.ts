@@ -22,7 +22,7 @@ const detail = (code: string, message: string): Detail => ({ field: 'password', 
 
 const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`)
 
-/** The rules that a new password breaks, one detail each; none: it may be used. */
+/** Returns a detail for each rule that a new password breaks; empty when it is allowed. */
 export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password)
   const rules: [broken: boolean, code: string, message: string][] = [
@@ -53,8 +53,8 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * For pages, where a person chooses: the policy, and the list of passwords that everybody chooses, also with
- * digits or signs behind them (NIST SP 800-63B section 3.1.1.2,
+ * As above for a password that a user chooses: also refuses common passwords, including those followed by
+ * digits or symbols (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -64,7 +64,7 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
     (commonPasswords().has(text) || commonPasswords().has(text.replace(/[^\p{L}]{1,6}$/u, '')))
   return [
     ...checkPolicy(policy, password),
-    ...(common ? [detail('not_common', 'This password is among those that everybody tries first.')] : []),
+    ...(common ? [detail('not_common', 'This password is too common.')] : []),
     ...(isPlain(password) ? [] : [detail('control', 'Control characters are not allowed.')]),
   ]
 }
@@ -74,7 +74,7 @@ const SLOTS = Math.max(1, availableParallelism() - 1)
 /** The queue of one server. */
 export const openHashes = (metrics: Metrics): FairQueue => {
   const queue = fairQueue(SLOTS, SLOTS * 128)
-  metrics.gauge('gatehouse_hash_queue', 'Passwords that wait to be hashed.', queue.waiting)
+  metrics.gauge('gatehouse_hash_queue', 'Passwords waiting to be hashed.', queue.waiting)
   return queue
 }
 
@@ -89,7 +89,10 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
     }),
   )
 
-/** A PHC string (argon2id). 422 above 1,024 bytes, 503 when too many wait: the hash is then never begun. */
+/**
+ * Returns a PHC string (argon2id).
+ * @throws AppError 422 above 1,024 bytes, 503 when the queue is full
+ */
 export const hashPassword = async (context: Hashing, password: string, lane: HashLane): Promise<string> => {
   const { config } = context
   const text = normalizePassword(password)
@@ -104,8 +107,8 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
 }
 
 /**
- * PHC argon2 or bcrypt: hashes made elsewhere verify as well. Parameters no higher than the settings may be:
- * each login pays for them.
+ * Accepts PHC argon2 and bcrypt hashes, also of other systems, with parameters up to the maximum of the
+ * settings: each login computes them.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
@@ -137,13 +140,13 @@ export const verifyPassword = async (
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const own = stored && costOf(stored)
   const all = new Set([configuredCost(context), ...costs])
-  // A signed-in person's own hash is no secret to them.
+  // The user is signed in, so the time may depend on their own hash.
   if (own && costs.length === 0) all.clear()
   if (own) all.add(own)
   return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
-      // bcrypt reads 72 bytes. Bun would hash longer ones first, which no other maker of bcrypt hashes does.
+      // bcrypt reads 72 bytes. Bun would first hash longer passwords, which other implementations do not.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

@@ -5,7 +5,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
-/** An event about a user, in the write that it is about. */
+/** Records an event about a user, in the transaction of the change. */
 export const recordUser = (
   context: Core,
   tx: Transaction,

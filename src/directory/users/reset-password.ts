@@ -27,7 +27,7 @@ export const judgePassword = async (
   return { user, problems: password === undefined ? [] : checkPolicy(policy, password) }
 }
 
-/** Sets a password for somebody else: all that the user had open ends, codes on their way included. */
+/** Sets the password of another user and ends the user's sessions, logins, links and unredeemed codes. */
 export const resetPassword = async (
   context: Core,
   id: string,

@@ -14,8 +14,8 @@ interface MaybeCaller {
 }
 
 /**
- * The roles with these names: 403 when they grant more than the caller has; a detail for each that does not
- * exist.
+ * Returns the roles with these names, and a detail for each unknown one.
+ * @throws AppError 403 when they grant permissions that the caller lacks
  */
 export const rolesToGive = async (
   q: Queries,
@@ -40,7 +40,7 @@ export const organizationById = async (q: Queries, id: OrganizationId) => {
   return organization
 }
 
-/** Details of an address whose domain the organization does not allow. */
+/** Returns a detail when the organization does not allow the domain of the address. */
 export const domainProblems = (allowed_domains: string[], email: string): Detail[] =>
   allowed_domains.length === 0 ||
   allowed_domains.includes((canonicalEmail(email) ?? '').split('@').at(-1) ?? '')
@@ -54,7 +54,8 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
       ]
 
 /**
- * Details of what the organization does not allow in a new user. 403 for roles beyond the caller's rights.
+ * Returns a detail for each rule of the organization that a new user breaks.
+ * @throws AppError 403 for roles with permissions that the caller lacks
  */
 export const judge = async (
   q: Queries,
@@ -74,7 +75,10 @@ export const judge = async (
   }
 }
 
-/** The same for the organization that the body names, or the caller's own. 422 for an unknown one. */
+/**
+ * The same for the organization in the body, or the caller's own.
+ * @throws AppError 422 for an unknown organization
+ */
 export const judgeNew = async (q: Queries, caller: Caller, good: Partial<CreateUser>) => {
   const { id } = await requireOrganization(q, caller, good.organization_id)
   return judge(q, { caller }, id, good)

@@ -40,17 +40,16 @@ const Password = z
 
 const RoleNames = set(line(128), 100)
   .overwrite(names => names.sort())
-  .describe('Names of the roles that the user holds directly, sorted; those of groups come on top.')
+  .describe('Names of the roles that the user holds directly, sorted; those of groups are additional.')
 
 const ATTRIBUTES_BYTES = 64 * 1024
 const ATTRIBUTES_DEPTH = 16
-/** A value takes two bytes at least, the comma included. */
+/** Each value takes at least two bytes, including its comma. */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 
 /**
- * Why a JSON value is no set of attributes; walked without recursion, since depth is what an attacker
- * chooses.
+ * Returns why a JSON value cannot be attributes. It does not recurse, since an attacker chooses the depth.
  */
 const attributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
@@ -59,14 +58,14 @@ const attributesProblem = (root: unknown): string | undefined => {
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
     const next: object[] = []
-    // The keys of an array one by one: a list of them would cost more than the rest.
+    // Reads the keys of an array one by one: building a list of them would cost more than the rest.
     for (const node of level)
       for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
         const value: unknown = node[key as keyof typeof node]
         if (++values > ATTRIBUTES_VALUES) return ATTRIBUTES_TOO_LARGE
         if (key === '__proto__') return 'The name __proto__ is not allowed.'
         if ((typeof key === 'string' && !isPlain(key)) || (typeof value === 'string' && !isPlain(value)))
-          return 'Control characters are not allowed, but for tabs and line feeds.'
+          return 'Control characters are not allowed, except tabs and line feeds.'
         if (typeof value === 'object' && value !== null) next.push(value)
       }
     level = next
@@ -74,7 +73,7 @@ const attributesProblem = (root: unknown): string | undefined => {
   return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
-/** Free key-value pairs. Not `z.record`, which would copy them key by key and lose some. */
+/** Free key-value pairs. Not `z.record`, which copies key by key and loses some. */
 const Attributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {
@@ -89,12 +88,12 @@ const Attributes = z
 
 /** Fields that a PUT may change. */
 export const writable = {
-  username: Username.describe('Unique in the organization, whatever the case.'),
-  email: Email.describe('E-mail address, unique in the organization, whatever the case.'),
+  username: Username.describe('Unique in the organization, ignoring case.'),
+  email: Email.describe('E-mail address, unique in the organization, ignoring case.'),
   first_name: line(255).describe('Given name.'),
   last_name: line(255).describe('Family name.'),
   enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
-  email_verified: flag.describe("Whether the address is known to be the user's."),
+  email_verified: flag.describe('Whether the address is verified.'),
   roles: RoleNames,
   attributes: Attributes,
 }
@@ -111,7 +110,7 @@ const person = {
 export const CreateUser = z
   .strictObject({
     ...writable,
-    password: Password.describe('Fits the password policy of the organization.'),
+    password: Password.describe('Must meet the password policy of the organization.'),
     enabled: writable.enabled.default(true),
     email_verified: writable.email_verified.default(false),
     organization_id: owner,
@@ -125,14 +124,14 @@ export const CreateUser = z
   })
 export type CreateUser = z.output<typeof CreateUser>
 
-/** Read-only fields are let through here and compared with what is stored. */
+/** Read-only fields are accepted here and compared with the stored values. */
 export const UpdateUser = z
   .strictObject({
     ...z.object(writable).partial().shape,
     ...readOnlyStored,
     last_login: readOnly(z.string().nullable()),
     password: z
-      .never('A password is set through reset-password.')
+      .never('Use reset-password to set a password.')
       .optional()
       .describe('Refused: `resetUserPassword` sets a password.'),
   })
@@ -145,8 +144,8 @@ export type UpdateUser = z.output<typeof UpdateUser>
 
 export const ResetPassword = z
   .strictObject({
-    password: Password.describe('Fits the password policy of the organization.'),
-    temporary: flag.default(false).describe('Whether the user chooses another one at the next login.'),
+    password: Password.describe('Must meet the password policy of the organization.'),
+    temporary: flag.default(false).describe('Whether the user has to choose another one at the next login.'),
   })
   .meta({
     id: 'ResetPassword',
@@ -212,7 +211,7 @@ export const ListUsers = listQuery({
     .describe('Part of the user name, the e-mail address or the names.'),
   enabled: switched.optional().describe('Only enabled or only disabled users.'),
   organization_id: ofOrganization,
-  role: line(128, 1).optional().describe('Name of a role that the user holds, directly or by a group.'),
+  role: line(128, 1).optional().describe('Name of a role that the user holds, directly or through a group.'),
   email_verified: switched.optional().describe('Only users with or without a verified address.'),
 })
 export type ListUsers = z.output<typeof ListUsers>

@@ -77,14 +77,14 @@ const WALK = 4000
 const isShort = (term: string): boolean => !isIndexedTerm(term)
 
 /**
- * Returns the search as the index runs it: terms too short for the index are searched in all organizations.
+ * Returns the search that the index can run: terms too short for the index are searched in all organizations.
  */
 const everywhere = ({ facets: { organization_id, purging }, search }: Search): Search => ({
   facets: { purging, ...(!isShort(search) && { organization_id }) },
   search,
 })
 
-/** Undefined: nobody fits, since the organization has no such role. */
+/** Undefined when the organization has no such role, so no user matches. */
 const planOf = async (q: Queries, { role, search, ...filter }: UserFilter): Promise<Plan | undefined> => {
   const facets = { ...filter, purging: await hasPurges(q) }
   const plan = { facets, ...(search && { search }) }
@@ -113,7 +113,7 @@ const contains = (q: Queries, search: Search): SQL => {
     : condition
 }
 
-/** Condition for `matches` joined to `users`: the users that the index finds. */
+/** Condition for `matches` joined to `users`. */
 const isFound = (q: Queries, search: Search): SQL | undefined =>
   and(sql`${q.tables.users.seq} = ${matchSeq}`, fits(q, search.facets))
 
@@ -153,12 +153,12 @@ const count = async (q: Queries, { facets, search: term, unless }: Plan): Promis
 }
 
 const counted = cached('users', (q, plan) => count(q, JSON.parse(plan)))
-/** Exact to 10,000, then 10,001; kept until users change. */
+/** Returns the total, exact up to 10,000, 10,001 beyond; cached until users change. */
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * The matches that a walk through the list meets, or undefined when they lie too far apart: `WALK` rows of
- * some range were looked at, and no page was filled.
+ * Returns the matches found by walking the list; undefined when they are too far apart: `WALK` rows of a
+ * range did not fill a page.
  */
 const meet = async (store: Store, search: Search, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
@@ -194,7 +194,7 @@ const numbered = (q: Queries, numbers: number[]): Numbers[] => {
     : []
 }
 
-/** All that a search finds, sorted by a name: kept for a few searches until users change. */
+/** All matches of a search, sorted by a name. The latest 16 searches are cached until users change. */
 const sorted = cached(
   'users',
   (q, key) => {
@@ -211,7 +211,7 @@ const sorted = cached(
   16,
 )
 
-/** A page of them. */
+/** Returns a page of the sorted matches. */
 const sortedPage = async (store: Store, search: Search, name: Name, page: PageQuery): Promise<number[]> => {
   const rows = await sorted(store, JSON.stringify({ name, search }))
   const inOrder = page.order === 'asc' ? rows : rows.toReversed()
@@ -223,9 +223,7 @@ const sortedPage = async (store: Store, search: Search, name: Name, page: PageQu
   return start < 0 ? [] : inOrder.slice(start, start + page.limit).map(({ seq }) => seq)
 }
 
-/**
- * Those whose user name or address begins with the term: sorted by it they lie together, wherever that is.
- */
+/** Returns the users whose user name or address begins with the term: in that order they are adjacent. */
 const beginning = (
   q: Queries,
   { facets, search }: Search,
@@ -244,7 +242,7 @@ const beginning = (
   )
 }
 
-/** The strategy for a page: see the table above. */
+/** Chooses the strategy for a page: see the table above. */
 const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: Queries) => Numbers[]> => {
   const { facets, search: term } = search
   const walk = (q: Queries) => readList(q, facets, page, contains(q, search))
@@ -258,7 +256,8 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
     const numbers = name && (await sortedPage(store, search, name, page))
     return q => (numbers ? numbered(q, numbers) : [collect(q, search, page)])
   }
-  // An address is indexed as given and sorted in its canonical form: they begin alike up to the domain.
+  // An address is indexed as given and sorted in its canonical form; only the parts before the domain are
+  // equal.
   const others = { ...search, unless: term.includes('@') || isShort(term) ? undefined : name }
   const begin = (q: Queries) => (others.unless ? beginning(q, search, page, others.unless) : [])
   if (others.unless && (await totalOf(store, others)) <= COUNT_LIMIT) {

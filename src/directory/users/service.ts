@@ -41,8 +41,8 @@ import {
 } from './store.ts'
 
 /**
- * On whose behalf: `caller` for the admin API, whose rights then bound what may be done; without one, the
- * server's own.
+ * The actor of a change. The permissions of `caller` (admin API) limit it; without a caller the server itself
+ * acts.
  */
 export interface UserChangedBy {
   actor: Actor
@@ -57,15 +57,18 @@ export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy
 })
 
 /**
- * The body of POST /users, or a user that comes with a hash made before, or without any password (null). An
- * id may be chosen.
+ * The body of POST /users; `password_hash` may replace the password, null means no password, and `id` may be
+ * chosen.
  */
 export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
     | { password: string }
     | { password_hash: string | null }
   )
 
-/** The user as the caller may act on it: 404 when unknown or foreign, 403 when it has more rights. */
+/**
+ * Returns a user for a change.
+ * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
+ */
 export const getUserToChange = async (
   q: Queries,
   { caller }: Pick<UserChangedBy, 'caller'>,
@@ -89,12 +92,13 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
 
 const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
   const taken = await takenName(q, user)
-  if (taken) throw conflict(`Another user of the organization has this ${taken}.`)
+  if (taken) throw conflict(`Another user of the organization already has this ${taken}.`)
 }
 
 /**
- * 422 for what the organization does not allow, 403 for roles beyond the caller's rights, 409 for a taken
- * name. `also` is what has to happen in the same write, if anything.
+ * Creates a user; `also` runs in the same write.
+ * @throws AppError 422 for a broken rule of the organization, 403 for roles with permissions that the caller
+ * lacks, 409 for a taken name
  */
 export const createUser = async (
   context: Core,
@@ -182,7 +186,10 @@ const changedUser = (user: UserRow, change: UserChange, updated_at: number): Use
   return { ...user, ...changed, updated_at }
 }
 
-/** A change as it would be made, and what is wrong with it. 403 for more rights than the caller has, 404. */
+/**
+ * Returns the user after the change, and its problems.
+ * @throws AppError 403 for permissions that the caller lacks, 404
+ */
 export const judgeChange = async (
   q: Queries,
   id: string,
@@ -258,9 +265,7 @@ export const notify = (
   return enqueueNotice(context, tx, kind, user, caller ? { locale: client_info.locale } : client_info, data)
 }
 
-/**
- * Deletes a user with roles and memberships at once. Larger histories follow in batches (operations/purge).
- */
+/** Deletes a user with roles and memberships at once; other data is removed in batches (operations/purge). */
 export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
@@ -270,7 +275,7 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     const { actor, client_info } = by
     await record(context, tx, {
       type: 'user.deleted',
-      // The id alone stays, also of users who deleted themselves.
+      // Only the id stays, also of users who deleted themselves.
       actor: actor.id === user.id ? { id: actor.id, email: null } : actor,
       target_id: user.id,
       target_type: 'user',

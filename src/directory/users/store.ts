@@ -8,7 +8,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type UserRow = Tables['users']['$inferSelect']
 
-/** A user with the names of the roles given directly, sorted. */
+/** A user with the names of the directly assigned roles, sorted. */
 export type UserWithRoles = UserRow & { roles: string[] }
 
 const placeholder = sql.placeholder
@@ -20,7 +20,7 @@ const selectUser = prepared((q, { users }) =>
     .where(and(eq(users.id, placeholder('id')), notPurged(q, users.organization_id))),
 )
 
-/** By id, and when an organization is given, in that one alone. */
+/** Reads a user by id, limited to the organization if present. */
 export const findUser = async (
   q: Queries,
   organization_id: OrganizationId | undefined,
@@ -44,8 +44,7 @@ const selectForLogin = prepared((q, { users }) =>
 )
 
 /**
- * By user name or e-mail address as a person types them. No user name holds an `@`, so both never fit two
- * users.
+ * Reads a user by a typed user name or e-mail address. A user name has no `@`, so at most one user matches.
  */
 export const findUserForLogin = async (
   q: Queries,
@@ -68,7 +67,7 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectRoleNames(q, { user_id })).map(({ name }) => name)
 
-/** The names of the direct roles of many users at once. */
+/** Adds the names of their directly assigned roles to users. */
 export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWithRoles[]> => {
   const { user_roles, roles } = q.tables
   const rows =
@@ -100,7 +99,7 @@ const selectTaken = prepared((q, { users }) =>
     ),
 )
 
-/** Which of the two names another user of the organization has. */
+/** Returns which of the two names another user of the organization has. */
 export const takenName = async (
   q: Queries,
   user: Pick<UserRow, 'id' | 'organization_id' | 'username' | 'email'>,
@@ -116,7 +115,7 @@ export const takenName = async (
   return others.length > 0 ? 'e-mail address' : undefined
 }
 
-/** The roles of an organization that have these names. */
+/** Returns the roles of an organization with these names. */
 export const rolesNamed = async (q: Queries, organization_id: OrganizationId, names: string[]) => {
   const { roles } = q.tables
   return names.length === 0
@@ -148,7 +147,7 @@ export const insertUser = async (
   tx.changed('users')
 }
 
-/** Gives roles to a user; user_roles repeats what lists sort and filter by. */
+/** Assigns roles to a user; user_roles repeats the columns that lists sort and filter by. */
 const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
   if (role_ids.length === 0) return
   const { roles, users, user_roles } = tx.tables

@@ -114,7 +114,7 @@ const findFault = (code: CodeRow, { client, request }: CodeCall, now: number): s
   if (code.redirect_uri !== request.redirect_uri)
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
-    return 'The code_verifier does not fit the code_challenge.'
+    return 'The code_verifier does not match the code_challenge.'
   if (!serves(client, code.organization_id)) return NOT_SERVED
   return undefined
 }

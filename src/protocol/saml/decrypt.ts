@@ -51,8 +51,8 @@ const openGcm = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
 }
 
 /**
- * Decrypts CBC. Padding is removed by the last byte (https://www.w3.org/TR/xmlenc-core1/#sec-Padding) and
- * never refused, so it is no padding oracle.
+ * Decrypts CBC. The last byte gives the length of the padding
+ * (https://www.w3.org/TR/xmlenc-core1/#sec-Padding) and no padding is refused, so there is no padding oracle.
  */
 const openCbc = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
   const decipher = createDecipheriv(name, secret, sealed.subarray(0, 16)).setAutoPadding(false)

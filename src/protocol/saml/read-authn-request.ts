@@ -9,7 +9,7 @@ export interface Requested {
   readonly request_id: string | undefined
 }
 
-/** In characters, compressed. */
+/** Maximum characters of a compressed request. */
 const MAX_ENCODED = 8 * 1024
 /** In bytes. */
 const MAX_INFLATED = 64 * 1024

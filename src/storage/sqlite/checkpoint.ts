@@ -2,8 +2,8 @@ import type { Database } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
 /**
- * Page size in bytes of new files. A commit changes many pages a little and writes whole pages: half of
- * SQLite's default of 4096 writes a third less and takes an eighth less work.
+ * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages:
+ * compared with SQLite's default of 4096, this size writes a third less and takes an eighth less work.
  */
 export const PAGE = 2048
 /** Pages in the log that trigger a checkpoint: 32 MiB, half of the log's maximum size. */

@@ -86,7 +86,7 @@ const reader = (
   const keys = fields.map(({ path }) => path.join('.'))
   const names = statement.columnNames
   if (fields.every(({ path }, i) => path.length === 1 && path[0] === names[i])) {
-    // For flat rows with the column names as keys the engine creates the objects.
+    // The engine itself creates the objects of flat rows whose keys are the column names.
     const decoded = decoders.flatMap((decode, i) => (decode ? [[keys[i] ?? '', decode] as const] : []))
     return (params: SQLQueryBindings[]): Row[] => {
       const rows = statement.all(...params) as Row[]

@@ -1,6 +1,6 @@
 /**
- * Names and addresses come only with form_post. The secret is a JWT signed with the key that Apple handed
- * out: `client_secret` is that key (PEM), `team_id` and `key_id` name it.
+ * Names and addresses come only with form_post. The secret is a JWT signed with a key from Apple:
+ * `client_secret` is that key (PEM), `team_id` and `key_id` identify it.
  * https://developer.apple.com/documentation/signinwithapplerestapi
  */
 export const apple = {

@@ -1,4 +1,4 @@
-/** https://docs.gitlab.com/api/oauth2/; a GitLab of one's own gives the three endpoints. */
+/** https://docs.gitlab.com/api/oauth2/; a self-hosted GitLab sets the three endpoints. */
 export const gitlab = {
   settings: {
     authorization_endpoint: 'https://gitlab.com/oauth/authorize',

@@ -41,7 +41,7 @@ const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.outp
 
 const ListFactors = listQuery({})
 
-/** A user has a handful: they are read at once and paged in memory, newest first as in every list. */
+/** A user has few factors: they are read at once and paged in memory, newest first as in every list. */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows : rows.toReversed()
   const start =
@@ -49,7 +49,7 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
   return start < 0 ? [] : sorted.slice(start, start + limit)
 }
 
-/** The second factors of a user: administrators see and remove them. They are added by their owner alone. */
+/** Second factors of a user. Administrators list and remove them; only their owner adds them. */
 export const factorRoutes = (context: Context): AdminRoute[] => [
   route({
     id: 'listUserFactors',
@@ -81,7 +81,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/factors/:factor_id',
     permission: 'users:update',
-    summary: 'Remove a second factor of a user: their sessions and logins end',
+    summary: 'Remove a second factor of a user and end all sessions and logins of the user',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>
@@ -97,7 +97,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     path: '/users/:user_id/factors',
     permission: 'users:update',
     summary:
-      'Remove all second factors and recovery codes of a user, who has lost them: their sessions and logins end',
+      'Remove all second factors and recovery codes of a user who has lost them, and end all sessions and logins of the user',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>

@@ -15,7 +15,7 @@ export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A factor whose `name` is that of its maker, if that is known. */
+/** A new factor; `name` is that of its maker, if known. */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {
@@ -31,11 +31,14 @@ const bare = {
 
 const fields = ['factors']
 
-/** The client that a notice names: none where an administrator made the change. */
+/** Returns the client that a notice names; undefined when an administrator made the change. */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
 
-/** Adds a factor. True for the first, which enables the second factor; removing the last disables it. */
+/**
+ * Adds a factor. Returns true for the first one, which enables the second factor; removing the last one
+ * disables it.
+ */
 export const addFactor = async (
   context: Core,
   tx: Transaction,
@@ -71,8 +74,8 @@ const endSessions = async (
 }
 
 /**
- * The factor that went; undefined when the user has none of this id. Recovery codes go with the last one.
- * `login_id`: the login of the person who removes it, which lives on.
+ * Removes a factor and returns it; undefined when the user has none of this id. Removing the last one also
+ * deletes the recovery codes. `login_id` is the login that continues: the one that removes the factor.
  */
 export const removeFactor = async (
   context: Core,
@@ -95,7 +98,7 @@ export const removeFactor = async (
   return factor
 }
 
-/** All of them at once, with one `user.mfa_disabled`; how many there were. */
+/** Removes all factors and records one `user.mfa_disabled`. Returns their number. */
 export const removeFactors = async (
   context: Core,
   tx: Transaction,

@@ -79,9 +79,7 @@ export const deleteFactor = async (
   return factor
 }
 
-/**
- * True once for each time step, and for none before the latest that was used: one code is good for one login.
- */
+/** Marks a time step as used. False when it, or a later one, was used before: a code works for one login. */
 export const consumeStep = async (
   tx: Transaction,
   { id, step, now }: { id: FactorId; step: number; now: number },
@@ -96,8 +94,8 @@ export const consumeStep = async (
 }
 
 /**
- * A counter goes up with each use: one that does not tells of a copy of the passkey, which is not taken. Two
- * zeros mean that it does not count. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+ * Stores the counter of a passkey. False when it has not increased, which indicates a copy. Passkeys without
+ * a counter always send 0. https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
   tx: Transaction,
@@ -117,7 +115,7 @@ export const usePasskey = async (
 export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.recovery_codes, eq(q.tables.recovery_codes.user_id, user_id))
 
-/** In the place of all earlier ones. */
+/** Replaces all earlier recovery codes. */
 export const replaceRecoveryCodes = async (
   tx: Transaction,
   user_id: UserId,
