@@ -84,6 +84,11 @@ const wantedOrganization = async (
   return organization
 }
 
+/**
+ * Loads the user of a login with organization and permissions.
+ *
+ * @throws PageError 400 `expired` when the user is disabled or gone
+ */
 export const viewerOf = async (
   context: Context,
   login_hash: SecretHash,
@@ -141,8 +146,8 @@ interface FreshForm {
 const MAX_INTENT = 4_096
 
 /**
- * As {@link openForm}, for a form that requires a recent authentication. Without one it returns the page that asks for
- * it; the form continues afterwards.
+ * As {@link openForm}, for a form that requires a recent authentication. Without one it returns the page that
+ * asks for it; the form continues afterwards.
  */
 export const openFreshForm = async (
   context: Context,

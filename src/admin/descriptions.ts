@@ -29,12 +29,14 @@ export const pathParameters: Record<string, string> = {
   event_id: 'Id of the event.',
 }
 
+/** Descriptions of response headers by name. */
 export const headerTexts: Record<string, string> = {
   'x-request-id': 'Id of the request, as in the log.',
   'retry-after': 'Seconds to wait before another try.',
   'www-authenticate': 'Scheme and reason (RFC 6750 section 3).',
 }
 
+/** Descriptions of successful answers by status. */
 export const successes: Record<number, string> = { 200: 'Done.', 201: 'Created.', 204: 'Done; no body.' }
 
 interface Refusal {
@@ -45,6 +47,7 @@ interface Refusal {
   header?: string
 }
 
+/** Descriptions of refusals by status. */
 export const refusals: Record<number, Refusal> = {
   400: { name: 'InvalidRequest', description: 'The body is not JSON, or the cursor is invalid.' },
   401: {

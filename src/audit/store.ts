@@ -21,6 +21,7 @@ import { cached } from '#src/storage/cache.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
+/** A stored event. */
 export type EventRow = Tables['events']['$inferSelect']
 
 /** Filters of the audit log; absent ones match all events. */

@@ -51,8 +51,8 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
 /**
  * Loads client and organization of a request again, so that changes since then count.
  *
- * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer registered,
- * `expired` when the client may no longer make this request or the organization is gone
+ * @throws PageError 400 `unknown_client` or `bad_redirect` when client or redirect URI are no longer
+ * registered, `expired` when the client may no longer make this request or the organization is gone
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
@@ -105,6 +105,10 @@ const startOf = (handle: string): { retry_url?: string } => {
   return slug === undefined ? {} : { retry_url: `/account?organization=${slug}` }
 }
 
+/**
+ * Generates the handle of a request. Without a client it contains the slug of the organization, for the link
+ * on an expired page.
+ */
 export const newHandle = (flow: Flow): string =>
   flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
 

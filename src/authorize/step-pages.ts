@@ -20,6 +20,7 @@ export interface Retry<Page extends keyof Pages> {
   headers?: Record<string, string>
 }
 
+/** Renders the page of a step in the theme of its organization; `retry` overrides data and status. */
 export const show = <Page extends keyof Pages>(
   context: Context,
   page: Page,
@@ -151,6 +152,7 @@ export const loginPage = async (
   )
 }
 
+/** Shows the logins of this browser to choose from. */
 export const selectAccountPage = (
   context: Context,
   browser: BrowserSession,
@@ -172,6 +174,7 @@ export const selectAccountPage = (
     undefined,
   )
 
+/** Shows the form that replaces a temporary or expired password. */
 export const changePasswordPage = async (
   context: Context,
   browser: BrowserSession,
@@ -196,6 +199,7 @@ export const changePasswordPage = async (
     retry,
   )
 
+/** Shows the requested scopes for approval or denial. */
 export const consentPage = (
   context: Context,
   browser: BrowserSession,

@@ -20,6 +20,7 @@ export interface Application {
   token_endpoint_auth_method: string
 }
 
+/** Returns the configuration values of a client. */
 export const applicationOf = (
   issuer: string,
   client: Pick<

@@ -15,7 +15,9 @@ import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
 
+/** File of the master key in the data directory. */
 export const MASTER_KEY_FILE = 'master.key'
+/** File of the next master key while `gatehouse keys rekey` runs. */
 export const NEXT_MASTER_KEY_FILE = 'master.key.next'
 
 /**

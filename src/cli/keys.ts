@@ -44,20 +44,24 @@ const show = async ({ store, clock }: Core): Promise<void> => {
   }
 }
 
+/** Lists the signing keys with their states and times. */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 
+/** Publishes a next key for each algorithm in use. */
 export const keysRotate = (options: Options): Promise<void> =>
   withInstance(options, async instance => {
     await rotateKeys(instance)
     await show(instance)
   })
 
+/** Withdraws a key at once; its tokens become invalid. */
 export const keysRevoke = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => {
     await revokeKey(instance, id)
     await show(instance)
   })
 
+/** Imports a private key from a file. */
 export const keysImport = (file: string, options: Options & { alg?: string }): Promise<void> =>
   withInstance(options, async instance => {
     console.log(await importKey(instance, read(file), options.alg))

@@ -4,6 +4,7 @@ import { VERSION } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
 
+/** Builds the command line parser with all commands. */
 export const program = (): Command => {
   const gatehouse = new Command('gatehouse')
     .description('A multi-tenant identity server in one executable.')

@@ -32,6 +32,11 @@ export const withInstance = async (
   }
 }
 
+/**
+ * Returns the organization of a slug.
+ *
+ * @throws Error for an unknown slug
+ */
 export const organizationNamed = async ({ store }: Core, slug: string): Promise<Organization> => {
   const organization = await findOrganizationBySlug(store, slug)
   if (!organization)

@@ -3,6 +3,7 @@ import type { SeedInput } from '#src/seed/schema.ts'
 /** Password of alice and admin. It is public, so it exists in development only. */
 export const DEV_PASSWORD = 'Gatehouse-dev-1'
 const DEV_SECRET = 'dev-secret'
+/** Secret of the admin client in development; public, like the passwords. */
 export const DEV_ADMIN_SECRET = 'dev-admin-secret'
 
 const HASH =

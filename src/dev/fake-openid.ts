@@ -29,6 +29,7 @@ interface Grant {
 /** By hand, not with jose: tests make tokens that a library refuses to sign. */
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
+/** Escapes text for HTML content and quoted attributes. */
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
@@ -39,6 +40,7 @@ const SUBMIT = 'document.forms[0].submit()'
 
 const source = (text: string): string => `'sha256-${hash('sha256', text, 'base64')}'`
 
+/** Returns a page of a fake provider. */
 export const html = (body: string): Response =>
   new Response(
     `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -53,6 +55,7 @@ export const html = (body: string): Response =>
     },
   )
 
+/** Renders hidden form fields. */
 export const hidden = (fields: Iterable<[string, string]>): string =>
   [...fields]
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)

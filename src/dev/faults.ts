@@ -62,6 +62,7 @@ interface FaultyRequest {
   client_id: string | undefined
 }
 
+/** Opens the list of faults that requests are answered with. */
 export const openFaults = () => {
   let faults: Fault[] = []
 

@@ -8,6 +8,7 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 /** True for a URL's host that resolves to this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
+/** True for an IP address of this machine. */
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
 /** The address of a URL's host, without the brackets of IPv6. */

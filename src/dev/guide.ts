@@ -5,6 +5,7 @@ import { defaultBrand } from '#src/pages/themes.ts'
 
 const GUIDE = '/guide'
 
+/** True for the path of a guide page. */
 export const isGuide = (pathname: string): boolean => pathname === GUIDE || pathname.startsWith(`${GUIDE}/`)
 
 /**

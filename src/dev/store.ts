@@ -22,6 +22,7 @@ export type Snapshot = ReadonlyMap<Name, readonly Row[]>
 const names = ({ tables }: Queries): Name[] => (Object.keys(tables) as Name[]).filter(name => !KEPT.has(name))
 const tableOf = ({ tables }: Queries, name: Name) => tables[name] as unknown as AnyTable
 
+/** Copies the rows of all tables into memory. */
 export const takeSnapshot = async (q: Queries): Promise<Snapshot> =>
   new Map(
     await Promise.all(names(q).map(async name => [name, await q.select().from(tableOf(q, name))] as const)),
@@ -98,8 +99,8 @@ export const filteredEventsAfter = async (
 }
 
 /**
- * Lists the first users by creation, of some organizations or of all, and those whose username or email address
- * contains `search`.
+ * Lists the first users by creation, of some organizations or of all, and those whose username or email
+ * address contains `search`.
  */
 export const firstUsers = (
   q: Queries,

@@ -102,6 +102,7 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
 
 /**
  * As {@link organizationFor}, and checks that the organization exists.
+ *
  * @throws AppError 422 with the same text for an unknown and for another tenant's organization, together with
  * `problems`
  */

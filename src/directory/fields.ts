@@ -29,11 +29,13 @@ export const lines = (max: number) =>
 
 export const flag = z.boolean('true or false.')
 
+/** A whole number within the bounds, both inclusive. */
 export const integer = (min: number, max: number) => {
   const allowed = `A whole number from ${min} to ${max}.`
   return z.int(allowed).min(min, allowed).max(max, allowed)
 }
 
+/** One of the given names. */
 export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, `One of: ${names.join(', ')}.`)
 

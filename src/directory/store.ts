@@ -35,6 +35,7 @@ const selectOrganization = prepared((q, { organizations }) =>
     .where(eq(organizations.id, placeholder('id'))),
 )
 
+/** Returns id and slug of an organization, if it exists. */
 export const findIdentity = async (
   q: Queries,
   id: OrganizationId,
@@ -56,6 +57,7 @@ export interface Range {
   limit: number
 }
 
+/** Order terms of a list: by creation, then by id. */
 export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
   [created_at, id].map(order === 'asc' ? asc : desc)
 

@@ -112,8 +112,8 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when an upstream request with this state is pending: of this browser, or of any one for a cross-site POST, which comes
- * without the browser's cookie.
+ * True when an upstream request with this state is pending: of this browser, or of any one for a cross-site
+ * POST, which comes without the browser's cookie.
  */
 export const isPendingUpstream = async (
   context: Context,
@@ -136,6 +136,9 @@ export const storePendingLink = async (
 
 export type StoredIdentity = UpstreamRequest & { profile: UpstreamProfile; round: number }
 
+/**
+ * Returns the verified identity that waits for an account-linking or complete-profile form of this browser.
+ */
 export const findStoredIdentity = async (
   context: Context,
   handle: string,

@@ -19,8 +19,10 @@ export const json = (body: unknown, status = 200, headers: Record<string, string
     headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store', ...headers },
   })
 
+/** Returns a response without a body. */
 export const empty = (status: number): Response => new Response(null, { status })
 
+/** Returns the JSON body of a refusal in the admin API. */
 export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): ErrorBody => ({
   error: error.code,
   error_description: error.message,

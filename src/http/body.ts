@@ -3,6 +3,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
 const OAUTH_BODY = 64 * 1024
+/** Maximum bytes of a posted SAML message. */
 export const SAML_BODY = 256 * 1024
 const ADMIN_BODY = 1024 * 1024
 

@@ -36,6 +36,7 @@ export const setCookie = (config: Config, name: string, value: string, max_age?:
   `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isHttps(config) ? '; Secure' : ''}` +
   (max_age === undefined ? '' : `; Max-Age=${Math.floor(max_age)}`)
 
+/** Returns the Set-Cookie line that deletes a cookie. */
 export const clearCookie = (config: Config, name: string): string => setCookie(config, name, '', 0)
 
 const hashOf = (request: Request, name: string): SecretHash | undefined => {
@@ -43,12 +44,15 @@ const hashOf = (request: Request, name: string): SecretHash | undefined => {
   return value ? hashSecret(value) : undefined
 }
 
+/** Returns the hash of the login cookie. */
 export const loginHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.login)
 
+/** Returns the hash of the device cookie. */
 export const deviceHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.device)
 
+/** Returns the hash of the browser cookie. */
 export const browserHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.browser)
 

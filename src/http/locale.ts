@@ -1,6 +1,7 @@
 import Negotiator from 'negotiator'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 
+/** Locale files (JSON) by name. */
 export const localeFiles = embed('templates/locales', ['.json'])
 export const FALLBACK_LOCALE = 'en'
 const right_to_left = new Set(['ar', 'arc', 'ckb', 'dv', 'fa', 'he', 'ku', 'ps', 'sd', 'ug', 'ur', 'yi'])
@@ -8,6 +9,7 @@ const right_to_left = new Set(['ar', 'arc', 'ckb', 'dv', 'fa', 'he', 'ku', 'ps',
 /** Languages of the pages, as BCP 47 tags. */
 export const locales: readonly string[] = Object.keys(localeFiles).map(path => path.slice(0, -'.json'.length))
 
+/** Returns the text direction of a locale. */
 export const direction = (locale: string): 'ltr' | 'rtl' =>
   right_to_left.has(locale.split('-')[0] ?? '') ? 'rtl' : 'ltr'
 

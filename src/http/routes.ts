@@ -6,6 +6,7 @@ export interface Matched {
   params: Record<string, string>
 }
 
+/** Handles a request; the router has matched its path. */
 export type Handler = (matched: Matched) => Response | Promise<Response>
 
 /** Handlers by method and path, such as `POST /oauth/token` or `GET /saml/:provider/metadata`. */

@@ -24,23 +24,27 @@ export interface Setting<T> {
 
 export const text = z.string()
 
+/** An optional setting. */
 export const setting = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
   schema,
   fallback: undefined,
   about,
 })
 
+/** An optional setting whose value is never printed and may be read from a file. */
 export const secret = <T>(schema: z.ZodType<T, string>, about: string): Setting<T | undefined> => ({
   ...setting(schema, about),
   secret: true,
 })
 
+/** A setting with a default. */
 export const withDefault = <T>(
   schema: z.ZodType<T, string>,
   fallback: T,
   about: string,
 ): Setting<T> & { fallback: T } => ({ schema, fallback, about })
 
+/** Parses a whole number within the bounds, both inclusive. */
 export const wholeNumber = (min: number, max: number) => {
   const allowed = `a whole number from ${min} to ${max}`
   return z
@@ -50,6 +54,7 @@ export const wholeNumber = (min: number, max: number) => {
     .pipe(z.int().min(min, allowed).max(max, allowed))
 }
 
+/** Parses one of the given names. */
 export const choice = <const T extends readonly string[]>(names: T) => z.enum(names, names.join(', '))
 
 const entriesOf = (value: string): string[] =>
@@ -58,6 +63,7 @@ const entriesOf = (value: string): string[] =>
     .map(entry => entry.trim())
     .filter(Boolean)
 
+/** Parses a comma-separated list; `allowed` describes a valid entry. */
 export const list = (isEntry: (entry: string) => boolean, allowed: string) =>
   z
     .string()

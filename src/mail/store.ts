@@ -4,6 +4,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type MailRow = Tables['mails']['$inferSelect']
 
+/** Puts a mail into the outbox. */
 export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>): Promise<void> => {
   await tx.insert(tx.tables.mails).values(mail)
   tx.changed('mails')
@@ -22,6 +23,7 @@ export const listDueMails = (q: Queries, now: number, limit: number): Promise<Ma
 
 /** Claims a mail until `next_attempt_at`. True for exactly one sender. */
 
+/** Postpones a mail before it is sent; true for exactly one sender. */
 export const claimMail = async (
   tx: Transaction,
   mail: Pick<MailRow, 'number' | 'next_attempt_at'>,

@@ -7,6 +7,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 /** Headers of each token response: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
 const noStore = { 'cache-control': 'no-store', pragma: 'no-cache', vary: 'Origin' }
 
+/** Returns a JSON response of an OAuth endpoint, which caches do not store. */
 export const oauthJson = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   json(body, status, { ...noStore, ...headers })
 

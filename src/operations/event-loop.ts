@@ -52,5 +52,6 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'
 const HELP = 'Longest time in the last minute for which the event loop ran nothing else.'
 
+/** Registers the gauge of the longest delay of the event loop, in seconds. */
 export const showHold = (metrics: Metrics, read: () => number): void =>
   metrics.gauge(EVENT_LOOP_HOLD, HELP, read)

@@ -40,6 +40,7 @@ type ServerSettings = z.output<typeof ServerSettings>
 
 const NAME = 'server'
 
+/** Reads the settings of the instance, with defaults. */
 export const readSettings = async (q: Queries): Promise<ServerSettings> => ({
   ...defaults,
   ...(await getSetting<Partial<ServerSettings>>(q, NAME)),

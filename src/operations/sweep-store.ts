@@ -46,6 +46,7 @@ const expired =
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
   }
 
+/** The tables with expiring rows and the time after which each row is removed. */
 export const removals: Removal[] = [
   expired('logins', tx => tx.tables.logins.id),
   expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash, CODE_KEPT),

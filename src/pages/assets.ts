@@ -15,6 +15,7 @@ const types = {
   woff2: 'font/woff2',
 }
 export type AssetType = keyof typeof types
+/** True for a file extension that the pages serve. */
 export const isAssetType = (extension: string): extension is AssetType => Object.hasOwn(types, extension)
 
 const urls = new Map<string, string>()
@@ -45,6 +46,7 @@ export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
+/** Returns the response for a file of the pages, cacheable for ever unless `headers` say otherwise. */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,
   type: AssetType,
@@ -66,5 +68,6 @@ export const asset = (pathname: string): Response | undefined => {
   return found && assetAnswer(found.body, found.type)
 }
 
+/** Returns the icon for home screens, cacheable for a day. */
 export const touchIcon = (): Response =>
   assetAnswer(Uint8Array.fromBase64(icon), 'png', { 'cache-control': 'public, max-age=86400' })

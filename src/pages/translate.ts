@@ -59,5 +59,6 @@ export const translator =
     return String(format.format(direction(locale) === 'rtl' ? isolated(params) : params))
   }
 
+/** True when English has a text for the key. */
 export const hasMessage = (key: string): key is MessageKey =>
   language(FALLBACK_LOCALE).texts[key] !== undefined

@@ -9,6 +9,7 @@ const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
 const namesIn = (locale: string) =>
   familyFirst.has(locale) ? (['last_name', 'first_name'] as const) : (['first_name', 'last_name'] as const)
 
+/** Returns the formatting functions of a page's template. */
 export const viewTools = (locale: string, t: Translate) => ({
   names: namesIn(locale),
   initials,

@@ -69,9 +69,16 @@ export function findToken({ headers }: CredentialSource): string | undefined {
 }
 
 /**
- * Returns the claims of a request that fulfils the rules. All adapters use this function.
+ * Verifies the token of a request and checks the rules of its route. All adapters use this function, and so
+ * can one for another framework.
  *
- * @throws AccessError with `code` and `status` of the refusal
+ * @param source the headers of the request
+ * @param rules requirements beyond a valid token; default: none
+ * @returns the claims; undefined for a request without a token on an optional route
+ * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns it into an answer
+ *
+ * @example
+ * const claims = await authorize(verifier, request, { scopes: ['orders:read'] })
  */
 export async function authorize<R extends Rules = Record<never, never>>(
   verifier: TokenVerifier,
@@ -112,6 +119,10 @@ export type Answer = {
 /**
  * Returns the standard answer to a refusal (https://www.rfc-editor.org/rfc/rfc6750#section-3). Without a
  * token the challenge contains only the realm. The answer never repeats text of the token.
+ *
+ * @param error the refusal that `authorize` threw
+ * @param issuer the issuer, which is the realm of the challenge
+ * @returns status, headers and JSON body
  */
 export function answerTo(error: AccessError, issuer: string): Answer {
   const { code, status, description } = error

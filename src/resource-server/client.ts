@@ -70,11 +70,17 @@ const JITTER = 0.1
 const RETRY_AFTER = 10_000
 
 /**
- * Returns a client for a service that calls others on its own behalf (client credentials,
+ * Creates a client for a service that calls others on its own behalf (client credentials,
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background, with
  * one request at a time per set of scopes. Create one client at start and share it.
  *
+ * @param options issuer, client id and secret; everything else has a default
+ * @returns the client, without a request to the issuer
  * @throws ConfigurationError naming all problems
+ *
+ * @example
+ * const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing', clientSecret })
+ * const response = await client.fetch('https://orders.example.com/orders', { scopes: ['orders:read'] })
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
@@ -170,7 +176,13 @@ async function requestToken(
   }
 }
 
-/** A client set up by `SERVICE_URL`, `SERVICE_CLIENT_ID` and `SERVICE_CLIENT_SECRET`; `options` adds to them. */
+/**
+ * Creates a service client configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` and `SERVICE_CLIENT_SECRET`.
+ *
+ * @param options override the variables
+ * @param env variables to read; default: those of the process
+ * @throws ConfigurationError naming all missing variables
+ */
 export function clientFromEnv(options: Partial<ServiceClientOptions> = {}, env: Environment = processEnv()) {
   const names = ['SERVICE_URL', 'SERVICE_CLIENT_ID', 'SERVICE_CLIENT_SECRET'] as const
   const variables = requireEnv(env, names)

@@ -19,8 +19,13 @@ export type OptionalAuthRules = Omit<Rules, 'optional'> | true
  * Returns a plugin with the route options `auth` and `optionalAuth`. Both refuse before validation and add
  * `security` to the operation in the OpenAPI document. Behind `auth` the handler has `claims`; behind
  * `optionalAuth` they may be undefined.
- * `app.use(gatehouse(verifier)).get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read']
- * } })`
+ *
+ * @param options replacements for the answers to refused requests
+ *
+ * @example
+ * app
+ *   .use(gatehouse(verifier))
+ *   .get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read'] } })
  */
 export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   const admitted = new WeakMap<Request, { claims: Claims | undefined }>()

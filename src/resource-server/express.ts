@@ -18,10 +18,13 @@ declare global {
 export type ExpressOptions = Rules & Handlers<[req: Request, res: Response, next: NextFunction], unknown>
 
 /**
- * Returns middleware for Express 4 and 5 that verifies the token and sets `req.claims`:
- * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) =>
- * res.json(getClaims(req).sub))`.
+ * Returns middleware for Express 4 and 5 that verifies the token and sets the claims that `getClaims` returns.
  * Use it before the body parser, so that bodies of unauthorized requests are not read.
+ *
+ * @param options rules of the routes behind it; default: any valid token
+ *
+ * @example
+ * app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), (req, res) => res.json(getClaims(req).sub))
  */
 export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandler {
   return (req, res, next) => {

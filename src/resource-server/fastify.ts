@@ -58,11 +58,14 @@ function refuseUnguarded({ all, guarded }: Routes) {
 
 /**
  * Plugin that guards each route with `config.auth` before its body is read, and sets `request.claims`.
- * Register it before the routes: `await app.register(gatehouse, { verifier })`, then
- * `app.get('/orders', { config: { auth: { scopes: ['orders:read'] } } }, request => getClaims(request).sub)`.
+ * Register it before the routes. It adds `schema.security` for OpenAPI.
  *
- * It adds `schema.security` for OpenAPI. The app refuses to start when a route with `config.auth` is
- * registered before the plugin or outside its scope.
+ * @throws Error at the start of the app, when a route with `config.auth` was registered before the plugin or
+ * outside its scope
+ *
+ * @example
+ * await app.register(gatehouse, { verifier })
+ * app.get('/orders', { config: { auth: { scopes: ['orders:read'] } } }, request => getClaims(request).sub)
  */
 export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verifier, ...handlers }) => {
   const routes = routesOf(app)

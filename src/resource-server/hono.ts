@@ -15,8 +15,12 @@ import type { Verifier } from './verifier.ts'
 export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Response>>
 
 /**
- * Returns middleware that verifies the token and sets the variable `claims`, typed by the rules:
- * `app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), c => c.json(c.var.claims.sub))`.
+ * Returns middleware that verifies the token and sets the variable `claims`, typed by the rules.
+ *
+ * @param options rules of the routes behind it; default: any valid token
+ *
+ * @example
+ * app.get('/orders', auth(verifier, { scopes: ['orders:read'] }), c => c.json(c.var.claims.sub))
  */
 export function auth<R extends HonoOptions = Record<never, never>>(
   verifier: Verifier,

@@ -4,8 +4,12 @@ import type { Rules } from './access.ts'
 export const SECURITY_SCHEME = 'gatehouse'
 
 /**
- * Returns the scheme for `components.securitySchemes` of an OpenAPI document: `{ gatehouse:
- * securityScheme(verifier) }`.
+ * Returns the security scheme of an OpenAPI document.
+ *
+ * @param issuer the issuer; a verifier has it
+ *
+ * @example
+ * components: { securitySchemes: { [SECURITY_SCHEME]: securityScheme(verifier) } }
  */
 export const securityScheme = ({ issuer }: { issuer: string }) => ({
   type: 'openIdConnect' as const,

@@ -56,7 +56,19 @@ export type TestIssuer = {
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }
 
-/** Creates an in-memory issuer for tests of services that use this package. */
+/**
+ * Creates an in-memory issuer for tests of services that use this package.
+ *
+ * @param options issuer, audience, algorithm and clock; all have defaults
+ * @returns the issuer, whose members are the options of a verifier
+ *
+ * @example
+ * const issuer = await createTestIssuer()
+ * const verifier = createVerifier(issuer)
+ * const request = new Request('https://api.example.com', {
+ *   headers: { authorization: `Bearer ${await issuer.token({ scope: 'orders:read' })}` },
+ * })
+ */
 export async function createTestIssuer(options: TestIssuerOptions = {}): Promise<TestIssuer> {
   const { issuer = 'https://id.example.test', audience = 'test-client', now = Date.now } = options
   let current = await makeKey(options.alg ?? 'ES256', 'test-key-1')

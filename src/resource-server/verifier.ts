@@ -67,7 +67,14 @@ const MAX_LENGTH = 8192
 /**
  * Creates a verifier for one issuer. Create one at start and share it, because it holds the key set.
  *
+ * @param options issuer and audience; everything else has a default
+ * @returns the verifier, without a request to the issuer; `warmup` makes the first one
  * @throws ConfigurationError naming all problems
+ *
+ * @example
+ * const verifier = createVerifier({ issuer: 'https://id.example.com', audience: 'my-client-id' })
+ * const { claims, response } = await verifier.guard(request, { scopes: ['orders:read'] })
+ * if (response) return response
  */
 export function createVerifier(options: VerifierOptions): Verifier {
   const settings = resolveOptions(options)
@@ -94,9 +101,14 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
 /**
  * Creates a verifier configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and,
- * optionally, `SERVICE_REALM`; `options` override them.
+ * optionally, `SERVICE_REALM`.
  *
+ * @param options override the variables
+ * @param env variables to read; default: those of the process
  * @throws ConfigurationError naming all missing variables
+ *
+ * @example
+ * const verifier = fromEnv()
  */
 export const fromEnv = (options: Partial<VerifierOptions> = {}, env?: Environment): Verifier =>
   createVerifier({ ...optionsFromEnv(env), ...options })

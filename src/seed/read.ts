@@ -78,6 +78,11 @@ export const parseSeed = (text: string, file: string, env: Environment = {}): Re
   }
 }
 
+/**
+ * Validates a parsed seed.
+ *
+ * @throws SeedError with every mistake
+ */
 export const readSeed = (
   input: unknown,
   source: Source = { file: 'seed' },

@@ -97,6 +97,7 @@ const recordRevoked = (context: Core, tx: Transaction, session: Session, by: Rev
     subject_id: session.user_id,
   })
 
+/** Revokes one session as {@link revokeSessions} does. */
 export const revokeSession = async (
   context: Core,
   tx: Transaction,

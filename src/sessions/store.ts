@@ -22,6 +22,7 @@ export interface SessionFilter {
 
 const placeholder = sql.placeholder
 
+/** Condition for sessions that are neither ended nor expired at `now` (ms). */
 export const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
@@ -49,6 +50,7 @@ const insertSession = prepared((q, { sessions }) =>
   }),
 )
 
+/** Inserts a session. */
 export const createSession = async (tx: Transaction, session: NewSession): Promise<void> => {
   await tx.later(insertSession(tx, session))
 }
@@ -158,6 +160,7 @@ export const refreshSession = async (
 const equal = (column: Column, value: string | undefined): SQL | undefined =>
   value === undefined ? undefined : eq(column, value)
 
+/** Condition for sessions that match every field of the filter. */
 export const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | undefined =>
   and(
     equal(sessions.id, filter.session_id),

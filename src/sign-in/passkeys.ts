@@ -162,6 +162,7 @@ export const verifyRegistration = async (
   }
 }
 
+/** Parses the JSON of a WebAuthn assertion; undefined when it is malformed. */
 export const parseAssertion = (json: string | undefined): Assertion | undefined => parse(Assertion, json)
 
 /** Returns the user handle of a discoverable passkey. */

@@ -24,6 +24,7 @@ export type PostLoginAction =
 
 const labelOf = (request_hash: SecretHash, user_id: string): string => `action:${request_hash}:${user_id}`
 
+/** Encrypts an action for one request and one user (base64url). */
 export const sealAction = (
   { master }: Core,
   request_hash: SecretHash,
@@ -31,6 +32,7 @@ export const sealAction = (
   action: PostLoginAction,
 ): string => master.seal(Buffer.from(JSON.stringify(action)), labelOf(request_hash, id)).toString('base64url')
 
+/** Decrypts an action; undefined without one. Throws when it was sealed for another request or user. */
 export const openAction = (
   { master }: Core,
   request_hash: SecretHash,

@@ -16,6 +16,7 @@ const byKey = prepared((q, { throttles }) =>
 export const findThrottle = async (q: Queries, key: string): Promise<Throttle | undefined> =>
   (await byKey(q, { key }))[0]
 
+/** Stores the state of a throttle key. */
 export const upsertThrottle = async (tx: Transaction, { key, ...row }: Throttle): Promise<void> => {
   const { throttles } = tx.tables
   tx.changed('throttles')

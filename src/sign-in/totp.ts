@@ -27,6 +27,7 @@ export const offerSecret = ({ master }: Core, subject: string): string =>
 
 const labelOf = (user_id: string): string => `totp:${user_id}`
 
+/** Encrypts a TOTP secret for one user. */
 export const sealSecret = ({ master }: Core, user_id: string, secret: string): Buffer =>
   master.seal(Buffer.from(secret), labelOf(user_id))
 

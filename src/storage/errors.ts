@@ -26,6 +26,7 @@ const has =
 /** True when a unique index refused a row. */
 export const isUniqueViolation = has(/^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/)
 
+/** True when another process held the SQLite lock for too long. */
 export const isBusy = has(/^SQLITE_BUSY/)
 
 /** True when a concurrent transaction conflicted; the same transaction may succeed when it runs again. */

@@ -21,13 +21,13 @@ export interface Search {
 }
 
 /**
- * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's index
- * (FTS5) contains only trigrams of the text, so this trigram lets a search in one organization skip the users of all
- * others inside the index.
+ * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's
+ * index (FTS5) contains only trigrams of the text, so this trigram lets a search in one organization skip the
+ * users of all others inside the index.
  *
- * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a hash of the
- * id, so no term of letters matches them. Two organizations may share a code; results are therefore also compared by
- * `organization_id`.
+ * The characters are from Unicode's private use area (U+E000 to U+F8FF, 6,400 of them) and derived from a
+ * hash of the id, so no term of letters matches them. Two organizations may share a code; results are
+ * therefore also compared by `organization_id`.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')
@@ -82,6 +82,7 @@ export const matchesOf = (q: Queries, search: Search): SQL => {
     : sql`(SELECT DISTINCT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${after}) AS matches`
 }
 
+/** The `seq` of a row of `matches`. */
 export const matchSeq = sql<number>`matches.seq`
 
 /** Returns the same condition evaluated per row; its cost depends on the number of rows examined. */

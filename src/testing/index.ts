@@ -8,6 +8,14 @@ export type * from './types.ts'
 /**
  * Starts a Gatehouse server in this process (Bun): the production code on a temporary store and a free port,
  * seeded. For Node and Deno, `@gatehouse/testing/process` starts the executable and has the same interface.
+ *
+ * @param options all have defaults
+ * @returns the running server with its controls; `close` stops it and deletes the store
+ * @throws ConfigError for an option that cannot be used, SeedError for a wrong seed
+ *
+ * @example
+ * await using server = await startGatehouse()
+ * const { token } = await server.mint({ user: 'alice' })
  */
 export const startGatehouse = async ({
   seed,

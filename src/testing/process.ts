@@ -22,6 +22,14 @@ interface ReadyLine {
 /**
  * Starts a Gatehouse server in its own process, on a temporary store and a free port, seeded: for Node, Deno
  * and Bun.
+ *
+ * @param options all have defaults
+ * @returns the running server with its controls; `close` stops it and deletes the store
+ * @throws Error with the output of the executable when it does not start
+ *
+ * @example
+ * await using server = await startGatehouse({ executable: './gatehouse' })
+ * const { token } = await server.mint({ user: 'alice' })
  */
 export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gatehouse> => {
   const { executable = 'gatehouse', seed } = options

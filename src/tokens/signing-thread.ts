@@ -75,4 +75,5 @@ export const openThread = ({ cores }: { cores: number }) => {
   return { sign, isReady: () => ready, stop: () => worker?.terminate() }
 }
 
+/** The signing thread of the process. */
 export const signingThread = openThread({ cores: availableParallelism() })

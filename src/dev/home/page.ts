@@ -72,6 +72,7 @@ export const table = (heads: string[], rows: Html[][], empty: string): Html =>
           markup`<tr>${cells.map((cell, i) => markup`<td${i > 0 ? markup` data-label="${heads[i]}"` : ''}>${cell}</td>`)}</tr>`,
       )}</tbody></table>`
 
+/** Renders text as code. */
 export const code = (text: string): Html => markup`<code>${text}</code>`
 
 /** Returns a value as indented JSON in a box that the keyboard can scroll. */

@@ -26,7 +26,10 @@ import type { Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
 
-/** The type and the grant that each kind of application implies: https://www.rfc-editor.org/rfc/rfc6749#section-2.1 */
+/**
+ * The type and the grant that each kind of application implies:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-2.1
+ */
 export const clientKinds = {
   web: { type: 'confidential', grant: 'authorization_code' },
   spa: { type: 'public', grant: 'authorization_code' },

@@ -166,6 +166,7 @@ const publishKeys = async (context: Core, client: Client): Promise<void> => {
 
 /**
  * Returns the client after the change, and its problems.
+ *
  * @throws AppError 403 for a client or grant beyond the caller's permissions, 404
  */
 export const judgeChange = async (q: Queries, client_id: string, change: UpdateClient, by: ChangedBy) => {
@@ -242,8 +243,8 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 }
 
 /**
- * Ends the sessions of a deleted client and removes consents, codes and pending requests, in writes of bounded
- * size. A new client with its id inherits nothing.
+ * Ends the sessions of a deleted client and removes consents, codes and pending requests, in writes of
+ * bounded size. A new client with its id inherits nothing.
  */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return

@@ -45,6 +45,7 @@ export const saveClient = async (tx: Transaction, { client_id, ...columns }: Cli
   tx.changed('clients')
 }
 
+/** Replaces the hash of a client's secret. */
 export const saveSecret = async (
   tx: Transaction,
   client_id: string,

@@ -91,6 +91,7 @@ export const createGroup = (
 
 /**
  * Returns the group after the change, and its problems.
+ *
  * @throws AppError 403 for permissions that the caller lacks, 404
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, by: ChangedBy) => {

@@ -46,6 +46,7 @@ export const addressProblems = ({ config }: Core, organization: CalledFor, given
       : []
   })
 
+/** Returns a detail for each setting that the provider type does not have. */
 export const fieldProblems = (type: Type, given: GivenSettings): Detail[] => {
   const fields = { ...schemas.oidc.shape, ...schemas.oauth2.shape, ...schemas.saml.shape }
   const others = Object.keys(fields).filter(name => !Object.hasOwn(schemas[type].shape, name))

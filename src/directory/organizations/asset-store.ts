@@ -22,6 +22,7 @@ const selectAsset = prepared((q, { organization_assets: t }) =>
     ),
 )
 
+/** Reads an asset by its URL. */
 export const readAsset = async (q: Queries, address: string): Promise<Asset | undefined> => {
   const named = readAddress(address)
   return named && (await selectAsset(q, named))[0]
@@ -30,6 +31,7 @@ export const readAsset = async (q: Queries, address: string): Promise<Asset | un
 /** Returns an asset; up to 200 are cached until a commit changes organizations. */
 export const findAsset = cached('organizations', readAsset, 200)
 
+/** Inserts assets; existing ones stay. */
 export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): Promise<void> => {
   if (assets.length === 0) return
   await tx
@@ -53,5 +55,6 @@ export const removeAssets = async (
     )
 }
 
+/** Returns the URL of an asset. */
 export const assetAddress = ({ organization_id, hash, type }: Asset): string =>
   addressOf(organization_id, hash, type)

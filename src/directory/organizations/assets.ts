@@ -24,6 +24,7 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
   return { organization_id, hash, type, body: bytes }
 }
 
+/** Returns the URLs of all assets in the settings. */
 export const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**

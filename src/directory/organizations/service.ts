@@ -100,6 +100,7 @@ export const createOrganization = (
 
 /**
  * Returns the organization after the change, and its problems.
+ *
  * @throws AppError 404
  */
 export const judgeChange = async (

@@ -31,11 +31,13 @@ const selectBySlug = prepared((q, { organizations }) =>
 /** Reads an organization inside a read or write. */
 export const readOrganization = async (q: Queries, id: string): Promise<Organization | undefined> =>
   (await selectById(q, { id }))[0]
+/** Reads an organization by slug inside a read or write. */
 export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
   (await selectBySlug(q, { slug }))[0]
 
 /** Returns an organization, cached until a commit changes organizations; its `user_count` may be old. */
 export const findOrganization = cached('organizations', readOrganization)
+/** Returns an organization by slug, cached until a commit changes organizations. */
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
 
 /**

@@ -85,6 +85,7 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
 
 /**
  * Returns the role after the change, and its problems.
+ *
  * @throws AppError 403 for permissions that the caller lacks, 404
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by: ChangedBy) => {

@@ -46,6 +46,7 @@ football1 baseball1 superman1 master1 shadow1 michael1 abc12345 abcd1234 asdf123
 
 let words: ReadonlySet<string> | undefined
 
+/** Returns the list of common passwords, in lower case. */
 export const commonPasswords = (): ReadonlySet<string> => {
   words ??= new Set([...leaked.split('\n'), ...list.trim().split(/\s+/)])
   return words

@@ -45,8 +45,10 @@ export const keysetOf =
 
 const selectPurges = prepared((q, { purges }) => q.select({ id: purges.id }).from(purges).limit(1))
 
+/** True while rows of a deleted resource remain. */
 export const hasPurges = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
 
+/** True when the list is read from user_roles instead of users. */
 export const filtersByRole = ({ role_id, role_name }: Facets): boolean =>
   role_id !== undefined || role_name !== undefined
 
@@ -106,6 +108,7 @@ export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   )
 }
 
+/** Order terms of a page; `seq` makes the order unique. */
 export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
   const direction = order === 'asc' ? asc : desc
   return sort === 'created_at'

@@ -9,6 +9,7 @@ import { commonPasswords } from './common-passwords.ts'
 import { configuredCost, costOf, dummyOf, type HashSettings } from './hash-costs.ts'
 import { lowerHashThreads } from './hash-threads.ts'
 
+/** Maximum bytes of a password as UTF-8, after NFC. */
 export const MAX_PASSWORD_BYTES = 1024
 
 /**
@@ -91,6 +92,7 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
 
 /**
  * Returns a PHC string (argon2id).
+ *
  * @throws AppError 422 above 1,024 bytes, 503 when the queue is full
  */
 export const hashPassword = async (context: Hashing, password: string, lane: HashLane): Promise<string> => {

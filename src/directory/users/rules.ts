@@ -15,6 +15,7 @@ interface MaybeCaller {
 
 /**
  * Returns the roles with these names, and a detail for each unknown one.
+ *
  * @throws AppError 403 when they grant permissions that the caller lacks
  */
 export const rolesToGive = async (
@@ -55,6 +56,7 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
 
 /**
  * Returns a detail for each rule of the organization that a new user breaks.
+ *
  * @throws AppError 403 for roles with permissions that the caller lacks
  */
 export const judge = async (
@@ -77,6 +79,7 @@ export const judge = async (
 
 /**
  * The same for the organization in the body, or the caller's own.
+ *
  * @throws AppError 422 for an unknown organization
  */
 export const judgeNew = async (q: Queries, caller: Caller, good: Partial<CreateUser>) => {

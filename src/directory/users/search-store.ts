@@ -269,6 +269,7 @@ const find = async (store: Store, search: Search, page: PageQuery): Promise<(q: 
   return isShort(term) ? walk : q => [...begin(q), collect(q, others, page)]
 }
 
+/** Returns a page of users that match all filters and the search. */
 export const listUsers = async (store: Store, filter: UserFilter, page: PageQuery): Promise<UserRow[]> => {
   const plan = await store.read(q => planOf(q, filter))
   if (!plan) return []

@@ -50,6 +50,7 @@ export interface UserChangedBy {
   caller?: Caller
 }
 
+/** Returns the actor of a change through the admin API. */
 export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy => ({
   actor: { id: caller.id, email: caller.email },
   client_info,
@@ -67,6 +68,7 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
 
 /**
  * Returns a user for a change.
+ *
  * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
  */
 export const getUserToChange = async (
@@ -97,6 +99,7 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 
 /**
  * Creates a user; `also` runs in the same write.
+ *
  * @throws AppError 422 for a broken rule of the organization, 403 for roles with permissions that the caller
  * lacks, 409 for a taken name
  */
@@ -188,6 +191,7 @@ const changedUser = (user: UserRow, change: UserChange, updated_at: number): Use
 
 /**
  * Returns the user after the change, and its problems.
+ *
  * @throws AppError 403 for permissions that the caller lacks, 404
  */
 export const judgeChange = async (

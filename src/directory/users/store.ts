@@ -64,6 +64,7 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
     .orderBy(roles.name),
 )
 
+/** Returns the names of the directly assigned roles of a user, sorted. */
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectRoleNames(q, { user_id })).map(({ name }) => name)
 
@@ -185,6 +186,7 @@ export const replaceUserRoles = async (
   await addRoles(tx, user_id, role_ids)
 }
 
+/** Stores a password hash with its flags and times. */
 export const setPassword = async (
   tx: Transaction,
   user_id: UserId,
@@ -209,6 +211,7 @@ export const replacePasswordHash = async (
     .where(and(eq(users.id, id), eq(users.password_hash, from)))
 }
 
+/** Stores the time of the last login (ms). */
 export const setLastLogin = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
   await tx.update(tx.tables.users).set({ last_login: now }).where(eq(tx.tables.users.id, id))
 }

@@ -35,6 +35,7 @@ export const summaryOf = (context: Context, provider: SamlProvider) => ({
   metadata_url: addressOf(context, provider, 'metadata'),
 })
 
+/** Renders the service provider metadata for an identity provider. */
 export const metadataOf = async (context: Context, provider: SamlProvider): Promise<string> =>
   renderMetadata({
     entity_id: addressOf(context, provider, 'metadata'),

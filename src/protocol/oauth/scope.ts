@@ -23,8 +23,10 @@ export const parseScope = (text: string): readonly string[] => {
   return [...scopes]
 }
 
+/** Joins scopes to the `scope` parameter: https://www.rfc-editor.org/rfc/rfc6749#section-3.3 */
 export const formatScope = (scopes: readonly string[]): string => scopes.join(' ')
 
+/** True when every scope is allowed. */
 export const isSubset = (scopes: readonly string[], allowed: readonly string[]): boolean =>
   scopes.every(scope => allowed.includes(scope))
 

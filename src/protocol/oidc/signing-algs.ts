@@ -2,6 +2,7 @@
 export const signingAlgs = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const
 export type SigningAlg = (typeof signingAlgs)[number]
 
+/** True for a supported signature algorithm. */
 export const isSigningAlg = (alg: unknown): alg is SigningAlg => signingAlgs.some(known => known === alg)
 
 /** Curve of each ECDSA algorithm, in the names of JWK and OpenSSL. */

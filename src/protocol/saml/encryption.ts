@@ -25,6 +25,10 @@ const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`
 export const SHA1 = `${namespaces.ds}sha1`
 export const MGF1_SHA1 = `${namespaces.xenc11}mgf1sha1`
+/**
+ * OAEP hash by the URIs of key transport, digest and mask generation:
+ * https://www.w3.org/TR/xmlenc-core1/#sec-RSA-OAEP
+ */
 export const oaepHashes = new Map([
   [`${OAEP_MGF1P} ${SHA1} ${MGF1_SHA1}`, 'sha1'],
   [`${OAEP} ${SHA1} ${MGF1_SHA1}`, 'sha1'],

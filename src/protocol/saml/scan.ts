@@ -9,7 +9,9 @@ export interface Bounds {
   readonly names: number
 }
 
+/** Limits of a SAML response. */
 export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 }
+/** Limits of a metadata document. */
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
 const MAX_DEPTH = 20

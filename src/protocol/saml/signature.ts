@@ -24,6 +24,7 @@ export const openDocument = (document: string): Element => {
   return root
 }
 
+/** True when the element has a signature of its own, valid or not. */
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**

@@ -29,6 +29,7 @@ const listElements = (element: Element): string[] => [
   ...childrenOf(element).flatMap(listElements),
 ]
 
+/** Returns the child elements in document order. */
 export const childrenOf = (parent: Element): Element[] =>
   Array.from(parent.childNodes).filter((node): node is Element => node.nodeType === 1)
 
@@ -45,13 +46,16 @@ const prefixes = new Map(Object.entries(namespaces).map(([prefix, uri]) => [uri 
 
 export type Name = `${NamespacePrefix}:${string}`
 
+/** Returns the child elements of that name. */
 export const findAll = (parent: Element | undefined, name: Name): Element[] =>
   parent ? childrenOf(parent).filter(child => elementName(child) === name) : []
 
 /** Returns the first child with that name. */
 export const find = (parent: Element | undefined, name: Name): Element | undefined => findAll(parent, name)[0]
 
+/** Returns the value of an attribute without a namespace; undefined when it is absent. */
 export const attributeOf = (element: Element | undefined, name: string): string | undefined =>
   element?.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined
 
+/** Returns the text of an element and its descendants; '' without an element. */
 export const textOf = (element: Element | undefined): string => element?.textContent ?? ''

@@ -58,6 +58,11 @@ interface Parsed {
   where: string
 }
 
+/**
+ * Parses GATEHOUSE_DATABASE_URL.
+ *
+ * @throws StorageError that does not repeat the password
+ */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const database = databaseOf(text)

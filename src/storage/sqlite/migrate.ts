@@ -75,6 +75,7 @@ const appliedWithHash = (db: Database): [name: string, hash: string][] =>
     ? (db.query('SELECT name, hash FROM migrations ORDER BY name').values() as [string, string][])
     : []
 
+/** Returns the SHA-256 of a migration's text in hexadecimal digits. */
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** Migrations of unreleased versions: their schema was squashed into the first migration. */

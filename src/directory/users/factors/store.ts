@@ -112,6 +112,7 @@ export const usePasskey = async (
   return (await tx.$count(factors, eq(factors.id, id))) > 0 ? 'copied' : 'gone'
 }
 
+/** Counts the unused recovery codes of a user. */
 export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.recovery_codes, eq(q.tables.recovery_codes.user_id, user_id))
 
