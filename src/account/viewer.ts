@@ -47,8 +47,10 @@ export const requireViewer = async (
   cancel?: string,
 ): Promise<Viewer | Response> => {
   const browser = browserSessionOf(context, call)
-  const organization = await wantedOrganization(context, call, browser.login_hash)
-  const flow = await flowOf(context, accountRequest(organization.id, back === undefined ? {} : { back }))
+  const slug = new URL(call.request.url).searchParams.get('organization')
+  const organization = await wantedOrganization(context, slug, browser.login_hash)
+  const own = { any_organization: !slug, ...(back !== undefined && { back }) }
+  const flow = await flowOf(context, accountRequest(organization.id, own))
   const logins = await listBrowserLogins(context, browser, flow)
   const next = decideAmong(context, flow, logins)
   if (next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
@@ -72,11 +74,10 @@ const confirmUser = async (
 
 const wantedOrganization = async (
   context: Context,
-  { request }: Call,
+  slug: string | null,
   login_hash: SecretHash | undefined,
 ): Promise<Organization> => {
   const { store } = context
-  const slug = new URL(request.url).searchParams.get('organization')
   const logins = login_hash ? await store.read(q => listLogins(context, q, login_hash)) : []
   const latest = logins.find(({ enabled }) => enabled)?.organization_id ?? DEFAULT_ORGANIZATION
   const organization = await (slug ? findOrganizationBySlug(store, slug) : findOrganization(store, latest))

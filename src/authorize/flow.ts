@@ -74,7 +74,9 @@ const mayAsk = (client: Client, { scopes, organization_id }: FlowRequest): boole
 /** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (
   organization_id: OrganizationId,
-  own: Partial<Pick<FlowRequest, 'back' | 'confirm' | 'enrol' | 'max_age' | 'hinted_user_id'>> = {},
+  own: Partial<
+    Pick<FlowRequest, 'back' | 'confirm' | 'enrol' | 'max_age' | 'hinted_user_id' | 'any_organization'>
+  > = {},
 ): FlowRequest => ({
   response_type: 'code',
   client_id: '',
@@ -84,6 +86,7 @@ export const accountRequest = (
   code_challenge: '',
   scopes: [],
   organization_id,
+  any_organization: false,
   prompts: [],
   ui_locales: [],
   acr_values: [],
@@ -95,22 +98,24 @@ export const accountRequest = (
 })
 
 /**
- * Form of a handle of a login without a client. It carries the organization, so an expired page can link to a
- * new start.
+ * Form of a handle of a login without a client. It carries the organization that the URL named, so an expired
+ * page can link to a new start.
  */
-const ownHandle = /^own-([a-z0-9-]+)-[\w-]{43}$/
+const ownHandle = /^own-(?:([a-z0-9-]+)-)?[\w-]{43}$/
 
 const startOf = (handle: string): { retry_url?: string } => {
-  const slug = ownHandle.exec(handle)?.[1]
-  return slug === undefined ? {} : { retry_url: `/account?organization=${slug}` }
+  const own = ownHandle.exec(handle)
+  return own ? { retry_url: own[1] ? `/account?organization=${own[1]}` : '/account' } : {}
 }
 
 /**
- * Generates the handle of a request. Without a client it contains the slug of the organization, for the link
- * on an expired page.
+ * Generates the handle of a request. Without a client it contains the slug of the organization that the URL
+ * named, for the link on an expired page.
  */
-export const newHandle = (flow: Flow): string =>
-  flow.client ? newSecret() : `own-${flow.organization.slug}-${newSecret()}`
+export const newHandle = ({ client, organization, request }: Flow): string => {
+  if (client) return newSecret()
+  return request.any_organization ? `own-${newSecret()}` : `own-${organization.slug}-${newSecret()}`
+}
 
 /** Stores a flow for this browser, and sets the browser cookie when it is missing. */
 export const storeFlow = async (

@@ -1,12 +1,23 @@
 import type { Context } from '#src/context.ts'
+import {
+  findOrganizationByDomain,
+  findOrganizationBySlug,
+  type Organization,
+} from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
-import { confirmProof, provePassword } from '#src/sign-in/password.ts'
+import { confirmProof, provePassword, WRONG } from '#src/sign-in/password.ts'
+import { advance } from './advance.ts'
 import { proceedAs } from './authentication-result.ts'
-import { openStep } from './flow.ts'
+import { type BrowserSession, type Flow, openStep, type StoredFlow, storeFlow } from './flow.ts'
 import { confirmingUser, loginPage } from './step-pages.ts'
 
-/** Handles the login form: `username`, `password`, `csrf_token`. */
+/**
+ * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) where the request may be
+ * answered by a user of any organization. An unknown slug is answered as a wrong password, after the same work.
+ */
 export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -14,18 +25,70 @@ export const postLogin =
     const confirming = await confirmingUser(context, browser, flow)
     const username = confirming?.username ?? form.get('username') ?? ''
     const password = form.get('password')
+    const slug = flow.request.any_organization && form.get('organization')?.trim().toLowerCase()
+    const home = slug ? undefined : await homeOf(context, flow, username)
+    if (home) return continueAt(context, browser, flow, home, username)
+    const typed = { username, ...(slug && { organization: slug }) }
     if (!username || !password) {
-      const data = { username, error: { code: 'missing' } } as const
+      const data = { ...typed, error: { code: 'missing' } } as const
       return loginPage(context, browser, flow, undefined, { data, status: 400 })
     }
+    const organization = slug ? await findOrganizationBySlug(context.store, slug) : flow.organization
     const { user, refusal } = await provePassword(context, {
-      organization_id: flow.organization.id,
-      identifier: username,
+      organization_id: (organization ?? flow.organization).id,
+      // No user name and no address contains a backslash.
+      identifier: organization ? username : `${slug}\\${username}`,
       password,
       client_info: call,
     })
-    if (!refusal)
-      return proceedAs(context, browser, flow, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
-    const { status, headers, ...error } = refusal
-    return loginPage(context, browser, flow, undefined, { data: { username, error }, status, headers })
+    if (organization && user) {
+      const own = organization.id === flow.organization.id
+      const { stored } = own
+        ? { stored: flow }
+        : await storeFlow(context, browser, flowAt(flow, organization))
+      return proceedAs(context, browser, stored, { user, ...PASSWORD, confirm: tx => confirmProof(tx, user) })
+    }
+    const { status, headers, ...error } = refusal ?? WRONG
+    return loginPage(context, browser, flow, undefined, { data: { ...typed, error }, status, headers })
   }
+
+/** Returns the other organization of which the address has a login domain. */
+const homeOf = async (
+  { store }: Context,
+  { request, organization }: Flow,
+  username: string,
+): Promise<Organization | undefined> => {
+  if (!request.any_organization) return undefined
+  const domain = canonicalEmail(username.trim())?.split('@')[1]
+  const home = domain && (await findOrganizationByDomain(store, domain))
+  return home && home.id !== organization.id ? home : undefined
+}
+
+/** Goes on to the login page of another organization, which asks for the password again. */
+const continueAt = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  home: Organization,
+  username: string,
+): Promise<Response> => {
+  await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'hash' })
+  const { request, ...rest } = flowAt(flow, home)
+  const { prompts } = request
+  // An existing login there may be of another user.
+  const asking = { prompts: ['login', ...prompts.filter(prompt => prompt === 'consent')] as const }
+  return advance(
+    context,
+    browser,
+    { ...rest, request: { ...request, ...asking, login_hint: username.trim() } },
+    'post',
+  )
+}
+
+const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
+  client,
+  organization,
+  request: { ...request, organization_id: organization.id },
+  pending: undefined,
+  approved: false,
+})

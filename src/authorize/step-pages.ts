@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
+import { hasTenants } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { Common, Pages } from '#src/pages/data.ts'
@@ -128,6 +129,7 @@ export const loginPage = async (
       })
   if (other) return other
   const providers = await listButtons(context.store, flow.organization.id, flow.handle)
+  const asks_organization = flow.request.any_organization && (await hasTenants(context.store))
   return show(
     context,
     'login',
@@ -139,6 +141,7 @@ export const loginPage = async (
       csrf_token,
       ...clientName(flow),
       ...(username !== undefined && { username }),
+      ...(asks_organization && { organization: '' }),
       providers,
       ...(context.mail && { reset_url: `/oauth/reset-password?request=${flow.handle}` }),
       ...(offersPasskeys(context.config) && {

@@ -64,12 +64,14 @@ export interface FormError<Codes> {
   seconds?: number
 }
 
-/** Posts `username` and `password`. */
+/** Posts `username`, `password` and, where the page asks for it, `organization`. */
 export interface LoginPage extends Common {
   action: string
   request: string
   csrf_token: string
   username?: string
+  /** The name that was typed; without it the page does not ask for an organization. */
+  organization?: string
   error?: FormError<MessageCode<'login.error.'>>
   /** Absent when no client sent the user (a visit to /account). */
   client_name?: string
@@ -80,7 +82,7 @@ export interface LoginPage extends Common {
 }
 
 /** Login page of a user who is logged in. Posts `password`; `has_password` is false for accounts without one. */
-export interface ConfirmPage extends Omit<LoginPage, 'username' | 'client_name'> {
+export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
   user: PageUser
   has_password: boolean
   cancel_url: string

@@ -36,7 +36,7 @@ export interface ProofRefusal {
 
 export type PasswordProof = { user: UserRow; refusal?: never } | { user?: never; refusal: ProofRefusal }
 
-const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
+export const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
  * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show

@@ -69,8 +69,8 @@ export const removeOrganizationParts = async (
   id: OrganizationId,
   now: number,
 ): Promise<void> => {
-  const { clients, groups, identity_providers, organization_assets, roles } = tx.tables
-  for (const table of [organization_assets, roles, groups, identity_providers])
+  const { clients, groups, identity_providers, login_domains, organization_assets, roles } = tx.tables
+  for (const table of [organization_assets, login_domains, roles, groups, identity_providers])
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx
     .delete(clients)

@@ -94,6 +94,13 @@ export const tables = (kit: Kit) => {
     t => [uniqueIndex('organization_assets_hash').on(t.organization_id, t.hash)],
   )
 
+  /** The domains in `settings.login_domains`, each of one organization. */
+  const login_domains = table(
+    'login_domains',
+    { domain: text('domain').primaryKey(), organization_id: organization_id() },
+    t => [index('login_domains_organization').on(t.organization_id)],
+  )
+
   const roles = table(
     'roles',
     {
@@ -688,6 +695,7 @@ export const tables = (kit: Kit) => {
     signing_keys,
     organizations,
     organization_assets,
+    login_domains,
     roles,
     users,
     user_roles,

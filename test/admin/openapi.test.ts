@@ -88,6 +88,7 @@ describe('real answers', async () => {
       session_ttl: '12h',
       mfa_required: false,
       allowed_domains: ['example.com'],
+      login_domains: ['example.com'],
       password_policy: {
         min_length: 8,
         require_uppercase: true,

@@ -28,6 +28,7 @@ const subjects: Subject[] = [
       display_name: display_name => ({ display_name }),
       'settings.theme': theme => ({ settings: { theme } }),
       'settings.session_ttl': session_ttl => ({ settings: { session_ttl } }),
+      'settings.login_domains.0': domain => ({ settings: { login_domains: [domain] } }),
       'settings.allowed_domains.0': domain => ({ settings: { allowed_domains: [domain] } }),
     },
   },

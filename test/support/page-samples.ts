@@ -277,6 +277,19 @@ export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
   { page: 'login', state: 'account', data: { brand, ...form, action: '/oauth/login' } },
   { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
+  { page: 'login', state: 'organization', data: { ...login, username: 'ada', organization: '' } },
+  {
+    page: 'login',
+    state: 'wrong-organization',
+    status: 401,
+    data: {
+      ...login,
+      username: 'ada',
+      organization: 'northwind',
+      error: { code: 'invalid_credentials' },
+      request_id,
+    },
+  },
   { page: 'login', state: 'logo', data: { ...login, brand: { ...brand, logo, logo_dark } } },
   {
     page: 'login',

@@ -9,6 +9,7 @@ export const owners: Record<string, string> = {
   logins: 'sessions/login-store.ts',
   sessions: 'sessions/store.ts',
   organizations: 'directory/organizations/store.ts',
+  login_domains: 'directory/organizations/store.ts',
   organization_assets: 'directory/organizations/asset-store.ts',
   roles: 'directory/roles/store.ts',
   users: 'directory/users/store.ts',

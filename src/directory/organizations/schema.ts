@@ -40,6 +40,9 @@ const domain = z
   .string('A domain such as example.com.')
   .refine(text => canonicalDomain(text) !== undefined, 'A domain such as example.com, without wildcard.')
 
+const MAX_LOGIN_DOMAINS = 100
+const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
+
 const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other is default.'
 const theme = z.string(THEME).regex(THEME_NAME, THEME)
@@ -122,6 +125,9 @@ export const Settings = z
       privacy_url: nullable(link).describe('Privacy policy, linked from each page.'),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
+      login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
+        'E-mail domains whose users log in to this organization, each of one organization only. Set by the default organization alone.',
+      ),
       password_policy: nullable(PasswordPolicy),
     },
     'An object of settings.',

@@ -11,7 +11,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, notFound } from '#src/lib/app-error.ts'
+import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { insertAssets, removeAssets } from './asset-store.ts'
@@ -29,6 +29,7 @@ import {
   readOrganization,
   readOrganizationBySlug,
   removeOrganization,
+  replaceLoginDomains,
   saveOrganization,
 } from './store.ts'
 
@@ -63,6 +64,8 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
   })
 }
 
+const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
+const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
 /** Creates an organization with the built-in roles `admin` and `user`, and a new id unless one is passed. */
@@ -87,6 +90,7 @@ export const createOrganization = (
       updated_at: now,
     }
     await insertOrganization(tx, organization).catch(whenTaken(SLUG_TAKEN))
+    await replaceLoginDomains(tx, id, loginDomainsIn(settings)).catch(whenTaken(DOMAIN_TAKEN))
     await insertAssets(tx, assets)
     await insertBuiltInRoles(tx, organization.id, now)
     await recordChange(context, tx, by, {
@@ -101,7 +105,7 @@ export const createOrganization = (
 /**
  * Returns the organization after the change, and its problems.
  *
- * @throws AppError 404
+ * @throws AppError 404; 403 for login domains that a tenant would change
  */
 export const judgeChange = async (
   q: Queries,
@@ -116,11 +120,14 @@ export const judgeChange = async (
     change.settings ?? {},
   )
   const settings = mergeSettings(organization.settings, given.settings)
+  const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
+  if (moved && within(by.caller)) throw forbidden('Only the default organization sets login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
   return {
     organization,
     assets,
     settings,
+    moved,
     fields,
     problems: [...readOnlyProblems(fields, writable), ...problems],
   }
@@ -134,7 +141,8 @@ export const updateOrganization = (
   by: ChangedBy,
 ): Promise<Organization> =>
   writeAs(context, by.caller, async tx => {
-    const { organization, assets, settings, fields, problems } = await judgeChange(tx, reference, change, by)
+    const judged = await judgeChange(tx, reference, change, by)
+    const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
     if (fields.length === 0) return organization
     const { name = organization.name, slug = organization.slug } = change
@@ -144,6 +152,8 @@ export const updateOrganization = (
     const { display_name = organization.display_name } = change
     const changed = { ...organization, name, slug, display_name, settings, updated_at: context.clock.now() }
     await saveOrganization(tx, changed).catch(whenTaken(SLUG_TAKEN))
+    if (moved)
+      await replaceLoginDomains(tx, organization.id, loginDomainsIn(settings)).catch(whenTaken(DOMAIN_TAKEN))
     await insertAssets(tx, assets)
     await removeAssets(tx, organization.id, addressesIn(settings))
     await recordChange(context, tx, by, {

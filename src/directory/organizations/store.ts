@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
@@ -7,7 +7,7 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { PasswordPolicy, Settings } from './schema.ts'
 
@@ -39,6 +39,25 @@ export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<
 export const findOrganization = cached('organizations', readOrganization)
 /** Returns an organization by slug, cached until a commit changes organizations. */
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
+
+const selectByDomain = prepared((q, { organizations, login_domains: t }) =>
+  q
+    .select({ organization: organizations })
+    .from(t)
+    .innerJoin(organizations, eq(organizations.id, t.organization_id))
+    .where(eq(t.domain, placeholder('domain'))),
+)
+
+/** Returns the organization of a login domain in its canonical form. */
+export const findOrganizationByDomain = cached(
+  'organizations',
+  async (q, domain) => (await selectByDomain(q, { domain }))[0]?.organization,
+)
+
+const anyTenant = cached('organizations', async q => (await countAll(q, 'organizations')) > 1)
+
+/** True when there is an organization besides the default one. */
+export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /**
  * Rules of the preset `nist`: length and a list of common passwords, no composition, no ageing. A password is
@@ -120,6 +139,18 @@ export const saveOrganization = async (tx: Transaction, organization: Organizati
   const { organizations } = tx.tables
   const { id, user_count: _, ...columns } = searchable(organization)
   await tx.update(organizations).set(columns).where(eq(organizations.id, id))
+  tx.changed('organizations')
+}
+
+/** Rejects with a unique violation when a domain belongs to another organization. */
+export const replaceLoginDomains = async (
+  tx: Transaction,
+  organization_id: OrganizationId,
+  domains: readonly string[],
+): Promise<void> => {
+  const { login_domains: t } = tx.tables
+  await tx.delete(t).where(eq(t.organization_id, organization_id))
+  if (domains.length > 0) await tx.insert(t).values(domains.map(domain => ({ domain, organization_id })))
   tx.changed('organizations')
 }
 

@@ -27,7 +27,8 @@ export type AuthorizeTarget = {
 
 /**
  * A validated authorization request as plain JSON. `scopes` are granted scopes of the client, `max_age` is in
- * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet.
+ * seconds, `organization_id` is never empty, and `id_token_hint` is not verified yet. With `any_organization`,
+ * `organization_id` is a default: the request names neither organization nor user, and the client serves all.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
@@ -35,6 +36,7 @@ export type AuthorizeRequest = AuthorizeTarget & {
   readonly scopes: readonly string[]
   readonly code_challenge: string
   readonly organization_id: string
+  readonly any_organization: boolean
   readonly prompts: readonly Prompt[]
   readonly ui_locales: readonly string[]
   readonly acr_values: readonly string[]
@@ -103,6 +105,7 @@ export const parseAuthorizeRequest = (
     code_challenge: readChallenge(values),
     scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), client.scopes, defaultScopes),
     organization_id: readOrganization(values, client),
+    any_organization: !values.has('organization_id') && !values.has('id_token_hint') && isCross(client),
     prompts: readPrompts(values.get('prompt')),
     max_age: readMaxAge(values.get('max_age')),
     nonce: limited(values, 'nonce', 1024),
@@ -158,7 +161,10 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
 export const serves = (
   client: Pick<AuthorizeClient, 'organization_id' | 'capabilities'>,
   organization_id: string,
-): boolean => organization_id === client.organization_id || client.capabilities.includes('cross_organization')
+): boolean => organization_id === client.organization_id || isCross(client)
+
+const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
+  capabilities.includes('cross_organization')
 
 const readOrganization = (values: ReadonlyMap<string, string>, client: AuthorizeClient) => {
   const organization_id = values.get('organization_id') ?? client.organization_id

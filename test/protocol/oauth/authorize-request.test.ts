@@ -63,6 +63,7 @@ test('the minimal request, with its defaults', () => {
     scopes: ['openid'],
     code_challenge,
     organization_id: 'org_a',
+    any_organization: false,
     prompts: [],
     ui_locales: [],
     acr_values: [],
@@ -96,6 +97,7 @@ test('a request with every parameter survives storage as JSON', () => {
     prompts: ['login', 'consent'],
     login_hint: 'ann@a.example',
     organization_id: 'org_a',
+    any_organization: false,
     max_age: 300,
     ui_locales: ['de-CH', 'en'],
     acr_values: ['urn:mfa', 'pwd'],
@@ -229,7 +231,12 @@ describe('accepted as requested', () => {
 
   test('another organization, with the capability', () => {
     const capable = { ...client, capabilities: ['cross_organization'] }
-    expect(request({ organization_id: 'org_b' }, capable).organization_id).toBe('org_b')
+    expect(request({ organization_id: 'org_b' }, capable)).toMatchObject({
+      organization_id: 'org_b',
+      any_organization: false,
+    })
+    expect(request({}, capable)).toMatchObject({ organization_id: 'org_a', any_organization: true })
+    expect(request({ id_token_hint: 'hint' }, capable).any_organization).toBe(false)
   })
 })
 
