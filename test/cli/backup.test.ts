@@ -153,7 +153,7 @@ describe('backup and restore', () => {
     const file = path('backup.db')
     expect((await run(begun, 'backup', file)).code).toBe(0)
     expect(await run(data_dir, 'restore', file, '--force')).toMatchObject(
-      refused('No instance had been made'),
+      refused('before the database had an instance'),
     )
     expect((await run(data_dir, 'check')).code).toBe(0)
     await stop(await serveExecutable({}, begun))
