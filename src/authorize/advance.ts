@@ -93,6 +93,7 @@ export const decideAmong = (
   const now = context.clock.now()
   return nextStep({
     prompts: request.prompts,
+    choose: request.choose ?? false,
     max_age: request.max_age,
     now,
     // A user who chose to log in with another account is not offered the existing logins.

@@ -6,7 +6,7 @@ import { challengeOf, creationOptions, offersPasskeys, requestOptions } from '#s
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
-import { type Retry, show } from './step-pages.ts'
+import { exitOf, type Retry, show } from './step-pages.ts'
 
 const queryParameter = ({ call }: BrowserSession, name: string): string | null =>
   new URL(call.request.url).searchParams.get(name)
@@ -51,6 +51,7 @@ export const secondFactorPage = async (
       others: methods
         .filter(name => name !== method)
         .map(name => ({ method: name, url: `/oauth/second-factor?request=${flow.handle}&method=${name}` })),
+      ...exitOf(context, flow, login.id),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
       // Recovery codes do not reach this level, but they open the page where a lost factor is replaced.
       ...(!methods.includes('recovery') && {
@@ -87,22 +88,22 @@ export const enrolPage = async (
 ): Promise<Response> => {
   const { config } = context
   const address = `/oauth/enrol?request=${flow.handle}`
-  const { back } = flow.request
-  const leave = back === undefined ? {} : { cancel_url: back }
+  const exit = exitOf(context, flow, login.id)
   const user = pageUserOf(login)
   const kinds = kindsFor(context, login)
   const kind = kinds.find(name => name === using) ?? (kinds.length === 1 ? kinds[0] : undefined)
   if (!kind) {
     const choices = kinds.map(name => ({ kind: name, url: `${address}&kind=${name}` }))
     const reason = flow.request.enrol ? 'chosen' : isProven(flow) ? 'required' : 'step_up'
-    return show(context, 'enrol', browser, flow, { user, reason, choices, ...leave }, undefined)
+    return show(context, 'enrol', browser, flow, { user, reason, choices, ...exit }, undefined)
   }
   const form = {
     action: '/oauth/enrol',
     request: flow.handle,
     csrf_token: stepToken(context, flow, 'enrol', login.id),
     user,
-    ...(kinds.length > 1 ? { cancel_url: address } : leave),
+    ...exit,
+    ...(kinds.length > 1 && { cancel_url: address }),
   }
   if (kind === 'totp') {
     const set_up = setUpOf(secretFor(context, flow, login), flow.organization.display_name, login.username)

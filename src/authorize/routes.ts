@@ -8,6 +8,7 @@ import { postConsent } from './consent.ts'
 import { postEnrol } from './enrol.ts'
 import { browserSessionOf, findFlow } from './flow.ts'
 import { postLogin } from './login.ts'
+import { postOtherAccount } from './other-account.ts'
 import { postPasskey } from './passkey.ts'
 import { getResetPassword, postResetPassword } from './reset-password.ts'
 import { postSecondFactor } from './second-factor.ts'
@@ -32,6 +33,7 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/second-factor': postSecondFactor(context),
     'GET /oauth/enrol': resume,
     'POST /oauth/enrol': postEnrol(context),
+    'POST /oauth/other-account': postOtherAccount(context),
     'GET /oauth/select-account': resume,
     'POST /oauth/select-account': postSelectAccount(context),
     'GET /oauth/change-password': resume,

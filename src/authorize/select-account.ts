@@ -1,19 +1,24 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
+import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { advance, decideAmong } from './advance.ts'
+import { listLogins } from '#src/sessions/logins.ts'
+import { logOut } from '#src/sessions/service.ts'
+import { advance, decideAmong, resume } from './advance.ts'
 import { isLogin, listBrowserLogins } from './eligible-logins.ts'
-import { openStep } from './flow.ts'
-import { updatePending } from './store.ts'
+import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
+import { chooseAnew, updatePending } from './store.ts'
 
 /**
- * Handles the account picker: `login` is an offered login or `other`. Going back to the picker replaces the
- * choice.
+ * Handles the account picker: `login` is an offered login or `other`; `forget` names a login to end. Going back to
+ * the picker replaces the choice.
  */
 export const postSelectAccount =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow: opened, form } = await openStep(context, call, 'select_account')
+    const forgotten = form.get('forget')
+    if (forgotten !== undefined) return forget(context, browser, opened, forgotten)
     const flow = { ...opened, pending: { ...opened.pending, login_id: null, selected: false, proof: null } }
     const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
@@ -27,3 +32,25 @@ export const postSelectAccount =
     })
     return advance(context, browser, { ...flow, pending: { ...flow.pending, ...chosen } }, 'post', logins)
   }
+
+/** Signs a user out of this browser and shows the picker again. Ignores a login that has ended, or was not offered. */
+const forget = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  login_id: string,
+): Promise<Response> => {
+  const { call, login_hash } = browser
+  const isLast = await context.store.write(async tx => {
+    const held = login_hash ? await listLogins(context, tx, login_hash) : []
+    const ended = held.filter(
+      ({ id, organization_id }) => id === login_id && organization_id === flow.organization.id,
+    )
+    if (ended.length === 0) return false
+    await logOut(context, tx, ended, call)
+    await chooseAnew(tx, flow.pending, true)
+    return held.length === 1
+  })
+  const { config, cookies } = context
+  return withCookies(await resume(context, browser, flow), isLast ? [clearCookie(config, cookies.login)] : [])
+}

@@ -5,14 +5,14 @@ import { brandOf } from '#src/directory/organizations/brand.ts'
 import { hasTenants } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
-import type { Common, Pages } from '#src/pages/data.ts'
+import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
-import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
+import { type BrowserSession, isProven, roundOf, type StoredFlow, type SubjectId, stepToken } from './flow.ts'
 
 /** Changes to a form that is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
@@ -42,6 +42,24 @@ export const show = <Page extends keyof Pages>(
   )
 
 const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
+
+/**
+ * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) takes no other
+ * account.
+ */
+export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => {
+  const { back, confirm, enrol, hinted_user_id } = flow.request
+  const cancel_url = confirm?.cancel ?? (enrol ? back : undefined)
+  if (cancel_url !== undefined) return { cancel_url }
+  return hinted_user_id === undefined ? otherAccount(context, flow, subject) : {}
+}
+
+export const otherAccount = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => ({
+  other: {
+    action: '/oauth/other-account',
+    fields: { request: flow.handle, csrf_token: stepToken(context, flow, 'other_account', subject) },
+  },
+})
 
 /** Returns the user who has to confirm who they are, while their login lasts. */
 export const confirmingUser = async (
@@ -115,7 +133,8 @@ export const loginPage = async (
 ): Promise<Response> => {
   const confirming = await confirmingUser(context, browser, flow)
   if (confirming) return confirmPage(context, browser, flow, confirming, retry)
-  const username = login?.username ?? flow.request.login_hint
+  const { pending, request } = flow
+  const username = login?.username ?? (pending.selected ? undefined : request.login_hint)
   const csrf_token = stepToken(context, flow, 'login')
   const other = retry
     ? undefined
@@ -198,6 +217,7 @@ export const changePasswordPage = async (
       user: pageUserOf(login),
       ask_current: !isProven(flow),
       rules: await passwordRulesFor(context, flow.organization, login.user_id),
+      ...exitOf(context, flow, login.id),
     },
     retry,
   )
@@ -220,6 +240,7 @@ export const consentPage = (
       client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
       user: pageUserOf(login),
       scopes: request.scopes.map(name => ({ name })),
+      ...exitOf(context, flow, login.id),
       fields: {
         client_id: request.client_id,
         scope: formatScope(request.scopes),

@@ -19,6 +19,8 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly back?: string
   /** Set in a flow without a client in which the hinted user, who is logged in, confirms who they are. */
   readonly confirm?: Confirmation
+  /** True once the user asked to choose among the logins of this browser. */
+  readonly choose?: boolean
   /** Set in a flow without a client whose user wants to add a factor. */
   readonly enrol?: boolean
 }
@@ -75,6 +77,29 @@ export const updatePending = async (
     .where(eq(t.request_hash, request_hash))
     .returning({ hash: t.request_hash })
   return rows.length > 0
+}
+
+/**
+ * Drops what the flow has chosen and proven, and its challenges. The user chooses again: among the logins of this
+ * browser (`choose`), or by logging in.
+ */
+export const chooseAnew = async (
+  tx: Transaction,
+  { request_hash, request }: Pending,
+  choose: boolean,
+): Promise<void> => {
+  const { authorization_requests: t } = tx.tables
+  await tx
+    .update(t)
+    .set({
+      request: { ...request, choose },
+      login_id: null,
+      selected: !choose,
+      proof: null,
+      enrolled: false,
+      round: sql`${t.round} + 1`,
+    })
+    .where(eq(t.request_hash, request_hash))
 }
 
 /** Uses up the challenges and secrets that were derived from the round; true for exactly one caller. */

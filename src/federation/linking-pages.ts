@@ -1,4 +1,5 @@
 import { type BrowserSession, browserSessionOf, findFlow, type StoredFlow } from '#src/authorize/flow.ts'
+import { otherAccount } from '#src/authorize/step-pages.ts'
 import type { Context } from '#src/context.ts'
 import { kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findProvider } from '#src/directory/identity-providers/store.ts'
@@ -58,7 +59,7 @@ const pageParts = (context: Context, { browser, flow, identity, handle }: Pendin
       request: handle,
       csrf_token: issueCsrf(context, 'link_account', pending.browser_hash, handle),
       provider: { name: provider.name, kind: kindOf(provider) },
-      cancel_url: `/oauth/login?request=${flow.handle}`,
+      ...otherAccount(context, flow),
       ...(client && { client_name: client.name || client.client_id }),
     },
     locale: browser.call.locale,

@@ -10,6 +10,7 @@ export type CsrfPurpose =
   | 'second_factor'
   | 'enrol'
   | 'select_account'
+  | 'other_account'
   | 'change_password'
   | 'consent'
   | 'account'

@@ -112,8 +112,14 @@ export interface VerifyEmailPage extends Common {
   error?: 'taken' | 'domain'
 }
 
+/** The exit of a step: a link back to the page that asked for it, or a form for another account (posts `fields`). */
+export interface StepExit {
+  cancel_url?: string
+  other?: { action: string; fields: Record<string, string> }
+}
+
 /** Posts `code`, `recovery_code` or `credential`, by method. */
-export interface SecondFactorPage extends Common {
+export interface SecondFactorPage extends Common, StepExit {
   action: string
   request: string
   csrf_token: string
@@ -128,20 +134,18 @@ export interface SecondFactorPage extends Common {
 }
 
 /** The choice of the factor to enrol. The page has links and no form. */
-export interface EnrolPage extends Common {
+export interface EnrolPage extends Common, StepExit {
   user: PageUser
   reason: MessageCode<'enrol.reason.'>
   choices: { kind: MessageCode<'enrol.kind.'>; url: string }[]
-  cancel_url?: string
 }
 
-interface EnrolForm extends Common {
+interface EnrolForm extends Common, StepExit {
   action: string
   request: string
   csrf_token: string
   user: PageUser
   error?: FormError<MessageCode<'enrol.error.'>>
-  cancel_url?: string
 }
 
 /** Posts `code`. The QR code is an SVG path of unit squares in a square of `size`. */
@@ -168,7 +172,7 @@ export interface RecoveryCodesPage extends Common {
   request?: string
 }
 
-/** Answers `login=<handle>`, or `login=other` to sign in as somebody else. */
+/** Answers `login=<handle>`, `login=other` to sign in as somebody else, or `forget=<handle>`. */
 export interface SelectAccountPage extends Common {
   action: string
   request: string
@@ -178,7 +182,7 @@ export interface SelectAccountPage extends Common {
 }
 
 /** Answers `decision=approve|deny` with `fields` as hidden fields. */
-export interface ConsentPage extends Common {
+export interface ConsentPage extends Common, StepExit {
   action: string
   client: { name: string; description?: string }
   user: PageUser
@@ -200,7 +204,7 @@ export interface ConsentPage extends Common {
  * Posts `current_password` (with `ask_current`), `password`, `password_repeat`, and `request` or `token` when
  * present.
  */
-export interface ChangePasswordPage extends Common {
+export interface ChangePasswordPage extends Common, StepExit {
   action: string
   csrf_token: string
   request?: string
@@ -211,17 +215,14 @@ export interface ChangePasswordPage extends Common {
   ask_current: boolean
   rules: PasswordRule[]
   error?: FormError<MessageCode<'change-password.error.'>>
-  cancel_url?: string
 }
 
-interface ProviderPage extends Common {
+interface ProviderPage extends Common, StepExit {
   action: string
   request: string
   csrf_token: string
   provider: { name: string; kind: string }
   client_name?: string
-  /** Leads back to the other ways of signing in. */
-  cancel_url: string
 }
 
 /**

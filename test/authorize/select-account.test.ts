@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
-import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { enrolTotp, openEnrolment } from '#test/support/factors.ts'
 import {
   addClient,
@@ -10,15 +10,17 @@ import {
   codeRow,
   logInTo,
   PASSWORD,
+  signIn,
 } from '#test/support/people.ts'
+import { redeem } from '#test/support/tokens.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme')
 const ada = await addUser(app, 'ada')
 const bob = await addUser(app, 'bob')
 const carl = await addUser(app, 'carl')
-await addUser(app, 'foreign', { organization_id: acme.id })
-await addClient(app, 'web')
+const foreigner = await addUser(app, 'foreign', { organization_id: acme.id })
+const web = await addClient(app, 'web')
 await addClient(app, 'acme-web', { organization_id: acme.id })
 
 const several = async () => {
@@ -28,6 +30,8 @@ const several = async () => {
   return browser
 }
 const picker = (more = {}) => authorizeUrl('web', { prompt: 'select_account', ...more })
+
+const offered = (page: Page) => formOf(page).buttons.filter(({ name }) => name === 'login')
 
 /** The login handle behind the button with that address. */
 const handleOf = (page: Page, email: string): string => {
@@ -41,7 +45,7 @@ test('AUT-30 lists the logged-in users, and continues as the selected one', asyn
   const browser = await several()
   const page = await browser.get(picker())
   expect(page.heading).toBe('Choose an account')
-  expect(formOf(page).buttons).toHaveLength(3)
+  expect(offered(page)).toHaveLength(3)
   const { code } = answerOf(await browser.submit(page, { login: handleOf(page, ada.email) }))
   expect((await codeRow(app, code)).user_id).toBe(ada.id)
 })
@@ -76,7 +80,7 @@ test('M-03 lists no user of another organization and no disabled user', async ()
   await logInTo(browser, 'web', 'carl', { prompt: 'login' })
   await app.admin('PUT', `/users/${carl.id}`, { enabled: false })
   const page = await browser.get(picker())
-  expect(formOf(page).buttons).toHaveLength(3)
+  expect(offered(page)).toHaveLength(3)
   expect(page.html).not.toContain('foreign@example.com')
   expect(page.html).not.toContain(carl.email)
 })
@@ -128,5 +132,67 @@ describe('a login that was not offered', () => {
     await app.admin('DELETE', `/users/${bob.id}/sessions`)
     const answer = await browser.submit(page, { login: handleOf(page, bob.email) })
     expect([answer.status, answer.location]).toEqual([400, undefined])
+  })
+})
+
+describe('PAG-68 an account is forgotten', () => {
+  const forget = async (browser: Browser, page: Page, user: { email: string }) =>
+    browser.follow(await browser.submit(page, { forget: handleOf(page, user.email) }))
+  const happened = async () => (await app.events()).map(({ type, actor_id }) => [type, actor_id])
+  const loginsOf = async (user: { id: string }) =>
+    (await app.context.store.read(async q => q.select().from(q.tables.logins)))
+      .filter(({ user_id }) => user_id === user.id)
+      .map(({ id }) => id)
+
+  test('its login ends as by signing out, and the chooser stays until no login is left', async () => {
+    const browser = await several()
+    const page = await browser.get(picker())
+    expect(page.html).toContain('aria-label="Sign Ada Example out of this browser"')
+    const login = handleOf(page, ada.email)
+    await app.events()
+    const one = await forget(browser, page, ada)
+    expect([one.heading, offered(one).length]).toEqual(['Choose an account', 2])
+    expect(one.html).not.toContain(ada.email)
+    expect(await happened()).toEqual([['user.logout', ada.id]])
+    expect(await loginsOf(ada)).not.toContain(login)
+    const again = await forget(browser, page, ada)
+    expect([again.heading, await happened()]).toEqual(['Choose an account', []])
+    const none = await forget(browser, one, bob)
+    expect(none.heading).toBe('Sign in')
+    expect(await happened()).toEqual([['user.logout', bob.id]])
+    expect([...browser.cookies.keys()].filter(name => name.includes('_login'))).toEqual([])
+    expect(answerOf(await signIn(browser, none, 'bob')).code).toBeString()
+  })
+
+  test('sessions that came from it end, with their events and no other', async () => {
+    const browser = openBrowser(app)
+    await logInTo(browser, 'web', 'ada')
+    const { code = '' } = await logInTo(browser, 'web', 'bob', { prompt: 'login' })
+    await redeem(app, web, code)
+    const page = await browser.get(picker())
+    await app.events()
+    await forget(browser, page, bob)
+    expect(await happened()).toEqual([
+      ['user.logout', bob.id],
+      ['session.revoked', bob.id],
+    ])
+  })
+
+  test('no login of another browser, of another organization, or without the token', async () => {
+    const browser = await several()
+    const page = await browser.get(picker())
+    const theirs = await several()
+    await logInTo(browser, 'acme-web', 'foreign')
+    const before = await loginsOf(foreigner)
+    const other = handleOf(await theirs.get(picker()), ada.email)
+    await app.events()
+    for (const login of [other, before[0] ?? 'none', 'junk'])
+      expect((await browser.follow(await browser.submit(page, { forget: login }))).heading).toBe(
+        'Choose an account',
+      )
+    const forged = { forget: handleOf(page, ada.email), csrf_token: 'x.y' }
+    expect((await browser.submit(page, forged)).status).toBe(403)
+    expect(await happened()).toEqual([])
+    expect(await loginsOf(foreigner)).toEqual(before)
   })
 })

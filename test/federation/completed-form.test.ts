@@ -62,3 +62,13 @@ test('H-31 of two sent at once one logs in', async () => {
   expect(sent.map(({ status }) => status).toSorted()).toEqual([303, 400])
   expect(await logins()).toHaveLength(1)
 })
+
+test('PAG-65 a complete-profile form that was left for another account is used up', async () => {
+  const browser = fresh()
+  const page = await goThrough(browser, upstream, entry, newcomer())
+  const login = await browser.follow(await browser.submit(page, {}, '/oauth/other-account'))
+  expect(login.heading).toBe('Sign in')
+  await app.events()
+  await isRefused(browser, await browser.submit(page, answers()))
+  await isRefused(browser, await browser.get(page.url))
+})

@@ -61,6 +61,7 @@ const consent: Pages['consent'] = {
   },
 }
 
+const other = { action: '/oauth/other-account', fields: form }
 const rules: Pages['change-password']['rules'] = [
   { rule: 'min_length', count: 12 },
   { rule: 'require_uppercase' },
@@ -95,13 +96,13 @@ const fromProvider = {
   request: form.request,
   provider: { name: 'GitHub', kind: 'github' },
   client_name: 'Orbit Notes',
-  cancel_url: '/oauth/login?request=request-8Qx',
+  other,
 }
 const linkAccount: Pages['link-account'] = { ...fromProvider, email: ada.email }
 const names = ['first_name', 'last_name'] as const
 
 const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', userVerification: 'required' }
-const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/account/security' }
+const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/oauth/enrol', other }
 const set_up = setUpOf('JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', brand.name, ada.username)
 const secondFactor: Pages['second-factor'] = {
   brand,
@@ -109,6 +110,7 @@ const secondFactor: Pages['second-factor'] = {
   action: '/oauth/second-factor',
   user: ada,
   method: 'totp',
+  other,
   others: [
     { method: 'passkey', url: '/oauth/second-factor?request=request-8Qx&method=passkey' },
     { method: 'recovery', url: '/oauth/second-factor?request=request-8Qx&method=recovery' },
@@ -400,7 +402,7 @@ export const samples: Sample[] = [
         { kind: 'passkey', url: '/oauth/enrol?request=request-8Qx&kind=passkey' },
         { kind: 'totp', url: '/oauth/enrol?request=request-8Qx&kind=totp' },
       ],
-      cancel_url: '/account/security',
+      other,
     },
   },
   { page: 'enrol-totp', state: 'usual', data: { ...enrolForm, ...set_up } },
@@ -462,6 +464,7 @@ export const samples: Sample[] = [
     data: {
       ...consent,
       client: { name: 'Fleet Console' },
+      other,
       scopes: [
         ...[
           'openid',
@@ -483,6 +486,7 @@ export const samples: Sample[] = [
     data: {
       ...consent,
       brand: { name: 'Rindfleischetikettierungsüberwachungsbehörde Mecklenburg-Vorpommern' },
+      other,
       client: {
         name: `Travel and expense reports ${'of the office '.repeat(4)}`,
         description: 'x'.repeat(128),
@@ -497,8 +501,8 @@ export const samples: Sample[] = [
       fields: { ...consent.fields, redirect_uri: 'com.northwind.expenses:/callback' },
     },
   },
-  { page: 'change-password', state: 'temporary', data: change },
-  { page: 'change-password', state: 'expired', data: { ...change, reason: 'expired' } },
+  { page: 'change-password', state: 'temporary', data: { ...change, other } },
+  { page: 'change-password', state: 'expired', data: { ...change, other, reason: 'expired' } },
   {
     page: 'change-password',
     state: 'refused',

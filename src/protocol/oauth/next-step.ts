@@ -22,6 +22,8 @@ export type EligibleLogin = {
 /** Facts that determine the next step of an authorization, loaded again at every step. */
 export type FlowFacts<Login extends EligibleLogin> = {
   readonly prompts: readonly Prompt[]
+  /** True when the user asked to choose among the logins. */
+  readonly choose: boolean
   /** Seconds. */
   readonly max_age: number | undefined
   /** Milliseconds. */
@@ -106,6 +108,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
     return isSomeoneElse ? { step: 'refuse', error: 'login_required' } : { step: 'login', login: undefined }
   }
 
+  if (!chosen && facts.choose && hinted.length > 0) return { step: 'select_account', logins: hinted }
   const isProven = chosen !== undefined && facts.is_authenticated
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)

@@ -19,6 +19,7 @@ const login = (id: string, changes: Partial<EligibleLogin> = {}): EligibleLogin 
 })
 const facts = (changes: Partial<Facts>): Facts => ({
   prompts: [],
+  choose: false,
   max_age: undefined,
   now,
   logins: [],

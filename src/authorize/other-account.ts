@@ -1,0 +1,27 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { chargeBrowser } from '#src/sign-in/devices.ts'
+import { resume } from './advance.ts'
+import { listBrowserLogins } from './eligible-logins.ts'
+import { openStep } from './flow.ts'
+import { chooseAnew } from './store.ts'
+
+/**
+ * Leaves a step for another account: the request goes on at the account chooser, or at the login page when this
+ * browser has no other login. The proofs of this flow are dropped.
+ */
+export const postOtherAccount =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { browser, flow, login_id } = await openStep(context, call, 'other_account')
+    const { organization, pending, request } = flow
+    await chargeBrowser(context, call, { organization_id: organization.id, kind: 'commit' })
+    const logins = await listBrowserLogins(context, browser, {
+      ...flow,
+      pending: { ...pending, proof: null },
+    })
+    const hasOther = logins.some(({ id, enabled }) => enabled && id !== login_id)
+    const choose = hasOther && request.hinted_user_id === undefined
+    await context.store.write(tx => chooseAnew(tx, pending, choose))
+    return resume(context, browser, flow)
+  }
