@@ -152,7 +152,7 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // A synchronous answer is not awaited: the key set costs little more than the wait would.
+  // A synchronous answer is not awaited, because an await costs about as much as the key set itself.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
@@ -216,6 +216,9 @@ const operationalRoutes = (context: Context, routes: AdminRoute[]) => {
       reference ??= import('./admin/reference.ts').then(({ referencePage }) =>
         referencePage(JSON.parse(describeApi())),
       )
+      reference.catch(() => {
+        reference = undefined
+      })
       const { html, policy } = await reference
       return new Response(html, {
         headers: {

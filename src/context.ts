@@ -31,7 +31,7 @@ export interface Caller {
   permissions: ReadonlySet<Permission>
   /** Scopes of the token, to tell `insufficient_scope` from `forbidden`. */
   scopes: readonly string[]
-  /** Permissions of the user or client that the token's scopes exclude. */
+  /** Permissions that the user or client has, but the token's scopes do not include. */
   withheld: ReadonlySet<Permission>
   /**
    * Reloads the caller's permissions inside a write on the caller's behalf.

@@ -22,7 +22,8 @@ export const getContinue =
     const flow = await findFlow(context, browser, handle)
     const { confirm, back } = flow.request
     const next = await decide(context, browser, flow)
-    const form = forms[confirm?.intent?.path ?? '']
+    const path = confirm?.intent?.path ?? ''
+    const form = forms[path]
     if (!form || next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
       return advance(context, browser, flow, 'post')
     const { login } = next
@@ -33,7 +34,8 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, { ...login, id: login.user_id }, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    return form({ ...call, request: postOf(context, call, fields) }, {})
+    // With the form's own path: it may ask for a confirmation once more, and store that path.
+    return form({ ...call, path, request: postOf(context, call, fields) }, {})
   }
 
 const postOf = ({ config }: Context, { request }: Call, fields: Record<string, string>): Request => {

@@ -23,8 +23,9 @@ const pages: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns path and query of the page that the form stands on: a step names itself, because its address after a refused
- * post shows nothing; for other pages it is the address that the browser sends. Any other address means `/account`.
+ * Returns path and query of the page that contains the form. A step names its page in the form, because a GET
+ * cannot show the address of a refused POST; other pages are taken from the Referer. Any other address means
+ * `/account`.
  */
 const pageOf = ({ config }: Context, { request }: Call, named: string | undefined): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', config.url)

@@ -101,7 +101,7 @@ export const postSetUp =
     } catch (error) {
       const code = refusedEmail(error)
       if (!code) throw error
-      // The same form was sent twice at once: the name is taken because the first request has finished.
+      // If the form was sent twice at once, the first request took the name, and this check refuses the second.
       await context.store.read(opened.check)
       const rules = passwordRules(password_policy)
       return setUpPage(context, call, opened, { values: input, errors: { email: code }, rules })

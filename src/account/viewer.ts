@@ -106,7 +106,8 @@ export const viewerOf = async (
 }
 
 /**
- * Requires a permission. The built-in role `user` includes both; other roles may not.
+ * Requires a permission. The built-in role `user` has `profile:read` and `profile:update`; other roles may
+ * lack them.
  *
  * @throws PageError 403 `not_allowed`
  */
@@ -139,7 +140,10 @@ export const openForm = async (context: Context, call: Call): Promise<AccountFor
 interface FreshForm {
   /** Path of the page that contains the form. */
   page: string
-  /** Path on which the confirmation ends, for a form that cannot continue: it has secrets, or answers a file. */
+  /**
+   * Path to return to after the confirmation, for a form that is not posted again because it contains secrets
+   * or its answer is a file.
+   */
   back?: string
 }
 

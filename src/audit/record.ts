@@ -32,8 +32,8 @@ export interface NewEvent {
   client_info: ClientInfo
   metadata?: Record<string, unknown>
   /**
-   * The user named by the event as actor, target, session owner or in the metadata: deleting the user deletes
-   * the event.
+   * The user whom the event concerns: its actor, its target, the owner of its session or a user of its metadata.
+   * The event is deleted with this user.
    */
   subject_id?: UserId | null
 }

@@ -92,7 +92,7 @@ const indexes: Equal[][] = [
   ['organization_id'],
 ]
 
-/** The rarity of a filter is the age of its thousandth latest event. */
+/** Number of latest events to skip: the older the next one, the rarer the filter's events. */
 const SAMPLE = 1000
 
 const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
@@ -109,7 +109,7 @@ const given = (filter: EventFilter): Equal[] =>
 const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equal[]): SQL | undefined =>
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
-/** Returns the timestamp of the thousandth latest event: the older it is, the rarer the events are. */
+/** Returns the timestamp of the event before the latest SAMPLE: the older it is, the rarer the events are. */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
   const [event] = await q

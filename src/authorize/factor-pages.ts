@@ -87,7 +87,8 @@ export const enrolPage = async (
   using = queryParameter(browser, 'kind'),
 ): Promise<Response> => {
   const { config } = context
-  const address = `/oauth/enrol?request=${flow.handle}`
+  const page = { action: '/oauth/enrol', request: flow.handle }
+  const address = `${page.action}?request=${flow.handle}`
   const exit = exitOf(context, flow, login.id)
   const user = pageUserOf(login)
   const kinds = kindsFor(context, login)
@@ -95,11 +96,10 @@ export const enrolPage = async (
   if (!kind) {
     const choices = kinds.map(name => ({ kind: name, url: `${address}&kind=${name}` }))
     const reason = flow.request.enrol ? 'chosen' : isProven(flow) ? 'required' : 'step_up'
-    return show(context, 'enrol', browser, flow, { user, reason, choices, ...exit }, undefined)
+    return show(context, 'enrol', browser, flow, { ...page, user, reason, choices, ...exit }, undefined)
   }
   const form = {
-    action: '/oauth/enrol',
-    request: flow.handle,
+    ...page,
     csrf_token: stepToken(context, flow, 'enrol', login.id),
     user,
     ...exit,

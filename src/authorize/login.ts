@@ -88,7 +88,7 @@ const continueAt = async (
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
   client,
   organization,
-  request: { ...request, organization_id: organization.id },
+  request: { ...request, choose: false, organization_id: organization.id },
   pending: undefined,
   approved: false,
 })

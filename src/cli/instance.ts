@@ -129,7 +129,7 @@ export const openInstance = async (
   }
 }
 
-/** @throws StorageError unless the store has an instance that a master key of the settings opens */
+/** @throws StorageError when the store has no instance, or no configured master key opens it */
 export const requireMasterKey = async (config: Config, store: Store): Promise<void> => {
   if (await isNewInstance(store))
     throw new StorageError('The backup was made before the database had an instance.')

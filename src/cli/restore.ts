@@ -24,7 +24,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
   // Before the lock, which creates the data directory.
   const header = await Bun.file(file).slice(0, SQLITE.length).text()
   if (header === '') throw new StorageError(`${file} is empty.`)
-  if (header !== SQLITE) throw new StorageError(`${file} is damaged: header: file is not a database.`)
+  if (header !== SQLITE) throw new StorageError(`${file} is damaged, or it is not an SQLite database.`)
   const unlock = lockInstance(config.data_dir)
   try {
     stage(`verifying ${size(statSync(file).size)}`)

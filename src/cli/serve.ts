@@ -20,7 +20,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   const { config: given, warnings } = loadConfig(process.env, options.config)
   const { log, flush, close } = await openLog(given.log_level)
   for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // A mistake in a file or a name must not leave an instance behind.
+  // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
   const seed = given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   checkNames(given)
 

@@ -56,7 +56,7 @@ const Reset = z.strictObject({
 
 const time = z.union(
   [z.iso.datetime({ offset: true }).transform(text => Date.parse(text)), z.int()],
-  'An ISO 8601 time or milliseconds.',
+  'An ISO 8601 time, or milliseconds since 1970.',
 )
 
 const SetClock = z.strictObject({

@@ -179,8 +179,8 @@ const recorded = async (
 }
 
 /**
- * Warns once for each host that differs from the issuer: a verifier that is configured with it refuses every
- * token.
+ * Warns once for each host that differs from the issuer's, because a verifier that is configured with such a
+ * host refuses every token.
  */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))

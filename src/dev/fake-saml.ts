@@ -61,7 +61,7 @@ const assertionOf = (
   }
 }
 
-/** Returns a response for the person, or a refusal without one. */
+/** Returns a response for the person, or a refusal when the person cancelled. */
 const renderResponse = (
   id: string,
   person: Person | undefined,

@@ -53,6 +53,7 @@ export const openCall = (core: Core, request: Request, server: RequestIP | undef
     get device_hash() {
       return deviceHash(core, request)
     },
+    // The user's own choice wins over the `ui_locales` of a client.
     get locale() {
       const chosen = findCookie(request, core.cookies.language) ?? ''
       return chooseLocale([chosen, ...call.ui_locales], request.headers.get('accept-language'))

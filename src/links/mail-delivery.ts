@@ -58,6 +58,7 @@ const isBare = (name: string): boolean =>
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
 
+/** Shown instead of an organization name that mail programs would turn into a link. */
 const NEUTRAL_BRAND = 'Gatehouse'
 
 /** Formats a time in the first zone that exists; users and browsers name zones. */
@@ -125,13 +126,15 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       ...data,
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
-    ...(isNotice(kind) && {
-      details: {
-        device: user_agent && tools.device(user_agent),
-        place: placeOf(locate(ip_address, locale), ip_address),
-        application: isBare(application) ? application : '',
-      },
-    }),
+    // A former address may have been mistyped, and belong to a stranger.
+    ...(isNotice(kind) &&
+      to === user.email && {
+        details: {
+          device: user_agent && tools.device(user_agent),
+          place: placeOf(locate(ip_address, locale), ip_address),
+          application: isBare(application) ? application : '',
+        },
+      }),
     // The owner of a former address no longer owns the account.
     url: url ?? (kind === 'email_changed' ? undefined : securityUrl(context, organization)),
   })

@@ -135,6 +135,9 @@ export interface SecondFactorPage extends Common, StepExit {
 
 /** The choice of the factor to enrol. The page has links and no form. */
 export interface EnrolPage extends Common, StepExit {
+  /** With `request`, the page's own address. */
+  action: string
+  request: string
   user: PageUser
   reason: MessageCode<'enrol.reason.'>
   choices: { kind: MessageCode<'enrol.kind.'>; url: string }[]

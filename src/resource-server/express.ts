@@ -47,7 +47,8 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
 /**
  * Returns the claims of a request behind `auth`.
  *
- * @throws Error without claims: on a route without `auth`, or with optional rules
+ * @throws Error when the request has no claims: the route has no `auth`, or its rules are optional and no
+ *   token was sent
  */
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')

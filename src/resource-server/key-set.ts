@@ -172,7 +172,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   async function findUnknown(kid: string): Promise<void> {
     if (kid.length > UNKNOWN_KIDS.length || isKnownMissing(kid)) return
-    // Began before this token came, so it may have missed the key: only a later one proves the kid unknownKids.
+    // A running refresh may have begun before the key was published. Only a later one proves the kid unknown.
     await cache.running()
     if (knows(kid)) return
     if (cache.waiting() > 0) throw cache.unavailable()

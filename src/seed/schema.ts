@@ -109,7 +109,7 @@ const Client = z
     const path = [client_secret ? 'client_secret' : 'client_secret_hash']
     const given = Number(Boolean(client_secret)) + Number(Boolean(hash))
     const message =
-      given > 1 ? 'Give client_secret or client_secret_hash, not both.' : 'A public client has none.'
+      given > 1 ? 'Give client_secret or client_secret_hash, not both.' : 'A public client has no secret.'
     if (given > 1 || (given > 0 && type === 'public')) issues.addIssue({ code: 'custom', path, message })
   })
 

@@ -7,6 +7,7 @@ import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { prepared, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
+/** Long enough for a redirect and one call of the client; a code that leaks later has expired. */
 const LIFETIME = 60 * SECOND
 
 /** The values of a new authorization code. Times are milliseconds. */

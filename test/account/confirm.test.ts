@@ -70,6 +70,23 @@ test('PAG-61 a posted form continues once, in its browser alone, and is stored w
   expect(await types()).toEqual([])
 })
 
+test('PAG-61 a form whose confirmation came too late asks once more, and then continues', async () => {
+  const { user, browser, page } = await late('/account/profile')
+  const asked = await send(browser, page, { first_name: 'Ada' }, '/account/profile')
+  const confirmed = await browser.submit(
+    asked,
+    { username: user.username, password: PASSWORD },
+    '/oauth/login',
+  )
+  expect(confirmed.location).toStartWith('/account/continue?request=')
+  app.clock.advance(6 * MINUTE)
+  const again = await browser.follow(confirmed)
+  expect(again.heading).toBe(CONFIRM)
+  const done = await signIn(browser, again, user.username)
+  expect(done.url).toBe('/account/profile?notice=saved')
+  expect(await types()).toEqual(['user.login', 'user.login', 'user.updated'])
+})
+
 test('PAG-61 a deletion continues; a download ends on its page', async () => {
   const { user, browser, page } = await late('/account/data')
   const asked = await send(browser, page, {}, '/account/data/download')

@@ -154,7 +154,7 @@ describe('a change', () => {
       ...['red', '#12345', '#1234567', '112233', '#11223g', 'rgb(0,0,0)', '#112233;', 7].map(
         (color): [string, Json, RegExp] => ['accent_color', color, /six hexadecimal digits/],
       ),
-      ['custom_css', '', /^Empty: null removes the CSS\.$/],
+      ['custom_css', '', /^The CSS is empty\. Send null to remove it\.$/],
       ['custom_css', ' '.repeat(10), /^Empty: /],
       ['custom_css', 'a'.repeat(32_769), /32 KiB/],
       ['custom_css', 'ä'.repeat(16_385), /32 KiB/],

@@ -88,6 +88,7 @@ describe('a new address', () => {
     expect(await stored(user)).toMatchObject({ email: wanted, email_verified: true })
     expect(await facts()).toEqual([['user.updated', { fields: ['email'] }]])
     expect(await post()).toEqual([[user.email, CHANGED]])
+    expect(mail.mails[0]?.text).not.toMatch(/Browser:|From:|Application:/)
     expect(await browser.get(link)).toMatchObject(gone)
     expect((await browser.get('/account/profile')).html).not.toContain('/account/profile/verify')
     expect((await signIn(other, await other.get('/account'), wanted)).heading).toBe('Your account')

@@ -396,6 +396,8 @@ export const samples: Sample[] = [
     state: 'required',
     data: {
       brand,
+      action: '/oauth/enrol',
+      request: 'request-8Qx',
       user: ada,
       reason: 'required',
       choices: [

@@ -71,7 +71,7 @@ const STYLE = `CSS of at most ${STYLE_LIMIT / 1024} KiB; it can load nothing fro
 const style = z
   .string(STYLE)
   .overwrite(text => text.replaceAll('\r\n', '\n'))
-  .refine(text => text.trim() !== '', 'Empty: null removes the CSS.')
+  .refine(text => text.trim() !== '', 'The CSS is empty. Send null to remove it.')
   .refine(text => isPlain(text), 'CSS without control characters.')
   .refine(text => Buffer.byteLength(text) <= STYLE_LIMIT, STYLE)
 
@@ -126,7 +126,7 @@ export const Settings = z
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
-        'E-mail domains whose users log in to this organization, each of one organization only. Set by the default organization alone.',
+        'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
       ),
       password_policy: nullable(PasswordPolicy),
     },

@@ -103,9 +103,9 @@ export const createOrganization = (
   })
 
 /**
- * Returns the organization after the change, and its problems.
+ * Returns the organization as it would be after the change, and the problems found.
  *
- * @throws AppError 404; 403 for login domains that a tenant would change
+ * @throws AppError 404; 403 when a caller of another organization than the default one changes login domains
  */
 export const judgeChange = async (
   q: Queries,

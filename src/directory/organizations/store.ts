@@ -60,8 +60,9 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /**
- * Rules of the preset `nist`: length and a list of common passwords, no composition, no ageing. A password is
- * the only factor, or one of two: https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
+ * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.
+ * The preset also refuses common passwords, and has no rules of composition or ageing:
+ * https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 

@@ -86,7 +86,7 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * The same condition for a row of `users` that another index found. `coalesce` hides the columns from the
+ * Returns the condition above for rows of `users` that are found through another index. `coalesce` hides the columns from the
  * query planner, so that it keeps that index.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {

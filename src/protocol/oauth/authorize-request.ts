@@ -150,6 +150,10 @@ const limited = (values: ReadonlyMap<string, string>, name: string, maxLength: n
   return value
 }
 
+/**
+ * Requires PKCE from every client, confidential ones too: a stolen code is useless without the verifier.
+ * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.1
+ */
 const readChallenge = (values: ReadonlyMap<string, string>) => {
   const challenge = requireParameter(values, 'code_challenge')
   if (requireParameter(values, 'code_challenge_method') !== 'S256') throw invalid('code_challenge_method')

@@ -36,8 +36,8 @@ const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'ac
   actor.id === id ? client_info : { locale: client_info.locale }
 
 /**
- * Adds a factor. Returns true for the first one, which enables the second factor; removing the last one
- * disables it.
+ * Adds a factor. Returns true when it is the user's first, which turns two-factor login on; removing the last
+ * one turns it off.
  */
 export const addFactor = async (
   context: Core,
