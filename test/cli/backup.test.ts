@@ -112,7 +112,7 @@ describe('backup and restore', () => {
       [foreign, 'another program'],
       [empty, 'is empty.'],
       [newer, 'newer version'],
-      [text, 'not a database'],
+      [text, 'not an SQLite database'],
       [path('absent.db'), 'no such file'],
       [folder, 'no such file'],
       [join(data_dir, 'gatehouse.db'), 'is the database itself'],

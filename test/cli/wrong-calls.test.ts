@@ -86,7 +86,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['config', 'print'], /GATEHOUSE_PORT: /, { GATEHOUSE_PORT: 'x' }],
   [['backup', 'copy.db'], /no instance here/],
   [['restore', 'missing'], /missing: no such file/],
-  [['restore', junk], /file is not a database/],
+  [['restore', junk], /not an SQLite database/],
   [['migrate-to', 'nowhere'], /migrate-to takes sqlite/],
   [['migrate-to', 'sqlite'], /in SQLite already/],
   [['migrate-to', 'postgres://me@127.0.0.1:1/none'], /no instance here/],

@@ -96,7 +96,7 @@ describe('a file with mistakes is refused completely', () => {
           { client_id: 'three', type: 'public', client_secret: 'x', grant_types: [], scopes: [] },
         ],
       },
-      [['clients[2].client_secret', /public client has none/]],
+      [['clients[2].client_secret', /public client has no secret/]],
     ],
     [
       'secrets whose variable is not set',
