@@ -46,13 +46,14 @@ test('bash completes each command, its options and their values', async () => {
   expect(completed('completion ')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
 }, 30_000)
 
-const reads = (shell: string) =>
+/** `first`: commands of the shell's start-up file that completion needs. */
+const reads = (shell: string, first = '') =>
   testWith(shell, `/usr/bin/${shell}`)(`${shell} reads its script without a complaint`, async () => {
     const script = await scriptFor(shell)
-    const { exitCode, stderr } = await Bun.$`${shell} -c ${script}`.nothrow().quiet()
+    const { exitCode, stderr } = await Bun.$`${shell} -c ${first + script}`.nothrow().quiet()
     expect([exitCode, stderr.toString()]).toEqual([0, ''])
   })
-reads('zsh')
+reads('zsh', 'autoload -Uz compinit; compinit -u -D; ')
 reads('fish')
 
 test('the scripts for zsh and fish name each command and option', async () => {

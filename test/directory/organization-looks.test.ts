@@ -155,7 +155,7 @@ describe('a change', () => {
         (color): [string, Json, RegExp] => ['accent_color', color, /six hexadecimal digits/],
       ),
       ['custom_css', '', /^The CSS is empty\. Send null to remove it\.$/],
-      ['custom_css', ' '.repeat(10), /^Empty: /],
+      ['custom_css', ' '.repeat(10), /^The CSS is empty/],
       ['custom_css', 'a'.repeat(32_769), /32 KiB/],
       ['custom_css', 'ä'.repeat(16_385), /32 KiB/],
       ['custom_css', 'a\u0000', /CSS/],
