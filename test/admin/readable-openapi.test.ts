@@ -76,7 +76,7 @@ test('API-24 operation ids are unique and stable', () => {
   ])
 })
 
-describe('API-25', () => {
+describe('API-25 the OpenAPI document', () => {
   test('each body and answer is a named schema with an example', () => {
     const contents = operations.flatMap(({ requestBody, responses }) =>
       [requestBody, ...Object.values<Json>(responses)].flatMap(each => each?.content ?? []),
