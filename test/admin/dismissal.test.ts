@@ -1,5 +1,6 @@
 /** An administrator who loses their rights during a request does not complete it. */
 import { beforeEach, expect, test } from 'bun:test'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { captureMail } from '#src/mail/captured.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
@@ -10,15 +11,19 @@ import { freshStore } from '#test/support/store.ts'
 import { claimsOf, grantTokens } from '#test/support/tokens.ts'
 
 let app: TestApp
-/** Runs once, before the next write: that write waits for it, as it may for others in the queue. */
-let meanwhile: (() => Promise<unknown>) | undefined
+type Interruption = () => Promise<unknown>
+const interruptions = new AsyncLocalStorage<Interruption[]>()
+/**
+ * Runs `interruption` once, before the first write of `request`: that write waits for it, as it may for others in
+ * the queue. Writes of the server's own work do not use it up.
+ */
+const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
+  interruptions.run([interruption], request)
 
 const held = (store: Store): Store => ({
   ...store,
   write: async body => {
-    const first = meanwhile
-    meanwhile = undefined
-    await first?.()
+    await interruptions.getStore()?.pop()?.()
     return store.write(body)
   },
 })
@@ -43,11 +48,11 @@ test('H-11 every route that writes checks its caller again inside the write', as
     const token = await callerOf(app, 'org_default', [route.permission])
     const { client_id } = claimsOf(token)
     let after: unknown
-    meanwhile = async () => {
+    const demote = async () => {
       expect((await app.admin('PUT', `/clients/${client_id}`, { scopes: [] })).status).toBe(200)
       after = await dump()
     }
-    const { status, body } = await sendTo(app, route, tenant, token)
+    const { status, body } = await interrupted(demote, () => sendTo(app, route, tenant, token))
     expect([keyOf(route), status, body?.error]).toEqual([keyOf(route), 403, 'forbidden'])
     expect(await dump()).toEqual(after as Json)
   }
@@ -62,9 +67,10 @@ test('H-11 a caller who lost rights during the request cannot grant them', async
     scopes: ['roles:create', 'users:read'],
   })
   const token = await app.tokenOf('shrinking', client.client_secret)
-  meanwhile = () => app.admin('PUT', '/clients/shrinking', { scopes: ['roles:create'] })
+  const shrink = () => app.admin('PUT', '/clients/shrinking', { scopes: ['roles:create'] })
   const role = { name: 'readers', permissions: ['users:read'] }
-  expect((await app.admin('POST', '/roles', role, token)).status).toBe(403)
+  const { status } = await interrupted(shrink, () => app.admin('POST', '/roles', role, token))
+  expect(status).toBe(403)
   expect((await app.admin('POST', '/roles', { ...role, permissions: [] }, token)).status).toBe(201)
 })
 
@@ -112,10 +118,12 @@ test.each(dismissals)(
 test('H-11 a client whose organization is deleted during the request creates nothing', async () => {
   const tenant = await addTenant(app)
   const token = await callerOf(app, tenant.org_id, ['roles:create'])
-  meanwhile = async () => {
+  const end = async () => {
     await app.admin('DELETE', `/organizations/${tenant.org_id}`)
     await app.events()
   }
-  expect((await app.admin('POST', '/roles', { name: 'late', permissions: [] }, token)).status).toBe(401)
+  const role = { name: 'late', permissions: [] }
+  const { status } = await interrupted(end, () => app.admin('POST', '/roles', role, token))
+  expect(status).toBe(401)
   expect(await app.events()).toEqual([])
 })
