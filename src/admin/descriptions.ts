@@ -13,6 +13,7 @@ export const tags: Record<string, string> = {
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Users at clients.',
   events: 'The audit log. No route changes or deletes an event.',
+  statistics: 'Counts of logins, users and tokens.',
   settings: 'Settings of the server, for callers of the default organization.',
 }
 

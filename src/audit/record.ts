@@ -4,6 +4,7 @@ import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MasterKey } from '#src/lib/master-key.ts'
 import type { Family } from '#src/lib/metrics.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { addCounts, type Counts } from './statistics-store.ts'
 import { insertEvent } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
@@ -36,6 +37,17 @@ export interface NewEvent {
    * The event is deleted with this user.
    */
   subject_id?: UserId | null
+  /** What `markActive` counted (directory/users/store.ts). */
+  active?: Pick<Counts, 'active_users' | 'daily_users'> | undefined
+}
+
+/** The count of the statistics that an event adds to. */
+const counted: Partial<Record<EventType, keyof Counts>> = {
+  'user.login': 'logins',
+  'user.login_failed': 'failed_logins',
+  'user.created': 'new_users',
+  'token.issued': 'tokens',
+  'token.refreshed': 'tokens',
 }
 
 export const EVENTS: Family = { name: 'gatehouse_events_total', help: 'Audit events by type.', label: 'type' }
@@ -98,4 +110,6 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
   }
   const stored = { ...row, metadata: JSON.stringify(row.metadata) }
   await tx.later(insertEvent(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
+  const count = counted[event.type]
+  if (count) await tx.later(addCounts(tx, event.organization_id, now, { [count]: 1, ...event.active }))
 }

@@ -4,8 +4,11 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
-import { AuditEvent, EventList, ListEvents } from './schema.ts'
+import { AuditEvent, EventList, ListEvents, pointsOf, ReadStatistics, Statistics } from './schema.ts'
+import { readCounts } from './statistics-store.ts'
 import { countAllEvents, countEvents, type EventRow, eventKeyset, findEvent, listEvents } from './store.ts'
+
+const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
 
 const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
   ...event,
@@ -28,6 +31,19 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
     keyset: eventKeyset,
     item: eventAnswer,
   })
+}
+
+const statistics = async (context: Context, caller: Caller, query: ReadStatistics) => {
+  const { interval } = query
+  const { starts, length } = pointsOf(query, context.clock.now())
+  const [first = 0, last = 0] = [starts[0], starts.at(-1)]
+  const organization_id = scopeOf(caller, query.organization_id) ?? ''
+  const counts = await context.store.read(q =>
+    readCounts(q, organization_id, [first, last + length - 1], length),
+  )
+  const found = new Map(counts.map(({ start, ...point }) => [start, point]))
+  const data = starts.map(start => ({ start: iso(start), ...(found.get(start) ?? NOTHING) }))
+  return { interval, data }
 }
 
 export const eventRoutes = (context: Context): AdminRoute[] => [
@@ -56,5 +72,16 @@ export const eventRoutes = (context: Context): AdminRoute[] => [
       if (!event) throw notFound('The event')
       return eventAnswer(event)
     },
+  }),
+  route({
+    id: 'getStatistics',
+    method: 'GET',
+    path: '/statistics',
+    permission: 'events:read',
+    summary: 'Count logins, users and tokens over time',
+    query: ReadStatistics,
+    status: 200,
+    answer: Statistics,
+    handle: ({ caller, query }) => statistics(context, caller, query),
   }),
 ]

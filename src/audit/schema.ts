@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { normalizeAddress } from '#src/http/client-address.ts'
 import { example } from '#src/http/example.ts'
 import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { eventTypes } from './types.ts'
 
 const EventType = z
@@ -76,3 +78,76 @@ export const ListEvents = listQuery({
 export type ListEvents = z.output<typeof ListEvents>
 
 export const EventList = listOf('AuditEventList', AuditEvent)
+
+const POINTS = 400
+const intervals = { hour: HOUR, day: DAY } as const
+/** Milliseconds before `to` at which the statistics begin by default. */
+const spans = { hour: 2 * DAY, day: 30 * DAY } as const
+
+const count = (text: string) => z.int().describe(text)
+
+const StatisticsPoint = z
+  .object({
+    start: z.iso.datetime().describe('Begin of the hour or day (UTC).'),
+    logins: count('Logins at clients and at the account pages.'),
+    failed_logins: count('Failed logins.'),
+    new_users: count('Users who were created.'),
+    active_users: count('Users who logged in at a client or whose application refreshed a token, each once.'),
+    tokens: count('Issued access tokens.'),
+  })
+  .meta({
+    id: 'StatisticsPoint',
+    description: 'Counts of one hour or day.',
+    example: {
+      start: '2026-01-31T00:00:00.000Z',
+      logins: 57,
+      failed_logins: 3,
+      new_users: 2,
+      active_users: 41,
+      tokens: 480,
+    },
+  })
+
+export const Statistics = z
+  .object({
+    interval: z.enum(['hour', 'day']).describe('Length of a point.'),
+    data: z.array(StatisticsPoint).describe('One for each hour or day, oldest first, also without events.'),
+  })
+  .meta({ id: 'Statistics', description: 'Counts over time. Later deletions do not change them.' })
+
+export const ReadStatistics = z.strictObject({
+  interval: z.enum(['hour', 'day']).default('day').describe('Length of a point.'),
+  from: moment('00:00:00')
+    .optional()
+    .describe('Begin; by default 30 days before `to`, and 2 days with `interval=hour`.'),
+  to: moment('23:59:59.999').optional().describe('End; by default now.'),
+  organization_id: ofOrganization,
+})
+
+export type ReadStatistics = z.output<typeof ReadStatistics>
+
+/**
+ * Returns the beginning of each hour or day from `from` to `to` (ms).
+ *
+ * @throws AppError 422 for no points or more than 400
+ */
+export const pointsOf = (
+  { interval, from, to }: ReadStatistics,
+  now: number,
+): { starts: number[]; length: number } => {
+  const length = intervals[interval]
+  const end = to ?? now
+  const first = Math.floor((from ?? end - spans[interval]) / length)
+  const points = Math.floor(end / length) - first + 1
+  if (points < 1 || points > POINTS)
+    throw new AppError('validation_failed', 'A field is not valid.', {
+      details: [
+        {
+          field: 'from',
+          code: 'custom',
+          message: `At most ${POINTS} points before \`to\`, and not after it.`,
+        },
+      ],
+    })
+  return { length, starts: Array.from({ length: points }, (_, n) => (first + n) * length) }
+}

@@ -59,6 +59,7 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
       email_verified: users.email_verified,
       first_name: users.first_name,
       last_name: users.last_name,
+      active_at: users.active_at,
       settings: organizations.settings,
     })
     .from(logins)

@@ -110,6 +110,7 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
       first_name: users.first_name,
       last_name: users.last_name,
       enabled: users.enabled,
+      active_at: users.active_at,
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.user_id))

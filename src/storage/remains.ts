@@ -30,6 +30,7 @@ const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
       return [
         [t.sessions, t.sessions.id, isOf(t.sessions.organization_id)],
         [t.events, seq, isOf(t.events.organization_id)],
+        [t.statistics, t.statistics.hour, isOf(t.statistics.organization_id)],
       ] as const
     case 'role':
       return [[t.user_roles, t.user_roles.user_id, isOf(t.user_roles.role_id)]] as const

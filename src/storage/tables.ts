@@ -148,6 +148,8 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
       last_login: ms('last_login'),
+      /** The first login or refreshed token of the latest hour that had one: the user is counted as active once. */
+      active_at: ms('active_at'),
     },
     t => [
       uniqueIndex('users_id').on(t.id),
@@ -690,6 +692,28 @@ export const tables = (kit: Kit) => {
     t => [primaryKey({ columns: [t.kind, t.organization_id] })],
   )
 
+  /**
+   * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. Later deletions
+   * do not change them. On PostgreSQL each connection has rows of its own (`slot`), so two transactions never
+   * meet in one row; a count is the sum over slots.
+   */
+  const statistics = table(
+    'statistics',
+    {
+      organization_id: text('organization_id').$type<OrganizationId | ''>().notNull(),
+      hour: ms('hour').notNull(),
+      slot: int('slot').notNull(),
+      logins: int('logins').notNull(),
+      failed_logins: int('failed_logins').notNull(),
+      new_users: int('new_users').notNull(),
+      /** Users who were active in this hour, and those of them who were not active earlier on this day. */
+      active_users: int('active_users').notNull(),
+      daily_users: int('daily_users').notNull(),
+      tokens: int('tokens').notNull(),
+    },
+    t => [primaryKey({ columns: [t.organization_id, t.hour, t.slot] })],
+  )
+
   return {
     settings,
     signing_keys,
@@ -722,6 +746,7 @@ export const tables = (kit: Kit) => {
     events,
     purges,
     counters,
+    statistics,
   }
 }
 

@@ -47,6 +47,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getOrganization',
     'getRole',
     'getSettings',
+    'getStatistics',
     'getUser',
     'listClients',
     'listEvents',

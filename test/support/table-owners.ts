@@ -4,6 +4,7 @@ export const owners: Record<string, string> = {
   purges: 'storage/purges.ts',
   mails: 'mail/store.ts',
   events: 'audit/store.ts',
+  statistics: 'audit/statistics-store.ts',
   signing_keys: 'tokens/key-store.ts',
   authorization_codes: 'tokens/code-store.ts',
   logins: 'sessions/login-store.ts',

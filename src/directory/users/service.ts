@@ -148,6 +148,7 @@ export const createUser = async (
         created_at: now,
         updated_at: now,
         last_login: null,
+        active_at: null,
       },
       role_ids,
     )

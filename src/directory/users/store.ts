@@ -1,4 +1,5 @@
 import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -214,6 +215,21 @@ export const replacePasswordHash = async (
 /** Stores the time of the last login (ms). */
 export const setLastLogin = async (tx: Transaction, id: UserId, now: number): Promise<void> => {
   await tx.update(tx.tables.users).set({ last_login: now }).where(eq(tx.tables.users.id, id))
+}
+
+/**
+ * Counts the user as active in this hour and on this day (UTC), each once. Returns what to add to the
+ * statistics.
+ */
+export const markActive = async (
+  tx: Transaction,
+  { id, active_at }: { id: UserId; active_at: number | null },
+  now: number,
+): Promise<{ active_users: number; daily_users: number } | undefined> => {
+  const isFirst = (unit: number): boolean => Math.floor((active_at ?? 0) / unit) < Math.floor(now / unit)
+  if (!isFirst(HOUR)) return undefined
+  await tx.update(tx.tables.users).set({ active_at: now }).where(eq(tx.tables.users.id, id))
+  return { active_users: 1, daily_users: Number(isFirst(DAY)) }
 }
 
 /** Cancels a pending change of address, within the organization if present. */

@@ -2,6 +2,7 @@ import { record } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
+import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -79,6 +80,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     target_type: 'user',
     client_info: session,
     metadata: { client_id, grant_type, session_id },
+    active: await markActive(tx, user, now),
   })
   await startSession(context, tx, session)
   await record(context, tx, {

@@ -1,6 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
+import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
@@ -68,6 +69,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     client_info,
     metadata: { client_id },
     subject_id: user_id,
+    active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
   })
   return {
     refresh_token,

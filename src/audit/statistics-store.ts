@@ -1,0 +1,81 @@
+import { and, asc, between, eq, sql } from 'drizzle-orm'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { notPurged } from '#src/storage/purges.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+
+const names = ['logins', 'failed_logins', 'new_users', 'active_users', 'daily_users', 'tokens'] as const
+
+/** Counts of an hour and organization. */
+export type Counts = Record<(typeof names)[number], number>
+
+const none = Object.fromEntries(names.map(name => [name, 0])) as Counts
+
+/**
+ * Adds to two rows, that of the organization and that of the instance. A rehearsal on PostgreSQL does not count
+ * (migrations/postgres/0000_schema.sql, `is_rehearsal`).
+ */
+const upsert = prepared((q, { statistics }) => {
+  const isPostgres = q.engine === 'postgres'
+  const value = (name: string) =>
+    isPostgres ? sql`${sql.placeholder(name)}::bigint` : sql`${sql.placeholder(name)}`
+  const slot = isPostgres
+    ? sql`coalesce(nullif(current_setting('gatehouse.slot', true), ''), '0')::bigint`
+    : sql`0`
+  const added = sql.join([value('hour'), slot, ...names.map(value)], sql`, `)
+  return q
+    .insert(statistics)
+    .select(
+      sql`SELECT organization_id, ${added}
+        FROM (SELECT '' AS organization_id UNION ALL SELECT ${sql.placeholder('organization_id')}) AS counted
+        WHERE ${isPostgres ? sql`NOT is_rehearsal()` : sql`true`}`,
+    )
+    .onConflictDoUpdate({
+      target: [statistics.organization_id, statistics.hour, statistics.slot],
+      set: Object.fromEntries(
+        names.map(name => [name, sql`${statistics[name]} + excluded.${sql.identifier(name)}`]),
+      ),
+    })
+})
+
+/** Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. */
+export const addCounts = (
+  tx: Transaction,
+  organization_id: OrganizationId,
+  now: number,
+  counts: Partial<Counts>,
+): Promise<unknown> => upsert(tx, { ...none, ...counts, organization_id, hour: now - (now % HOUR) })
+
+/**
+ * Returns the counts of an organization, or of the instance, from one hour to another, both inclusive (ms).
+ * `start` is the beginning of an hour or day; those without counts are left out.
+ */
+export const readCounts = (
+  q: Queries,
+  organization_id: OrganizationId | '',
+  [from, to]: [number, number],
+  interval: typeof HOUR | typeof DAY,
+) => {
+  const { statistics: t } = q.tables
+  const start = sql<number>`${t.hour} - ${t.hour} % ${sql.raw(String(interval))}`.mapWith(Number)
+  const total = (name: keyof Counts) => sql<number>`sum(${t[name]})`.mapWith(Number)
+  return q
+    .select({
+      start,
+      logins: total('logins'),
+      failed_logins: total('failed_logins'),
+      new_users: total('new_users'),
+      active_users: total(interval === DAY ? 'daily_users' : 'active_users'),
+      tokens: total('tokens'),
+    })
+    .from(t)
+    .where(
+      and(
+        eq(t.organization_id, organization_id as OrganizationId),
+        between(t.hour, from, to),
+        notPurged(q, t.organization_id),
+      ),
+    )
+    .groupBy(start)
+    .orderBy(asc(start))
+}
