@@ -37,7 +37,7 @@ export interface NewEvent {
    * The event is deleted with this user.
    */
   subject_id?: UserId | null
-  /** What `markActive` counted (directory/users/store.ts). */
+  /** Users that `markActive` counted (directory/users/store.ts). */
   active?: Pick<Counts, 'active_users' | 'daily_users'> | undefined
 }
 

@@ -86,6 +86,15 @@ const spans = { hour: 2 * DAY, day: 30 * DAY } as const
 
 const count = (text: string) => z.int().describe(text)
 
+const point = {
+  start: '2026-01-31T00:00:00.000Z',
+  logins: 57,
+  failed_logins: 3,
+  new_users: 2,
+  active_users: 41,
+  tokens: 480,
+}
+
 const StatisticsPoint = z
   .object({
     start: z.iso.datetime().describe('Begin of the hour or day (UTC).'),
@@ -98,14 +107,7 @@ const StatisticsPoint = z
   .meta({
     id: 'StatisticsPoint',
     description: 'Counts of one hour or day.',
-    example: {
-      start: '2026-01-31T00:00:00.000Z',
-      logins: 57,
-      failed_logins: 3,
-      new_users: 2,
-      active_users: 41,
-      tokens: 480,
-    },
+    example: point,
   })
 
 export const Statistics = z
@@ -113,7 +115,11 @@ export const Statistics = z
     interval: z.enum(['hour', 'day']).describe('Length of a point.'),
     data: z.array(StatisticsPoint).describe('One for each hour or day, oldest first, also without events.'),
   })
-  .meta({ id: 'Statistics', description: 'Counts over time. Later deletions do not change them.' })
+  .meta({
+    id: 'Statistics',
+    description: 'Counts over time. Later deletions do not change them.',
+    example: { interval: 'day', data: [point] },
+  })
 
 export const ReadStatistics = z.strictObject({
   interval: z.enum(['hour', 'day']).default('day').describe('Length of a point.'),

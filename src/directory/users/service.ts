@@ -148,7 +148,6 @@ export const createUser = async (
         created_at: now,
         updated_at: now,
         last_login: null,
-        active_at: null,
       },
       role_ids,
     )

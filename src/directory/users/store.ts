@@ -141,10 +141,10 @@ const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
 /** Rejects with a unique violation when user name or e-mail address are taken in the organization. */
 export const insertUser = async (
   tx: Transaction,
-  user: Omit<UserRow, Derived>,
+  user: Omit<UserRow, Derived | 'active_at'>,
   role_ids: RoleId[],
 ): Promise<void> => {
-  await tx.insert(tx.tables.users).values(derived(user))
+  await tx.insert(tx.tables.users).values(derived({ ...user, active_at: null }))
   await addRoles(tx, user.id, role_ids)
   tx.changed('users')
 }
