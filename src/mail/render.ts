@@ -2,7 +2,7 @@ import { Eta } from 'eta/core'
 import type { Mail } from '#src/context.ts'
 import { direction } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
-import { accentMailStyle } from '#src/pages/accent.ts'
+import { accentTokens } from '#src/pages/accent.ts'
 import { translator } from '#src/pages/translate.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 
@@ -16,6 +16,27 @@ const reader = (autoEscape: boolean): Eta => {
 }
 const html = reader(true)
 const text = reader(false)
+
+/** Fills in a declaration's colours: few programs know custom properties. */
+const filled = (css: string, tokens: Record<string, string>): string =>
+  css.replace(/var\(--([\w-]+)\)/g, (_, name) => tokens[name] ?? '')
+
+const [lightRules = '', darkRules = ''] = (files['mail.css'] ?? '').split(/(?=@media)/)
+const declarations = [...lightRules.replace(/\/\*.*?\*\//s, '').matchAll(/([^{}]+)\{([^}]*)\}/g)].map(
+  ([, selector = '', rules = '']) => [selector.trim(), rules.replace(/\s+/g, ' ').trim()] as const,
+)
+
+/** The colour of an organization that has chosen none. */
+const ACCENT = '#2b50d8'
+
+/** Returns the `style` of each selector, and the stylesheet of the dark scheme, which outranks them. */
+const stylesOf = (accent: string) => {
+  const [light, dark] = accentTokens(accent)
+  return {
+    styles: Object.fromEntries(declarations.map(([selector, rules]) => [selector, filled(rules, light)])),
+    dark: filled(darkRules, dark).replaceAll(';', ' !important;'),
+  }
+}
 
 const labels = { device: 'mail.device', place: 'mail.place', application: 'mail.application' } as const
 
@@ -50,16 +71,18 @@ export const isNotice = (kind: MailKind): kind is Exclude<MailKind, keyof typeof
 
 /** Renders a mail as plain text and as HTML with the same content. */
 export const renderMail = (content: MailContent): Omit<Mail, 'to'> => {
-  const { kind, locale, brand, name, accent, data } = content
+  const { kind, locale, brand, name, data } = content
   const t = translator(locale)
   const params = { ...data, brand, name }
-  const style = `${files['mail.css']}${accent ? accentMailStyle(accent) : ''}`
   const view = {
     ...content,
     params,
     t,
     dir: direction(locale),
-    style,
+    ...stylesOf(content.accent ?? ACCENT),
+    is_notice: isNotice(kind),
+    body: t(content.is_change ? 'mail.verify_email.text_change' : `mail.${kind}.text`, params),
+    note: t(`mail.${kind}.note`, params),
     details: (['device', 'place', 'application'] as const).flatMap(name => {
       const value = content.details?.[name]
       return value ? [{ label: t(labels[name]), value }] : []

@@ -77,15 +77,8 @@ const rule = (tokens: Record<string, string>): string =>
     .map(([name, value]) => `  --${name}: ${value};\n`)
     .join('')}}\n`
 
-/** Returns the accent stylesheet for mail, where clients do not support custom properties. */
-export const accentMailStyle = (accent: string): string => {
-  const rules = (tokens: ReturnType<typeof tokensOf>) =>
-    `.card { border-top-color: ${tokens.accent} }
-.button { background: ${tokens.accent}; border-color: ${tokens['accent-edge']}; color: ${tokens['on-accent']} }
-a:not(.button) { color: ${tokens.link} }
-`
-  return `${rules(lightTokens(accent))}@media (prefers-color-scheme: dark) {\n${rules(darkTokens(accent))}}\n`
-}
+/** Returns the colours of an accent by name, for the light and the dark scheme. */
+export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 
 const urls = new Map<string, string>()
 const MAX_URLS = 1_000
@@ -114,7 +107,7 @@ export const accentAsset = (pathname: string): Response | undefined => {
 /** Returns the accent of the light and the dark scheme, which colours the browser's own frame. */
 export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
   accent
-    ? [lightTokens(accent).accent, darkTokens(accent).accent]
+    ? accentTokens(accent).map(tokens => tokens.accent)
     : [...(assetText(`themes/${theme}.css`) ?? assetText('themes/default.css') ?? '').matchAll(ACCENT)].map(
         ([, color = '']) => color,
       )

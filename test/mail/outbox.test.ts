@@ -55,6 +55,36 @@ describe('every mail', () => {
         expect(html).not.toMatch(/src=|url\(|<img/)
       })
 
+  test('carries its looks in its elements, in the accent of the organization, and the dark ones beside them', () => {
+    const url = 'https://id.example.com/account/security'
+    const letter = { kind: 'new_device', locale: 'en', brand: 'Acme', name: 'Ada', data, url } as const
+    const { html } = renderMail({ ...letter, accent: '#ffd400', details: { device: 'Firefox on Linux' } })
+    const [head = '', body = ''] = html.split('</style>')
+    // Programs that drop the head show the same mail.
+    for (const tag of ['body', 'h1', 'p', 'dl', 'dt', 'dd', 'div class="card"', 'table', 'td class="button"'])
+      expect(body).toMatch(new RegExp(`<${tag}[^>]* style="[^"]{9,}"`))
+    expect(body).toMatch(/border: 1px solid #a38800;[^"]* background: #ffd400;[^"]*"><a [^>]*color: #000000;/)
+    expect(head).toMatch(
+      /\.button \{\s*border-color: transparent !important;\s*background: #ffd400 !important;/,
+    )
+    expect(html).not.toMatch(/--|var\(|undefined/)
+  })
+
+  test('shows its first sentence in lists; a notice says what to do before its button, and its address last', () => {
+    const url = 'https://id.example.com/account/security'
+    const letter = { kind: 'new_device', locale: 'en', brand: 'Acme', name: 'Ada', data, url } as const
+    const { html, text } = renderMail(letter)
+    expect(html).toMatch(
+      /<body[^>]*>\s*<div style="display: none;[^"]*">Your account ada at Acme has a new sign-in/,
+    )
+    const order = ['If it was you', '<table', 'If the button does not work'].map(part => html.indexOf(part))
+    expect(order).toEqual([...order].sort((a, b) => a - b))
+    expect(order[0]).toBeGreaterThan(0)
+    expect(text.indexOf('If it was you')).toBeLessThan(text.indexOf(url))
+    const link = renderMail({ ...letter, kind: 'reset_password' })
+    expect(link.html.indexOf('<table')).toBeLessThan(link.html.indexOf('If it wasn’t you'))
+  })
+
   test('a line break in a name does not end a header', () => {
     const letter = { kind: 'verify_email', locale: 'en', brand: 'A\r\nBcc: x@y', name: 'Ada', data } as const
     expect(renderMail(letter).subject).not.toMatch(/[\r\n]/)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
-import { accentAsset, accentMailStyle, accentStyle, accentUrl } from '#src/pages/accent.ts'
+import { accentAsset, accentStyle, accentUrl } from '#src/pages/accent.ts'
 import { contrast, mix, readableOn } from '#src/pages/color.ts'
 
 type Tokens = Record<string, string>
@@ -64,13 +64,6 @@ describe('an accent colour', () => {
     })
     const on = (color: string) => tokensOf(accentStyle(color))[0]['on-accent']
     expect([on('#2b50d8'), on('#ffd400')]).toEqual(['#ffffff', '#000000'])
-  })
-
-  test('is written without custom properties in mail', () => {
-    const [light = '', dark = ''] = accentMailStyle('#ffd400').split('@media (prefers-color-scheme: dark)')
-    expect(light).toContain('.button { background: #ffd400; border-color: #a38800; color: #000000 }')
-    expect(dark).toContain('.button { background: #ffd400; border-color: transparent; color: #000000 }')
-    expect(light + dark).not.toMatch(/--|var\(|undefined/)
   })
 
   test('has a stylesheet whose URL contains the colour and a hash', async () => {

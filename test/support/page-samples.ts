@@ -830,15 +830,24 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
   name: `${ada.first_name} ${ada.last_name}`,
   data: {
     username: ada.username,
-    email: ada.email,
-    time: 'November 20, 2026 at 1:00 PM GMT+1',
-    factor: 'My phone',
+    email: kind.startsWith('email_change') ? 'ada.lovelace@newmail.example' : ada.email,
+    time: new Intl.DateTimeFormat(locale, {
+      dateStyle: 'long',
+      timeStyle: 'short',
+      timeZone: 'Europe/Lisbon',
+      numberingSystem: 'latn',
+    }).format(account.now),
+    factor: 'Ada’s iPhone',
     count: '7',
   },
   ...(isNotice(kind) && {
-    details: { device: 'Firefox on Linux', place: 'Lisbon (203.0.113.7)', application: 'Orbit Notes' },
+    details: {
+      device: 'Firefox on Linux',
+      place: 'Lisbon, Portugal (203.0.113.7)',
+      application: 'Orbit Notes',
+    },
   }),
   url: isNotice(kind)
     ? 'https://id.northwind.example/account/security?organization=northwind'
-    : `https://id.northwind.example/account/reset-password?token=${'Qx7'.repeat(14)}`,
+    : `https://id.northwind.example/account/${kind.replaceAll('_', '-')}?token=q3VJ8sZt1xWc5yNf7LbRk2mHd9GpEu4Ao6Ti0QvYzXw`,
 })
