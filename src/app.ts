@@ -20,6 +20,7 @@ import { openSamlKey } from './federation/saml/key.ts'
 import { asAppError, errorAnswer, json } from './http/answer.ts'
 import { type Call, callOf, openCall } from './http/call.ts'
 import { type AdminRoute, serveRoute } from './http/guard.ts'
+import { taggedObject } from './http/preconditions.ts'
 import { logRequest } from './http/request-log.ts'
 import { mount } from './http/routes.ts'
 import { AppError } from './lib/app-error.ts'
@@ -78,7 +79,10 @@ export const createApp = async (
     .use(
       mount(
         Object.fromEntries(
-          routes.map(route => [`${route.method} ${ADMIN_PREFIX}${route.path}`, serveRoute(context, route)]),
+          routes.map(route => [
+            `${route.method} ${ADMIN_PREFIX}${route.path}`,
+            serveRoute(context, route, taggedObject(routes, route)),
+          ]),
         ),
       ),
     )

@@ -19,6 +19,7 @@ const ErrorAnswer = z
     status: z.int().describe('Status of the answer.'),
     request_id: z.string().describe('Also in the header `x-request-id` and in the log.'),
     details: z.array(ErrorDetail).optional().describe('One for each refused field (422).'),
+    current: z.record(z.string(), z.unknown()).optional().describe('The object as it is stored (412).'),
   })
   .meta({
     id: 'Error',

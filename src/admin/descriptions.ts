@@ -2,7 +2,7 @@
 
 export const about = `Users, organizations, roles, groups, clients, identity providers, sessions and the audit log.
 
-Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
+Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. With \`If-Match\` a change is refused (412) when the object has changed since it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
 
 export const tags: Record<string, string> = {
   users: 'The users of an organization, their second factors, and help for locked-out users.',
@@ -32,6 +32,7 @@ export const pathParameters: Record<string, string> = {
 
 /** Descriptions of response headers by name. */
 export const headerTexts: Record<string, string> = {
+  etag: 'Strong entity tag of the fields that `PUT` may change (RFC 9110 section 8.8.3).',
   'x-request-id': 'Id of the request, as in the log.',
   'retry-after': 'Seconds to wait before another try.',
   'www-authenticate': 'Scheme and reason (RFC 6750 section 3).',
@@ -63,6 +64,11 @@ export const refusals: Record<number, Refusal> = {
   },
   408: { name: 'RequestTimeout', description: 'The body was not complete within 10 seconds.' },
   409: { name: 'Conflict', description: 'The change conflicts with stored data.' },
+  412: {
+    name: 'PreconditionFailed',
+    description: 'The object has changed since it was read; `current` is the object as it is.',
+    header: 'etag',
+  },
   413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },
   415: { name: 'UnsupportedMediaType', description: 'The body is not application/json.' },
   422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },

@@ -1,4 +1,5 @@
 import type { AdminRoute } from '#src/http/guard.ts'
+import { taggedObject } from '#src/http/preconditions.ts'
 import { componentsOf, type Json } from './components.ts'
 import { about, headerTexts, pathParameters, refusals, successes, tags } from './descriptions.ts'
 import { ADMIN_PREFIX } from './routes.ts'
@@ -7,12 +8,14 @@ type Components = ReturnType<typeof componentsOf>
 
 const ref = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` })
 
-const statusesOf = (route: AdminRoute): number[] => [
+const statusesOf = (route: AdminRoute, isConditional: boolean): number[] => [
   400,
   401,
   403,
   ...(route.errors ?? []),
-  ...(route.body ? [408, 413, 415] : []),
+  ...(route.body ? [408] : []),
+  ...(isConditional ? [412] : []),
+  ...(route.body ? [413, 415] : []),
   422,
   503,
 ]
@@ -29,7 +32,8 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     schema,
   }))
 
-const operation = (route: AdminRoute, { bodies, answers, queries }: Components): Json => {
+const operation = (route: AdminRoute, { bodies, answers, queries }: Components, isTagged: boolean): Json => {
+  const isConditional = isTagged && route.method !== 'GET'
   const { id, path, permission } = route
   const parameters = [
     ...[...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ref('parameters', name)),
@@ -37,6 +41,7 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components):
       listParameters.includes(String(each.name)) ? ref('parameters', String(each.name)) : each,
     ),
   ]
+  if (isConditional) parameters.push(ref('parameters', 'if-match'))
   const body = bodies.get(id)
   const answer = answers.get(id)
   return {
@@ -51,11 +56,14 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components):
     responses: {
       [route.status]: {
         description: successes[route.status],
-        headers: { 'x-request-id': ref('headers', 'x-request-id') },
+        headers: {
+          'x-request-id': ref('headers', 'x-request-id'),
+          ...(isTagged && answer && { etag: ref('headers', 'etag') }),
+        },
         ...(answer && { content: answer }),
       },
       ...Object.fromEntries(
-        statusesOf(route).map(status => [
+        statusesOf(route, isConditional).map(status => [
           status,
           {
             ...ref('responses', refusals[status]?.name ?? ''),
@@ -79,6 +87,16 @@ const shared = (routes: AdminRoute[], { answers, queries }: Components, url: str
         name,
         { name, in: 'path', required: true, description, schema: { type: 'string' } },
       ]),
+      [
+        'if-match',
+        {
+          name: 'if-match',
+          in: 'header',
+          required: false,
+          description: 'Entity tag of the object as it was read (RFC 9110 section 13.1.1).',
+          schema: { type: 'string' },
+        },
+      ],
       ...list.filter(({ name }) => listParameters.includes(String(name))).map(each => [each.name, each]),
     ]),
     headers: Object.fromEntries(
@@ -130,7 +148,10 @@ export const openApiDocument = (routes: AdminRoute[], url: string, version: stri
   const paths: Record<string, Json> = {}
   for (const route of routes) {
     const path = ADMIN_PREFIX + route.path.replace(/:(\w+)/g, '{$1}')
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components) }
+    paths[path] = {
+      ...paths[path],
+      [route.method.toLowerCase()]: operation(route, components, taggedObject(routes, route) !== undefined),
+    }
   }
   const { schemas, examples } = components
   return {

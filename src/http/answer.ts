@@ -8,6 +8,7 @@ export interface ErrorBody {
   status: number
   request_id: string
   details?: Detail[]
+  current?: unknown
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -29,6 +30,7 @@ export const errorBody = (call: Pick<Call, 'request_id'>, error: AppError): Erro
   status: error.status,
   request_id: call.request_id,
   ...(error.details && { details: error.details }),
+  ...(error.current !== undefined && { current: error.current }),
 })
 
 /** Turns a refusal into an HTTP answer of a JSON endpoint. */

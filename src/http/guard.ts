@@ -46,7 +46,10 @@ export interface AdminRoute {
     good: Record<string, unknown>,
     bad: ReadonlySet<string>,
   ): Promise<Reviewed>
-  handle(input: RouteInput): Promise<unknown>
+  /** Reads the object of a GET. A PUT or DELETE of the same path compares `If-Match` with it. */
+  read?(q: Queries, input: RouteInput): Promise<unknown>
+  /** Absent where `read` stands. */
+  handle?(input: RouteInput): Promise<unknown>
 }
 
 /** The validated input of a route's handler. */
@@ -56,6 +59,21 @@ export interface RouteInput<P = Record<string, string>, Q = unknown, B = unknown
   query: Q
   body: B
   client_info: ClientInfo
+}
+
+/** An object of the admin API, at a path that GET reads and PUT changes. */
+export interface TaggedObject {
+  /**
+   * Strong entity tag over the fields that the PUT may change:
+   * https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
+   */
+  tag(answer: unknown): string
+  /**
+   * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
+   *
+   * @throws AppError 412 with the object as it is, 404
+   */
+  requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }
 
 interface Reviewed {
@@ -69,7 +87,7 @@ export const route = <
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
-  definition: Omit<AdminRoute, 'path' | 'query' | 'body' | 'review' | 'handle'> & {
+  definition: Omit<AdminRoute, 'path' | 'query' | 'body' | 'review' | 'read' | 'handle'> & {
     path: Path
     query?: Q
     body?: B
@@ -79,8 +97,13 @@ export const route = <
       good: Partial<z.output<B>>,
       bad: ReadonlySet<string>,
     ): Promise<Reviewed>
-    handle(input: RouteInput<Params<Path>, z.output<Q>, z.output<B>>): Promise<unknown>
-  },
+  } & (
+      | { read(q: Queries, input: RouteInput<Params<Path>>): Promise<unknown>; handle?: never }
+      | {
+          read?: never
+          handle(input: RouteInput<Params<Path>, z.output<Q>, z.output<B>>): Promise<unknown>
+        }
+    ),
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
@@ -88,16 +111,18 @@ export const route = <
  * handler's own refusals.
  */
 export const serveRoute =
-  (context: Context, route: AdminRoute) =>
+  (context: Context, route: AdminRoute, object?: TaggedObject) =>
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
       const caller = await context.authenticate(request)
       permit(caller, route)
       const { confirm } = caller
+      const if_match = request.headers.get('if-match')
       caller.confirm = async q => {
         await confirm(q)
         permit(caller, route)
+        if (if_match !== null) await object?.requireMatch(q, input as RouteInput, if_match)
       }
       const body = route.body ? await readJson(request) : undefined
       const problems: Detail[] = []
@@ -111,8 +136,10 @@ export const serveRoute =
       if (problems.length > 0) problems.push(...(await review(context, route, input, body, problems)))
       if (problems.length > 0)
         throw new AppError('validation_failed', describe(problems.length), { details: problems })
-      const answer = await route.handle(input)
-      return route.status === 204 ? empty(204) : json(answer, route.status)
+      const { read } = route
+      const answer = read ? await context.store.read(q => read(q, input)) : await route.handle?.(input)
+      if (route.status === 204) return empty(204)
+      return json(answer, route.status, object && { etag: object.tag(answer) })
     } catch (error) {
       const refusal = asAppError(error)
       if (refusal.status >= 500)

@@ -14,6 +14,7 @@ const statuses = {
   method_not_allowed: 405,
   request_timeout: 408,
   conflict: 409,
+  precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
   misdirected_request: 421,
@@ -29,6 +30,8 @@ export type AppErrorCode = keyof typeof statuses
 interface AppErrorOptions {
   details?: Detail[]
   headers?: Record<string, string>
+  /** The object as it is stored (412). */
+  current?: unknown
   /** For the log only, never for the answer. */
   cause?: unknown
 }
@@ -41,6 +44,7 @@ export class AppError extends Error {
   readonly status: number
   readonly details: Detail[] | undefined
   readonly headers: Record<string, string>
+  readonly current: unknown
 
   constructor(code: AppErrorCode, description: string, options: AppErrorOptions = {}) {
     super(description, { cause: options.cause })
@@ -49,6 +53,7 @@ export class AppError extends Error {
     this.status = statuses[code]
     this.details = options.details
     this.headers = options.headers ?? {}
+    this.current = options.current
   }
 }
 

@@ -84,7 +84,7 @@ export const settingsRoutes = (context: Context): AdminRoute[] => [
     summary: 'Get the settings of the server',
     status: 200,
     answer: ServerSettings,
-    handle: () => context.store.read(readSettings),
+    read: readSettings,
   }),
   route({
     id: 'updateSettings',

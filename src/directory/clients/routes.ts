@@ -82,8 +82,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: ClientAnswer,
     errors: [404],
-    handle: async ({ caller, params }) =>
-      clientAnswer(await context.store.read(q => getClient(q, caller, params.client_id))),
+    read: async (q, { caller, params }) => clientAnswer(await getClient(q, caller, params.client_id)),
   }),
   route({
     id: 'updateClient',

@@ -91,8 +91,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: GroupAnswer,
     errors: [404],
-    handle: async ({ caller, params }) =>
-      groupAnswer(await context.store.read(q => getGroup(q, caller, params.group_id))),
+    read: async (q, { caller, params }) => groupAnswer(await getGroup(q, caller, params.group_id)),
   }),
   route({
     id: 'updateGroup',

@@ -72,8 +72,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       status: 200,
       answer: IdentityProviderAnswer,
       errors: [404],
-      handle: async ({ caller, params }) =>
-        answer(await context.store.read(q => getProvider(q, caller, params.provider_id))),
+      read: async (q, { caller, params }) => answer(await getProvider(q, caller, params.provider_id)),
     }),
     route({
       id: 'updateIdentityProvider',

@@ -71,8 +71,8 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: OrganizationAnswer,
     errors: [404],
-    handle: async ({ caller, params }) =>
-      organizationAnswer(await context.store.read(q => getOrganization(q, caller, params.org_id))),
+    read: async (q, { caller, params }) =>
+      organizationAnswer(await getOrganization(q, caller, params.org_id)),
   }),
   route({
     id: 'updateOrganization',

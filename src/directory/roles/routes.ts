@@ -56,8 +56,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: RoleAnswer,
     errors: [404],
-    handle: async ({ caller, params }) =>
-      roleAnswer(await context.store.read(q => getRole(q, caller, params.role_id))),
+    read: async (q, { caller, params }) => roleAnswer(await getRole(q, caller, params.role_id)),
   }),
   route({
     id: 'updateRole',

@@ -91,11 +91,10 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: UserAnswer,
     errors: [404],
-    handle: ({ caller, params }) =>
-      context.store.read(async q => {
-        const user = await getUser(q, caller, params.user_id)
-        return userAnswer({ ...user, roles: await roleNames(q, user.id) })
-      }),
+    read: async (q, { caller, params }) => {
+      const user = await getUser(q, caller, params.user_id)
+      return userAnswer({ ...user, roles: await roleNames(q, user.id) })
+    },
   }),
   route({
     id: 'updateUser',

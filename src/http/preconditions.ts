@@ -1,0 +1,36 @@
+import { hash } from 'node:crypto'
+import { z } from 'zod'
+import { AppError } from '#src/lib/app-error.ts'
+import type { AdminRoute, TaggedObject } from './guard.ts'
+
+const fieldsOf = (body: z.ZodType): string[] =>
+  body instanceof z.ZodObject
+    ? Object.entries<z.ZodType>(body.shape).flatMap(([name, field]) => (field.meta()?.readOnly ? [] : [name]))
+    : []
+
+/** Returns the object at the path of a route; undefined for lists and actions. */
+export const taggedObject = (
+  routes: readonly AdminRoute[],
+  { path, method }: AdminRoute,
+): TaggedObject | undefined => {
+  const at = (method: string) => routes.find(each => each.path === path && each.method === method)
+  const [read, body] = [at('GET')?.read, at('PUT')?.body]
+  if (!read || !body || method === 'POST') return undefined
+  const fields = fieldsOf(body)
+  const tag = (answer: unknown): string => {
+    const values = fields.map(name => Reflect.get(Object(answer), name))
+    return `"${hash('sha256', JSON.stringify(values), 'base64url')}"`
+  }
+  return {
+    tag,
+    requireMatch: async (q, input, if_match) => {
+      const current = await read(q, input)
+      const etag = tag(current)
+      if (if_match.split(',').some(each => ['*', etag].includes(each.trim()))) return
+      throw new AppError('precondition_failed', 'The object has changed since it was read.', {
+        headers: { etag },
+        current,
+      })
+    },
+  }
+}

@@ -1,0 +1,97 @@
+/** If-Match at each object that a PUT changes: RFC 9110 sections 8.8.3 and 13.1.1. */
+import { beforeEach, expect, test } from 'bun:test'
+import { ADMIN_SECRET, type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { addUser } from '#test/support/people.ts'
+import { addTenant, inputs, keyOf, pathOf, type Tenant } from '#test/support/routes.ts'
+
+let app: TestApp
+let tenant: Tenant
+beforeEach(async () => {
+  app = await startApp()
+  tenant = await addTenant(app)
+})
+
+const call = async (method: string, path: string, body?: Json, if_match?: string) => {
+  const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
+  const answer = await app.call(`/api/v1/admin${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body && { 'content-type': 'application/json' }),
+      ...(if_match !== undefined && { 'if-match': if_match }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  return { status: answer.status, etag: answer.headers.get('etag'), body: text ? JSON.parse(text) : {} }
+}
+
+test('API-28 each object has an entity tag, and a PUT with an outdated one is 412 with the object as it is', async () => {
+  const puts = app.routes.filter(({ method, path }) => method === 'PUT' && !path.includes('/members/'))
+  expect(puts.length).toBeGreaterThan(6)
+  for (const route of puts) {
+    const path = pathOf(route, tenant)
+    const change = inputs[keyOf(route)]?.(tenant).body
+    const read = await call('GET', path)
+    expect([path, read.etag]).toEqual([path, expect.stringMatching(/^"[\w-]{43}"$/)])
+    const first = await call('PUT', path, change, read.etag ?? '')
+    expect([path, first.status]).toEqual([path, 200])
+    expect(first.etag).not.toBe(read.etag)
+    expect((await call('GET', path)).etag).toBe(first.etag)
+    await app.events()
+
+    const second = await call('PUT', path, inputs[keyOf(route)]?.(tenant).body, read.etag ?? '')
+    const { request_id: _, ...refusal } = second.body
+    expect([second.status, second.etag, refusal]).toEqual([
+      412,
+      first.etag,
+      {
+        error: 'precondition_failed',
+        error_description: 'The object has changed since it was read.',
+        status: 412,
+        current: first.body,
+      },
+    ])
+    expect((await app.events()).map(({ type }) => type).filter(type => type !== 'token.issued')).toEqual([])
+  }
+})
+
+test('API-28 If-Match takes a list and *, and is optional; a weak tag never matches', async () => {
+  const path = `/users/${tenant.user_id}`
+  const { etag } = await call('GET', path)
+  for (const [if_match, status] of [
+    [`"x", ${etag}`, 200],
+    ['*', 200],
+    [`W/${etag}`, 412],
+    ['', 412],
+  ] as const)
+    expect([if_match, (await call('PUT', path, {}, if_match)).status]).toEqual([if_match, status])
+  expect((await call('PUT', path, {})).status).toBe(200)
+})
+
+test('API-28 a deletion may have a condition; an object that is gone is 404', async () => {
+  const user = await addUser(app, 'alice')
+  const path = `/users/${user.id}`
+  const { etag } = await call('GET', path)
+  await call('PUT', path, { first_name: 'Alicia' })
+  expect((await call('DELETE', path, undefined, etag ?? '')).status).toBe(412)
+  const now = await call('GET', path)
+  expect((await call('DELETE', path, undefined, now.etag ?? '')).status).toBe(204)
+  expect((await call('PUT', path, {}, '*')).status).toBe(404)
+})
+
+test('API-28 the tag follows the fields that a PUT may change, not the times', async () => {
+  const path = `/users/${tenant.user_id}`
+  const { etag } = await call('GET', path)
+  await app.context.store.write(tx => tx.update(tx.tables.users).set({ updated_at: 1, last_login: 1 }))
+  expect((await call('GET', path)).etag).toBe(etag)
+})
+
+test('API-28 the condition is judged in the write', async () => {
+  const path = `/users/${tenant.user_id}`
+  const { etag } = await call('GET', path)
+  const [one, other] = await Promise.all(
+    ['One', 'Other'].map(first_name => call('PUT', path, { first_name }, etag ?? '')),
+  )
+  expect([one?.status, other?.status].sort()).toEqual([200, 412])
+})
