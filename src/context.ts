@@ -33,6 +33,8 @@ export interface Caller {
   scopes: readonly string[]
   /** Permissions that the user or client has, but the token's scopes do not include. */
   withheld: ReadonlySet<Permission>
+  /** False for a user who has to authenticate again before a route marked `fresh` (RFC 9470). */
+  is_fresh: boolean
   /**
    * Reloads the caller's permissions inside a write on the caller's behalf.
    *

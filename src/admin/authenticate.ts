@@ -1,12 +1,13 @@
 import type { Caller, Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { type Client, findClient, readClient } from '#src/directory/clients/store.ts'
-import { readOrganization } from '#src/directory/organizations/store.ts'
+import { findOrganization, readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { CONSOLE_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import { authenticateBearer, type LiveToken, noLongerGood } from '#src/oauth/bearer.ts'
+import { isFresh } from '#src/protocol/oauth/next-step.ts'
 import { findHolder } from '#src/sessions/store.ts'
 import type { Queries } from '#src/storage/store.ts'
 
@@ -30,9 +31,26 @@ export const authenticate = async (context: Context, request: Request): Promise<
     instance: organization_id === DEFAULT_ORGANIZATION,
     scopes,
     ...rights(own, scopes),
+    is_fresh: await isFreshCaller(context, token),
     confirm: async q => void Object.assign(caller, rights(await currentPermissions(q, token), scopes)),
   }
   return caller
+}
+
+/**
+ * A user's token is fresh for five minutes after its `auth_time`, whatever the browser's login proved since.
+ * Other tokens are always fresh, unless the organization demands step-up of all.
+ */
+const isFreshCaller = async (
+  context: Context,
+  { holder, claims, client_id }: LiveToken,
+): Promise<boolean> => {
+  if (!holder) return true
+  const organization = await findOrganization(context.store, holder.organization_id)
+  const isJudged =
+    client_id === CONSOLE_CLIENT || (organization && settingsOf(organization).step_up === 'all')
+  const auth_time = typeof claims.auth_time === 'number' ? claims.auth_time * SECOND : 0
+  return !isJudged || isFresh({ auth_time }, context.clock.now())
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { AdminRoute } from '#src/http/guard.ts'
 import { taggedObject } from '#src/http/preconditions.ts'
+import { FRESH } from '#src/protocol/oauth/next-step.ts'
 import { componentsOf, type Json } from './components.ts'
 import { about, headerTexts, pathParameters, refusals, successes, tags } from './descriptions.ts'
 import { ADMIN_PREFIX } from './routes.ts'
@@ -48,8 +49,9 @@ const operation = (route: AdminRoute, { bodies, answers, queries }: Components, 
     operationId: id,
     tags: [path.split('/')[1]],
     summary: route.summary,
-    description: `Needs the permission \`${permission}\`${route.instance_only ? ', and a caller of the default organization' : ''}.`,
+    description: `Needs the permission \`${permission}\`${route.instance_only ? ', and a caller of the default organization' : ''}.${route.fresh ? ` A user has to have authenticated in the last ${FRESH} seconds, in the console or where \`settings.step_up\` says so (RFC 9470).` : ''}`,
     'x-permission': permission,
+    ...(route.fresh && { 'x-max-authentication-age': FRESH }),
     security: [{ oauth2: [permission] }, { bearer: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: true, content: body } }),

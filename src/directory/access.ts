@@ -74,6 +74,7 @@ export const serverActor: ChangedBy = {
     permissions: new Set(permissions),
     scopes: [],
     withheld: new Set(),
+    is_fresh: true,
     confirm: async () => {},
   },
   client_info: hostActor.client_info,

@@ -3,6 +3,7 @@ import type { Caller, Context, Core } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
+import { FRESH } from '#src/protocol/oauth/next-step.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'
@@ -26,6 +27,8 @@ export interface AdminRoute {
   path: string
   permission: Permission
   summary: string
+  /** Demands an authentication of the last five minutes of users (`is_fresh` of the caller). */
+  fresh?: boolean
   /** Refuses callers of a tenant's organization with 403. */
   instance_only?: boolean
   query?: z.ZodType
@@ -226,6 +229,10 @@ const reviewedBy = (error: unknown): Reviewed => {
 const describe = (count: number): string =>
   count === 1 ? 'A field is not valid.' : `${count} fields are not valid.`
 
+/**
+ * Checks permission, organization and the time of the authentication:
+ * https://www.rfc-editor.org/rfc/rfc9470#section-3
+ */
 const permit = (caller: Caller, route: AdminRoute): void => {
   if (!caller.permissions.has(route.permission))
     throw caller.withheld.has(route.permission)
@@ -237,6 +244,12 @@ const permit = (caller: Caller, route: AdminRoute): void => {
       : new AppError('forbidden', `The permission ${route.permission} is required.`)
   if (route.instance_only && !caller.instance)
     throw new AppError('forbidden', 'Only administrators of the default organization may do this.')
+  if (route.fresh && !caller.is_fresh)
+    throw new AppError('insufficient_user_authentication', 'A more recent authentication is required.', {
+      headers: {
+        'www-authenticate': `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${FRESH}"`,
+      },
+    })
 }
 
 const nothing = z.strictObject({})

@@ -8,6 +8,7 @@ export interface Detail {
 const statuses = {
   invalid_request: 400,
   invalid_token: 401,
+  insufficient_user_authentication: 401,
   forbidden: 403,
   insufficient_scope: 403,
   not_found: 404,

@@ -18,6 +18,9 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
+/** `client_id` of the console. */
+export const CONSOLE_CLIENT = 'gatehouse-console'
+
 let latest = 0
 let count = 0
 

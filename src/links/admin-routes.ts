@@ -93,6 +93,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/sign-in-link',
     permission: 'users:update',
+    fresh: true,
     summary: 'Create a link with which a locked-out user chooses a new password (once, 30 minutes)',
     status: 201,
     answer: SignInLink,

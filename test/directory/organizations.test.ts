@@ -251,6 +251,7 @@ describe('settings', () => {
       privacy_url: undefined,
       support_url: undefined,
       allowed_domains: [],
+      step_up: undefined,
       password_policy,
     })
     const given = {

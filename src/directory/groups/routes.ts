@@ -111,6 +111,7 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/groups/:group_id',
     permission: 'groups:delete',
+    fresh: true,
     summary: 'Delete a group: its members lose the roles that they inherited',
     status: 204,
     errors: [404],

@@ -93,6 +93,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       method: 'DELETE',
       path: '/identity-providers/:provider_id',
       permission: 'identity_providers:delete',
+      fresh: true,
       summary: 'Delete an identity provider; users created through it stay',
       status: 204,
       errors: [404],

@@ -93,6 +93,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/organizations/:org_id',
     permission: 'organizations:delete',
+    fresh: true,
     instance_only: true,
     summary: 'Delete an organization with its users, roles, groups, clients, sessions and events',
     status: 204,

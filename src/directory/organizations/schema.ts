@@ -4,6 +4,7 @@ import {
   flag,
   integer,
   line,
+  oneOf,
   readOnly,
   readOnlyTimes,
   set,
@@ -127,6 +128,9 @@ export const Settings = z
       allowed_domains: nullable(set(domain, 100)).describe('Domains that new e-mail addresses must have.'),
       login_domains: nullable(set(loginDomain, MAX_LOGIN_DOMAINS)).describe(
         'E-mail domains whose users log in to this organization. A domain belongs to one organization at most. Only callers of the default organization can set it.',
+      ),
+      step_up: nullable(oneOf(['all'])).describe(
+        '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default in the console alone.',
       ),
       password_policy: nullable(PasswordPolicy),
     },

@@ -95,6 +95,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     privacy_url,
     support_url,
     allowed_domains,
+    step_up,
     password_policy: policy,
   } = settings as Settings
   return {
@@ -110,6 +111,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     privacy_url: privacy_url ?? undefined,
     support_url: support_url ?? undefined,
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
+    step_up: step_up ?? undefined,
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
   }
 }

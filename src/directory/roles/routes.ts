@@ -76,6 +76,7 @@ export const roleRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/roles/:role_id',
     permission: 'roles:delete',
+    fresh: true,
     summary: 'Delete a role; users and groups lose it',
     status: 204,
     errors: [404, 409],

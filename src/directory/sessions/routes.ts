@@ -102,6 +102,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/sessions',
     permission: 'sessions:revoke',
+    fresh: true,
     summary: 'Revoke all sessions that match every filter; at least one filter is required',
     query: RevokeSessions,
     status: 200,

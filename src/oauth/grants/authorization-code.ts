@@ -124,7 +124,11 @@ const findFault = (code: CodeRow, { client, request }: CodeCall, now: number): s
 const answer = async (context: Context, { client }: CodeCall, granted: Redeemed): Promise<TokenAnswer> => {
   const { code, refresh_token, ...grant } = granted
   const scopes = code.scope.split(' ')
-  const { token, expires_in } = await issueAccessToken(context, client, { ...grant, scopes })
+  const { token, expires_in } = await issueAccessToken(context, client, {
+    ...grant,
+    scopes,
+    auth_time: Math.floor(code.auth_time / SECOND),
+  })
   return {
     access_token: token,
     token_type: 'Bearer',

@@ -2,6 +2,7 @@ import type { Context, Core } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
+import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
@@ -53,12 +54,17 @@ export const issueAccessToken = (
     roles: { name: string }[]
     session_id: SessionId
     scopes: readonly string[]
+    /** Time of the authentication in seconds; absent after a refresh. */
+    auth_time?: number
     ends_by: number | null
   },
 ): Promise<IssuedToken> => {
-  const { ends_by, roles, ...facts } = grant
+  const { ends_by, roles, auth_time, ...facts } = grant
+  const form = accessTokenForm(context, client)
+  // The admin API alone reads it; of the type JWT it would mark an ID token.
+  const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return issueToken(context, {
-    ...accessTokenForm(context, client),
+    ...form,
     ends_by,
     claims: issued =>
       accessTokenClaims({
@@ -66,6 +72,7 @@ export const issueAccessToken = (
         ...facts,
         client_id: client.client_id,
         roles: roles.map(({ name }) => name),
+        auth_time: isRead ? auth_time : undefined,
       }),
   })
 }

@@ -52,9 +52,12 @@ export const accessTokenClaims = (
     readonly user: ClaimsUser
     readonly roles: readonly string[]
     readonly session_id: string
+    /** Seconds. */
+    readonly auth_time?: number | undefined
   },
 ) => ({
   ...access(token, bareId(token.user.id)),
+  ...(token.auth_time !== undefined && { auth_time: token.auth_time }),
   sid: bareId(token.session_id),
   ...identity(token.user),
   roles: token.roles,

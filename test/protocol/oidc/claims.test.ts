@@ -43,6 +43,9 @@ test('O-55 the claims of an access token, and no others', () => {
     ...identity,
     roles: ['user', 'ops'],
   })
+  expect(accessTokenClaims({ ...access, user, roles: [], session_id, auth_time: 900 })).toMatchObject({
+    auth_time: 900,
+  })
 })
 
 test('O-55 the claims of a client credentials token, and no others', () => {

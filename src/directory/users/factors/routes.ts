@@ -81,6 +81,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/factors/:factor_id',
     permission: 'users:update',
+    fresh: true,
     summary: 'Remove a second factor of a user and end all sessions and logins of the user',
     status: 204,
     errors: [404],
@@ -96,6 +97,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/factors',
     permission: 'users:update',
+    fresh: true,
     summary:
       'Remove all second factors and recovery codes of a user who has lost them, and end all sessions and logins of the user',
     status: 204,
