@@ -3,18 +3,27 @@ import { serverActor } from '#src/directory/access.ts'
 import { CreateClient, clientKinds } from '#src/directory/clients/schema.ts'
 import { createClient } from '#src/directory/clients/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { type Application, applicationOf, type Kind, snippets } from './client-snippets.ts'
 import { organizationNamed, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {
   kind: Kind
   redirect?: string[]
+  postLogoutRedirect?: string[]
   scope?: string[]
+  /** False with `--no-consent`. */
+  consent: boolean
   json?: boolean
 }
 
 /** Names of options by the fields that they fill. */
-const optionOf: Record<string, string> = { client_id: 'name', redirect_uris: '--redirect', scopes: '--scope' }
+const optionOf: Record<string, string> = {
+  client_id: 'name',
+  redirect_uris: '--redirect',
+  post_logout_redirect_uris: '--post-logout-redirect',
+  scopes: '--scope',
+}
 
 /**
  * Registers an application and prints the values for its configuration, with the secret, which is shown once.
@@ -33,14 +42,35 @@ export const clientCreate = async (name: string, options: Options): Promise<void
     )
     const application = applicationOf(context.config.url, { ...client, kind: options.kind }, slug, secret)
     console.log(options.json ? JSON.stringify(application, null, 2) : report(application))
+    await warnUnlessAnswered(context.config.url)
   })
 }
 
-const inputOf = (name: string, { kind, redirect = [], scope }: Options): CreateClient => {
+/** A wrong issuer in an application's settings shows as a failed login, long after this command. */
+const warnUnlessAnswered = async (url: string): Promise<void> => {
+  const answer = await fetch(`${url}/.well-known/openid-configuration`, {
+    signal: AbortSignal.timeout(2 * SECOND),
+    redirect: 'manual',
+  }).catch(() => undefined)
+  const { issuer } = ((await answer?.json().catch(() => undefined)) ?? {}) as { issuer?: unknown }
+  if (issuer !== url)
+    console.error(
+      `gatehouse: ${answer ? 'another' : 'no'} server answers at ${url}: start it with \`gatehouse serve\`, or set GATEHOUSE_URL to its public URL`,
+    )
+}
+
+const inputOf = (
+  name: string,
+  { kind, redirect = [], postLogoutRedirect, scope, consent }: Options,
+): CreateClient => {
   const { type, grant } = clientKinds[kind]
   const isService = kind === 'service'
   if (isService && redirect.length > 0)
     throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')
+  if (isService && postLogoutRedirect)
+    throw new ConfigError('--post-logout-redirect: a service logs no one in. Leave it out.')
+  const schemeless = redirect.find(uri => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri))
+  if (schemeless) throw new ConfigError(`--redirect: the scheme is missing: http://${schemeless}`)
   if (!isService && redirect.length === 0)
     throw new ConfigError('--redirect: missing; name the address of the application that a login returns to.')
   const parsed = CreateClient.safeParse({
@@ -49,17 +79,25 @@ const inputOf = (name: string, { kind, redirect = [], scope }: Options): CreateC
     type,
     kind,
     redirect_uris: redirect,
+    post_logout_redirect_uris: postLogoutRedirect ?? [
+      ...new Set(redirect.filter(uri => /^https?:/.test(uri)).flatMap(rootOf)),
+    ],
+    consent_required: consent,
     web_origins: kind === 'spa' ? redirect.flatMap(originOf) : [],
     grant_types: isService ? [grant] : [grant, 'refresh_token'],
     scopes: scope ?? (isService ? [] : ['openid', 'profile', 'email']),
   })
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.filter(
-    ({ path: [field] }) => field !== 'name' && field !== 'web_origins',
-  )
+  const problems = parsed.error.issues.filter(({ path: [field] }) => optionOf[String(field)] !== undefined)
   throw new ConfigError(
     problems.map(({ path: [field], message }) => `${optionOf[String(field)]}: ${message}`).join(' '),
   )
+}
+
+/** A web application is left signed out at its front page. */
+const rootOf = (uri: string): string[] => {
+  const url = URL.parse(uri)
+  return url ? [`${url.origin}/`] : []
 }
 
 /** Scripts call the token endpoint from the origin of the page that a login returns to. */
@@ -81,11 +119,13 @@ const report = (application: Application): string => {
     ['Client ID', application.client_id],
     ['Client secret', secret && `${secret}  (shown once: keep it now)`],
     ['Redirect URL', application.redirect_uris.join('\n')],
+    ['After logout', application.post_logout_redirect_uris.join('\n')],
     ['Web origin', application.web_origins.join('\n')],
     ['Scopes', application.scopes.join(' ')],
     ['Authorize URL', application.kind === 'service' ? '' : application.authorization_endpoint],
     ['Token URL', application.token_endpoint],
     ['Userinfo URL', application.kind === 'service' ? '' : application.userinfo_endpoint],
+    ['Logout URL', application.kind === 'service' ? '' : application.end_session_endpoint],
     ['PKCE', application.kind === 'service' ? '' : 'S256, required'],
   ]
   const width = Math.max(...rows.map(([name]) => name.length)) + 2

@@ -12,11 +12,13 @@ export interface Application {
   kind: Kind
   organization: string
   redirect_uris: string[]
+  post_logout_redirect_uris: string[]
   web_origins: string[]
   scopes: string[]
   authorization_endpoint: string
   token_endpoint: string
   userinfo_endpoint: string
+  end_session_endpoint: string
   token_endpoint_auth_method: string
 }
 
@@ -25,7 +27,13 @@ export const applicationOf = (
   issuer: string,
   client: Pick<
     Application,
-    'kind' | 'client_id' | 'redirect_uris' | 'web_origins' | 'scopes' | 'token_endpoint_auth_method'
+    | 'kind'
+    | 'client_id'
+    | 'redirect_uris'
+    | 'post_logout_redirect_uris'
+    | 'web_origins'
+    | 'scopes'
+    | 'token_endpoint_auth_method'
   >,
   organization: string,
   secret?: string,
@@ -37,11 +45,13 @@ export const applicationOf = (
   kind: client.kind,
   organization,
   redirect_uris: client.redirect_uris,
+  post_logout_redirect_uris: client.post_logout_redirect_uris,
   web_origins: client.web_origins,
   scopes: client.scopes,
   authorization_endpoint: `${issuer}/oauth/authorize`,
   token_endpoint: `${issuer}/oauth/token`,
   userinfo_endpoint: `${issuer}/oauth/userinfo`,
+  end_session_endpoint: `${issuer}/oauth/logout`,
   token_endpoint_auth_method: client.token_endpoint_auth_method,
 })
 
@@ -68,11 +78,14 @@ const web = (application: Application): Snippet => ({
   language: 'js',
   code: `import * as client from 'openid-client'
 
+const { CLIENT_SECRET } = process.env
+if (!CLIENT_SECRET) throw new Error('Set CLIENT_SECRET to the secret.')
+
 const redirect_uri = ${quoted(application.redirect_uris[0])}
 const config = await client.discovery(
   new URL(${quoted(application.issuer)}),
   ${quoted(application.client_id)},
-  process.env.CLIENT_SECRET,${
+  CLIENT_SECRET,${
     isPlain(application)
       ? `
   undefined,
@@ -101,10 +114,21 @@ const finishLogin = async (url, session) => {
     pkceCodeVerifier: session.verifier,
     expectedState: session.state,
   })
-  return tokens.claims()
+  return { user: tokens.claims(), id_token: tokens.id_token }
 }
 
-${exporting('finishLogin, startLogin')}`,
+/** Returns where to send the browser to end the login at the issuer too. */
+const startLogout = session =>
+  client.buildEndSessionUrl(config, {
+    id_token_hint: session.id_token,${
+      application.post_logout_redirect_uris[0]
+        ? `
+    post_logout_redirect_uri: ${quoted(application.post_logout_redirect_uris[0])},`
+        : ''
+    }
+  })
+
+${exporting('finishLogin, startLogin, startLogout')}`,
 })
 
 const spa = (application: Application): Snippet => {

@@ -19,6 +19,8 @@ export interface CommandRow {
 }
 
 const organization = ['--organization <slug>', 'organization of the user', 'default'] as const
+const ofOrganization = ['--organization <slug>', 'those of this organization; default: all'] as const
+const jsonLines = ['--json', 'print a JSON object a line'] as const
 const onUser = {
   arguments: [['<user>', 'user name, e-mail address or id']],
   options: [organization],
@@ -48,7 +50,7 @@ export const commands: readonly CommandRow[] = [
     about: 'run the server',
     run: async options => (await import('./serve.ts')).serve(options),
   },
-  { name: 'user', about: 'create, unlock and reset users; works beside a running server' },
+  { name: 'user', about: 'create, list, unlock and reset users; works beside a running server' },
   {
     name: 'user link',
     about: 'print a single-use sign-in link, valid for 30 minutes',
@@ -69,6 +71,12 @@ export const commands: readonly CommandRow[] = [
       ['--password', 'read the password from standard input; default: print a sign-in link'],
     ],
     run: async (options, name) => (await import('./user-create.ts')).userCreate(name, options),
+  },
+  {
+    name: 'user list',
+    about: 'print the users, oldest first',
+    options: [ofOrganization, ['--search <text>', 'those whose name or address begins with it'], jsonLines],
+    run: async options => (await import('./user-list.ts')).userList(options),
   },
   {
     ...onUser,
@@ -102,11 +110,34 @@ export const commands: readonly CommandRow[] = [
         .choices(['web', 'spa', 'native', 'service'])
         .makeOptionMandatory(),
       ['--redirect <url...>', 'address of the application that a login returns to; compared exactly'],
+      [
+        '--post-logout-redirect <url...>',
+        'addresses that a logout may return to; default: the front page of each http(s) redirect URL',
+      ],
+      ['--no-consent', 'do not ask people before the application learns who they are: for one of your own'],
       ['--scope <scope...>', 'scopes that it may request; default: openid profile email, for a service none'],
       ['--organization <slug>', 'organization of the application', 'default'],
       ['--json', 'print one JSON object'],
     ],
     run: async (options, name) => (await import('./client-create.ts')).clientCreate(name, options),
+  },
+  {
+    name: 'client list',
+    about: 'print the registered applications, oldest first',
+    options: [ofOrganization, jsonLines],
+    run: async options => (await import('./client-list.ts')).clientList(options),
+  },
+  {
+    name: 'client secret',
+    about: 'replace the secret of an application and print the new one, which is shown once',
+    arguments: [['<client_id>']],
+    run: async (options, id) => (await import('./client-secret.ts')).clientSecret(id, options),
+  },
+  {
+    name: 'client delete',
+    about: 'delete an application and end its sessions',
+    arguments: [['<client_id>']],
+    run: async (options, id) => (await import('./client-delete.ts')).clientDelete(id, options),
   },
   {
     name: 'healthcheck',

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { latestEvent } from '#src/audit/store.ts'
-import { type Config, loadConfig } from '#src/config.ts'
+import type { Config } from '#src/config.ts'
 import { usedThemes } from '#src/directory/organizations/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
@@ -13,6 +13,7 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 import { readCertificate } from './certificate.ts'
 import { checkFiles } from './config-check.ts'
 import { MASTER_KEY_FILE, openExisting } from './instance.ts'
+import { loadServerConfig } from './last-start.ts'
 
 /** Result of one check: works, should be known, does not work. */
 interface Finding {
@@ -172,7 +173,7 @@ const checks: Record<string, Check> = {
 
 /** Checks every dependency of `serve` and prints a line for each check. Exit code 1 when a check fails. */
 export const doctor = async (options: { config?: string }): Promise<void> => {
-  const { config, warnings } = loadConfig(process.env, options.config)
+  const { config, warnings } = loadServerConfig(options)
   for (const warning of warnings) console.log(`warn  settings  ${warning}`)
   const hasInstance = config.database_url || existsSync(join(config.data_dir, DATABASE_FILE))
   let failed = 0

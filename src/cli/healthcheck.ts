@@ -1,12 +1,8 @@
-import { loadConfig } from '#src/config.ts'
+import { loadServerConfig } from './last-start.ts'
 
 /** Requests /readyz on this machine; for container images without curl. */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
-  const { config } = loadConfig(process.env, options.config)
-  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host
-  const base =
-    options.url ??
-    `${config.tls_cert ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${config.port}`
+  const base = options.url ?? loadServerConfig(options).local_url
   try {
     // The certificate names the public host, not this loopback address.
     const answer = await fetch(`${base}/readyz`, {

@@ -8,6 +8,7 @@ import { checkNames, needsAdmin, seedInstance } from '#src/operations/first-star
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { openInstance } from './instance.ts'
+import { rememberStart } from './last-start.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 
@@ -51,6 +52,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
 
   // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = stopSignal()
+  rememberStart(config, listener.port)
   flush()
   announce({ url: config.url, port: listener.port, ms: Math.round(performance.now()) }, config.data_dir, {
     admin_client_file: first.admin_client_file,

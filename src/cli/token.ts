@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { type Config, ConfigError, loadConfig } from '#src/config.ts'
+import { type Config, ConfigError } from '#src/config.ts'
 import type { Core, Issuer } from '#src/context.ts'
 import { DEV_FILE, type DevFile } from '#src/dev/dev-file.ts'
 import { Mint, type MintInput, mint } from '#src/dev/mint.ts'
@@ -15,6 +15,7 @@ import { controlsOf } from '#src/testing/controls.ts'
 import type { MintOptions } from '#src/testing/types.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { openExisting } from './instance.ts'
+import { loadServerConfig } from './last-start.ts'
 
 /** Options of `gatehouse token`. */
 export interface TokenOptions {
@@ -54,8 +55,8 @@ export const token = async (options: TokenOptions): Promise<void> => {
 }
 
 const issue = async (options: TokenOptions): Promise<Issued> => {
-  const { config } = loadConfig(process.env, options.config)
-  const data_dir = options.dataDir ?? config.data_dir
+  const { config } = loadServerConfig(options)
+  const { data_dir } = config
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
     return controlsOf({ url, control_token }).mint(mintInputOf(options) as MintOptions)
@@ -65,11 +66,7 @@ const issue = async (options: TokenOptions): Promise<Issued> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
-  const context = await openOffline({
-    ...config,
-    data_dir,
-    ...(file && { url: file.url, data_dir: file.data_dir }),
-  })
+  const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
   try {
     return await (file ? mintOffline(context, file, options) : issueReal(context, options))
   } finally {

@@ -1,13 +1,13 @@
 import { pino } from 'pino'
-import { loadConfig } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
+import { AppError } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
-import { urlOfFirstStart } from '#src/operations/first-start.ts'
 import { openExisting } from './instance.ts'
+import { loadServerConfig } from './last-start.ts'
 
 /** Options that the `gatehouse user` commands share. */
 export interface UserOptions {
@@ -16,15 +16,36 @@ export interface UserOptions {
   organization: string
 }
 
+/** Options that the commands for lists share. */
+export interface ListOptions {
+  config?: string
+  /** Slug of the organization; absent: all organizations. */
+  organization?: string
+  json?: boolean
+}
+
+/**
+ * Waits for a change of a client.
+ *
+ * @throws Error for an unknown client, with the command that lists the known ones
+ */
+export const explained = async <T>(change: Promise<T>): Promise<T> => {
+  try {
+    return await change
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    const { status, message, details } = error
+    if (status === 404) throw new Error('no such client: `gatehouse client list` prints all')
+    throw new Error(details?.map(detail => detail.message).join(' ') ?? message)
+  }
+}
+
 /** Runs `action` on the instance. Works beside a running server. */
 export const withInstance = async (
-  options: UserOptions,
+  options: { config?: string },
   action: (context: Core) => Promise<void>,
 ): Promise<void> => {
-  const { config, sources } = loadConfig(process.env, options.config)
-  const isDefault = sources.url === 'default' && sources.port === 'default'
-  const url = (isDefault && urlOfFirstStart(config)) || config.url
-  const instance = await openExisting({ ...config, url }, pino({ level: 'silent' }))
+  const instance = await openExisting(loadServerConfig(options).config, pino({ level: 'silent' }))
   try {
     await action(instance)
   } finally {

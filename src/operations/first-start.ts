@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostActor, record } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
@@ -146,7 +146,7 @@ const seedClient = async (
 /** Writes the file atomically, and before the client is stored: otherwise the secret could be lost. */
 const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const file = clientFile(config)
-  const content = { client_id: config.admin_client_id, client_secret, url: config.url }
+  const content = { client_id: config.admin_client_id, client_secret }
   try {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
     writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
@@ -158,19 +158,6 @@ const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
 }
 
 const clientFile = ({ data_dir }: Config): string => join(data_dir, 'admin-client.json')
-
-/**
- * Returns the public URL that the first start stored with the admin client's secret, for commands without a
- * URL setting.
- */
-export const urlOfFirstStart = (config: Config): string | undefined => {
-  try {
-    const { url } = JSON.parse(readFileSync(clientFile(config), 'utf8'))
-    return typeof url === 'string' ? url : undefined
-  } catch {
-    return undefined
-  }
-}
 
 const adminUser = (config: Config) =>
   config.admin_username === undefined

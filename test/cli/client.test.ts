@@ -51,8 +51,7 @@ const created = async (...args: string[]) => {
 const secretOf = (settings: Record<string, string>): string => settings['Client secret']?.split(' ')[0] ?? ''
 const total = async (list: string): Promise<number> => (await server.admin('GET', list)).body.pagination.total
 /** Logs alice in, consents once, and returns the address that the browser comes back to. */
-const comeBack = async (url: URL): Promise<string> => {
-  const browser = openBrowser(remote(server))
+const comeBack = async (url: URL, browser = openBrowser(remote(server))): Promise<string> => {
   const page = await signIn(browser, await browser.get(url.pathname + url.search), 'alice')
   const answer = page.location ? page : await browser.submit(page, { decision: 'approve' })
   return (await browser.follow(answer)).location ?? ''
@@ -68,10 +67,12 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     'Client ID': 'shop',
     'Client secret': expect.stringMatching(/^[\w-]{43} {2}\(shown once: keep it now\)$/),
     'Redirect URL': redirect,
+    'After logout': 'http://localhost:4000/',
     Scopes: 'openid profile email',
     'Authorize URL': `${url}/oauth/authorize`,
     'Token URL': `${url}/oauth/token`,
     'Userinfo URL': `${url}/oauth/userinfo`,
+    'Logout URL': `${url}/oauth/logout`,
     PKCE: 'S256, required',
   })
   const discovery = (await (await fetch(settings['Discovery URL'] ?? '')).json()) as Json
@@ -80,6 +81,7 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     authorization_endpoint: settings['Authorize URL'],
     token_endpoint: settings['Token URL'],
     userinfo_endpoint: settings['Userinfo URL'],
+    end_session_endpoint: settings['Logout URL'],
   })
   expect((await server.admin('GET', '/clients/shop')).body).toMatchObject({
     name: 'shop',
@@ -87,6 +89,8 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
     kind: 'web',
     organization_id: 'org_default',
     redirect_uris: [redirect],
+    post_logout_redirect_uris: ['http://localhost:4000/'],
+    consent_required: true,
     web_origins: [],
     grant_types: ['authorization_code', 'refresh_token'],
     scopes: ['openid', 'profile', 'email'],
@@ -101,14 +105,11 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
   const { startLogin, finishLogin } = await import(program)
   delete process.env.CLIENT_SECRET
   const session = {}
-  expect(await finishLogin(await comeBack(await startLogin(session)), session)).toMatchObject({
-    iss: url,
-    aud: 'shop',
-    preferred_username: 'alice',
-  })
+  const { user } = await finishLogin(await comeBack(await startLogin(session)), session)
+  expect(user).toMatchObject({ iss: url, aud: 'shop', preferred_username: 'alice' })
 }, 60_000)
 
-test('RUN-29 a web application: the server of the guide greets the user, and names a wrong secret', async () => {
+test('RUN-29 a web application: the server of the guide greets the user, and logs out, and names a wrong secret', async () => {
   const guide = readFileSync(join(root, 'templates/guide/connect.md'), 'utf8')
   const app = guide.match(/^import \{ createServer.*?(?=^```)/ms)?.[0] ?? ''
   using reserved = Bun.serve({ port: 0, hostname: 'localhost', fetch: () => new Response() })
@@ -124,18 +125,27 @@ test('RUN-29 a web application: the server of the guide greets the user, and nam
       stdout: 'pipe',
     })
     const { value } = await started.stdout.getReader().read()
-    expect(new TextDecoder().decode(value)).toBe(`${origin}\n`)
+    expect(new TextDecoder().decode(value)).toBe(`${origin}/\n`)
     const open = (url: string, from?: Response) => {
       const cookie = from?.headers.get('set-cookie')?.split(';')[0] ?? ''
       return fetch(url, { redirect: 'manual', headers: { cookie } })
     }
+    expect((await open(`${origin}/favicon.ico`)).status).toBe(404)
     const left = await open(origin)
-    const back = await open(await comeBack(new URL(left.headers.get('location') ?? '')), left)
-    const answer = back.status === 303 ? await open(origin, back) : back
-    return [answer.status, await answer.text()]
+    const browser = openBrowser(remote(server))
+    const back = await open(await comeBack(new URL(left.headers.get('location') ?? ''), browser), left)
+    if (back.status !== 303) return [back.status, await back.text()]
+    const greeted = await open(origin, back)
+    const logout = await open(`${origin}/logout`, back)
+    const { pathname, search } = new URL(logout.headers.get('location') ?? '')
+    const { location } = await browser.follow(await browser.get(pathname + search))
+    return [greeted.status, await greeted.text(), location]
   }
-  expect(await greeting(secretOf(settings))).toEqual([200, 'Hello alice'])
+  expect(await greeting(secretOf(settings))).toEqual([200, 'Hello alice', `${origin}/`])
   expect(await greeting('another')).toEqual([500, 'invalid_client'])
+  await using started = Bun.spawn([process.execPath, 'app.mjs'], { cwd: folder, stderr: 'pipe' })
+  expect(await started.exited).toBe(1)
+  expect(await new Response(started.stderr).text()).toContain('Set CLIENT_SECRET to the secret.')
 }, 60_000)
 
 testInChromium(
@@ -258,6 +268,9 @@ test('RUN-29 --json prints one object, also in another organization', async () =
     'web',
     '--redirect',
     'https://wiki.example/cb',
+    '--post-logout-redirect',
+    'https://wiki.example/out',
+    '--no-consent',
     '--organization',
     'acme',
     '--json',
@@ -272,14 +285,17 @@ test('RUN-29 --json prints one object, also in another organization', async () =
     kind: 'web',
     organization: 'acme',
     redirect_uris: ['https://wiki.example/cb'],
+    post_logout_redirect_uris: ['https://wiki.example/out'],
     web_origins: [],
     scopes: ['openid', 'profile', 'email'],
     authorization_endpoint: `${server.url}/oauth/authorize`,
     token_endpoint: `${server.url}/oauth/token`,
     userinfo_endpoint: `${server.url}/oauth/userinfo`,
+    end_session_endpoint: `${server.url}/oauth/logout`,
     token_endpoint_auth_method: 'client_secret_basic',
   })
-  const { organization_id } = (await server.admin('GET', '/clients/wiki')).body
+  const { organization_id, consent_required } = (await server.admin('GET', '/clients/wiki')).body
+  expect(consent_required).toBe(false)
   expect((await server.admin('GET', `/organizations/${organization_id}`)).body.slug).toBe('acme')
 })
 
@@ -297,6 +313,17 @@ test('RUN-30 a wrong call creates nothing and says what to do', async () => {
     [['app', '--kind', 'web'], 2, /^gatehouse: --redirect: missing/],
     [['app', '--kind', 'web', '--redirect', 'app.example/cb'], 2, /^gatehouse: --redirect: .*absolute/],
     [['app', '--kind', 'web', '--redirect', 'http://app.example/cb'], 2, /^gatehouse: --redirect: .*https/],
+    [
+      ['app', '--kind', 'web', '--redirect', 'localhost:3000/cb'],
+      2,
+      /^gatehouse: --redirect: .*: http:\/\/localhost:3000\/cb$/,
+    ],
+    [['app', ...web, '--post-logout-redirect', 'app'], 2, /^gatehouse: --post-logout-redirect: /],
+    [
+      ['app', '--kind', 'service', '--post-logout-redirect', 'https://a.example/'],
+      2,
+      /^gatehouse: --post-logout-redirect: /,
+    ],
     [['app', '--kind', 'spa', '--redirect', 'com.example:/cb'], 2, /^gatehouse: --redirect: /],
     [['app', '--kind', 'service', '--redirect', 'https://app.example/cb'], 2, /^gatehouse: --redirect: /],
     [['app', '--kind', 'service', '--scope', '*'], 2, /^gatehouse: --scope: /],

@@ -73,7 +73,7 @@ test('without a user name a link is for the first administrator only', async () 
   const own = { GATEHOUSE_DATA_DIR: data_dir }
   const link = await gatehouse(['user', 'link'], own)
   expect([link.code, link.stderr]).toEqual([0, ''])
-  expect(link.stdout).toMatch(/^http:\/\/localhost:8080\/account\/set-up\?token=[\w-]{43}\n$/)
+  expect(link.stdout).toMatch(new RegExp(`^${fresh.url}/account/set-up\\?token=[\\w-]{43}\n$`))
   await fresh.admin('POST', '/users', {
     username: 'boss',
     email: 'boss@example.com',

@@ -1,13 +1,15 @@
 /** Checks the commands and examples of the guide. */
 import { expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { applicationOf, snippets } from '#src/cli/client-snippets.ts'
 import { program } from '#src/cli/run.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import type { Json } from '#test/support/app.ts'
-import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { EXECUTABLE, gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { addUser } from '#test/support/people.ts'
+import { remote } from '#test/support/remote.ts'
 
 const scripts = guideSections
   .flatMap(({ pages }) => pages)
@@ -53,6 +55,7 @@ test('the programs of "Connect an application" equal those that the command prin
     kind: 'web' as const,
     client_id: 'shop',
     redirect_uris: ['http://localhost:3000/callback'],
+    post_logout_redirect_uris: ['http://localhost:3000/'],
     web_origins: [],
     scopes: ['openid', 'profile', 'email'],
     token_endpoint_auth_method: 'client_secret_basic',
@@ -93,15 +96,20 @@ test('each client of "Connect an application" is registered by its command', asy
   )
 }, 30_000)
 
-test('the ten lines of the admin API run unchanged', async () => {
+test('the first call and the ten lines of the admin API run unchanged', async () => {
   await using server = await serveExecutable()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  symlinkSync(EXECUTABLE, join(folder, 'gatehouse'))
   mkdirSync(join(folder, 'data'))
   writeFileSync(
     join(folder, 'data/admin-client.json'),
     JSON.stringify({ client_id: 'gatehouse-admin', client_secret: SECRET }, null, 2),
   )
-  const [script = ''] = scripts.flatMap(({ subject, text }) => (subject === 'api' ? [text] : []))
+  const [first = '', script = ''] = scripts.flatMap(({ subject, text }) => (subject === 'api' ? [text] : []))
+  await addUser(remote(server), 'root', { roles: ['admin'] })
+  const call = first.replace('http://localhost:8080', server.url).replace('NAME', 'root')
+  const env = { PATH: `${folder}:${process.env.PATH}`, GATEHOUSE_DATA_DIR: server.data_dir }
+  expect((await Bun.$`sh -c ${call}`.env(env).json()).data).toMatchObject([{ username: 'root' }])
   const asked = script.replace('http://localhost:8080', server.url)
   const answers = (await Bun.$`sh -c ${asked}`.cwd(folder).text()).trim().split('\n')
   const [organization, role, user, client, users, events] = answers.map(line => JSON.parse(line))
@@ -110,6 +118,6 @@ test('the ten lines of the admin API run unchanged', async () => {
   expect(user).toMatchObject({ username: 'alice', roles: ['editor', 'user'] })
   expect(client).toMatchObject({ client_id: 'shop', type: 'public' })
   expect(users.data.map(({ username }: { username: string }) => username)).toEqual(['alice'])
-  expect(events.data).toHaveLength(1)
+  expect(events.data).toHaveLength(2)
   rmSync(folder, { recursive: true })
 })

@@ -1,0 +1,14 @@
+import { serverActor } from '#src/directory/access.ts'
+import { regenerateSecret } from '#src/directory/clients/service.ts'
+import { explained, type UserOptions, withInstance } from './user.ts'
+
+/** Replaces the secret of an application and prints the new one: alone for programs. */
+export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
+  withInstance(options, async context => {
+    const secret = await explained(regenerateSecret(context, client_id, serverActor))
+    console.log(
+      process.stdout.isTTY
+        ? `New secret of ${client_id}, shown once. The old one is no longer accepted.\n\n  ${secret}\n`
+        : secret,
+    )
+  })

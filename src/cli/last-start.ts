@@ -1,0 +1,61 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
+
+/** Addresses of the server that was started last on a data directory. */
+interface LastStart {
+  /** The public URL, which is the issuer. */
+  url: string
+  /** The address on this machine. */
+  local_url: string
+}
+
+const fileOf = (data_dir: string): string => join(data_dir, 'server.json')
+
+const localUrl = ({ host, tls_cert }: Config, port: number): string => {
+  const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
+  return `${tls_cert ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
+}
+
+/**
+ * Stores the addresses for {@link loadServerConfig}. A server whose data directory is missing or read-only, as
+ * with PostgreSQL, starts without.
+ */
+export const rememberStart = (config: Config, port: number): void => {
+  const file = fileOf(config.data_dir)
+  const started: LastStart = { url: config.url, local_url: localUrl(config, port) }
+  try {
+    writeFileSync(`${file}.new`, `${JSON.stringify(started, null, 2)}\n`, { mode: 0o600 })
+    renameSync(`${file}.new`, file)
+  } catch {}
+}
+
+const readLastStart = (data_dir: string): LastStart | undefined => {
+  try {
+    const { url, local_url } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
+    return typeof url === 'string' && typeof local_url === 'string' ? { url, local_url } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Loads the settings for a command beside a server. A port that they do not name, and a URL where they name
+ * neither, are those of the last start of `serve` on the data directory.
+ *
+ * @throws ConfigError for invalid settings
+ */
+export const loadServerConfig = (options: {
+  config?: string
+  dataDir?: string
+}): LoadedConfig & { local_url: string } => {
+  const loaded = loadConfig(process.env, options.config)
+  const config = { ...loaded.config, ...(options.dataDir !== undefined && { data_dir: options.dataDir }) }
+  const { url, port } = loaded.sources
+  const last = port === 'default' ? readLastStart(config.data_dir) : undefined
+  return {
+    ...loaded,
+    config: { ...config, ...(last && url === 'default' && { url: last.url }) },
+    local_url: last?.local_url ?? localUrl(config, config.port),
+  }
+}

@@ -1,0 +1,40 @@
+import type { Keyset } from '#src/lib/cursor.ts'
+
+const PAGE = 100
+/** Columns keep at least this many characters, so that the pages of a long list line up. */
+const WIDTH = 16
+
+/**
+ * Prints all rows of a list, page after page: one JSON object a line with `json`, else columns below a title
+ * line.
+ */
+export const printList = async <Row>(list: {
+  json: boolean | undefined
+  fetch(after: Keyset | undefined, limit: number): Promise<Row[]>
+  keyset(row: Row): Keyset
+  item(row: Row): unknown
+  titles: readonly string[]
+  cells(row: Row): Promise<string[]> | string[]
+}): Promise<void> => {
+  let titles: readonly (readonly string[])[] = [list.titles]
+  let after: Keyset | undefined
+  do {
+    const rows = await list.fetch(after, PAGE)
+    if (list.json) for (const row of rows) console.log(JSON.stringify(list.item(row)))
+    else if (rows.length > 0 || !after) print([...titles, ...(await Promise.all(rows.map(list.cells)))])
+    titles = []
+    const last = rows.at(-1)
+    after = rows.length === PAGE && last ? list.keyset(last) : undefined
+  } while (after)
+}
+
+const print = (lines: readonly (readonly string[])[]): void => {
+  const widths = lines[0]?.map((_, i) => Math.max(WIDTH, ...lines.map(line => line[i]?.length ?? 0))) ?? []
+  for (const line of lines)
+    console.log(
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+}
