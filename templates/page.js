@@ -33,20 +33,25 @@ for (const list of document.querySelectorAll('.rules')) {
   })
 }
 
-// Seconds to wait: the buttons count down beside their words, where no live region reads each number aloud.
+// Seconds to wait: the buttons count down beside their words, where no live region reads each number aloud. On the page
+// of a refused GET the link counts that asks again.
 for (const notice of document.querySelectorAll('[data-wait]')) {
   const until = Date.now() + notice.dataset.wait * 1000
-  const buttons = notice.parentElement.querySelectorAll('form button.primary')
+  const isLink = notice.matches('a')
+  const buttons = isLink ? [notice] : notice.parentElement.querySelectorAll('form button.primary')
   const count = () => {
     const left = Math.ceil((until - Date.now()) / 1000)
     for (const button of buttons) {
-      button.disabled = left > 0
+      if (isLink) button.ariaDisabled = String(left > 0)
+      else button.disabled = left > 0
       if (left > 0) button.dataset.left = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`
       else delete button.dataset.left
     }
     if (left > 0) setTimeout(count, 250)
-    else notice.hidden = true
+    else notice.hidden = !isLink
   }
+  if (isLink)
+    notice.addEventListener('click', event => notice.ariaDisabled === 'true' && event.preventDefault())
   count()
 }
 

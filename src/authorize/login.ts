@@ -1,17 +1,13 @@
 import type { Context } from '#src/context.ts'
-import {
-  findOrganizationByDomain,
-  findOrganizationBySlug,
-  type Organization,
-} from '#src/directory/organizations/store.ts'
+import { findOrganizationBySlug, type Organization } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { PASSWORD } from '#src/sign-in/log-in.ts'
 import { confirmProof, provePassword, WRONG } from '#src/sign-in/password.ts'
 import { advance } from './advance.ts'
 import { proceedAs } from './authentication-result.ts'
 import { type BrowserSession, type Flow, openStep, type StoredFlow, storeFlow } from './flow.ts'
+import { homeOf, nobody, typedSlug } from './login-organization.ts'
 import { confirmingUser, loginPage } from './step-pages.ts'
 
 /**
@@ -25,7 +21,7 @@ export const postLogin =
     const confirming = await confirmingUser(context, browser, flow)
     const username = confirming?.username ?? form.get('username') ?? ''
     const password = form.get('password')
-    const slug = flow.request.any_organization && form.get('organization')?.trim().toLowerCase()
+    const slug = typedSlug(flow, form)
     const home = slug ? undefined : await homeOf(context, flow, username)
     if (home) return continueAt(context, browser, flow, home, username)
     const typed = { username, ...(slug && { organization: slug }) }
@@ -36,8 +32,7 @@ export const postLogin =
     const organization = slug ? await findOrganizationBySlug(context.store, slug) : flow.organization
     const { user, refusal } = await provePassword(context, {
       organization_id: (organization ?? flow.organization).id,
-      // No user name and no address contains a backslash.
-      identifier: organization ? username : `${slug}\\${username}`,
+      identifier: organization ? username : nobody(slug, username),
       password,
       client_info: call,
     })
@@ -51,18 +46,6 @@ export const postLogin =
     const { status, headers, ...error } = refusal ?? WRONG
     return loginPage(context, browser, flow, undefined, { data: { ...typed, error }, status, headers })
   }
-
-/** Returns the other organization of which the address has a login domain. */
-const homeOf = async (
-  { store }: Context,
-  { request, organization }: Flow,
-  username: string,
-): Promise<Organization | undefined> => {
-  if (!request.any_organization) return undefined
-  const domain = canonicalEmail(username.trim())?.split('@')[1]
-  const home = domain && (await findOrganizationByDomain(store, domain))
-  return home && home.id !== organization.id ? home : undefined
-}
 
 /** Goes on to the login page of another organization, which asks for the password again. */
 const continueAt = async (

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { networkOf } from '#src/http/network.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -15,7 +16,8 @@ import {
   type StoredFlow,
   stepToken,
 } from './flow.ts'
-import { type Retry, show } from './step-pages.ts'
+import { homeOf, MAX_SLUG, nobody, typedSlug } from './login-organization.ts'
+import { asksOrganization, type Retry, show } from './step-pages.ts'
 
 /**
  * Limits of reset mails per account and network, per account, and per network. The wait is never longer than
@@ -25,13 +27,14 @@ const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_
 const PER_ACCOUNT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
 const PER_ADDRESS: Limit = { kind: 'window', count: 20, window: HOUR, wait: 10 * MINUTE }
 
-const page = (
+const page = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
   retry?: Retry<'reset-password'>,
-): Response => {
+): Promise<Response> => {
   const { login_hint } = flow.request
+  const typed = new URL(browser.call.request.url).searchParams.get('organization') ?? ''
   return show(
     context,
     'reset-password',
@@ -43,6 +46,7 @@ const page = (
       csrf_token: stepToken(context, flow, 'reset_password'),
       login_url: `/oauth/login?request=${flow.handle}`,
       ...(login_hint !== undefined && { username: login_hint }),
+      ...((await asksOrganization(context, flow)) && { organization: typed.slice(0, MAX_SLUG) }),
     },
     retry,
   )
@@ -63,7 +67,8 @@ export const getResetPassword =
 
 /**
  * Sends a reset link by mail without revealing whether the user exists: the user is looked up when the mail
- * is sent, and until then every name is handled and answered alike.
+ * is sent, and until then every name is handled and answered alike, whether its organization exists. The organization
+ * is the one of the login: typed, found by the login domain of an address, or that of the request.
  */
 export const postResetPassword =
   (context: Context) =>
@@ -71,10 +76,16 @@ export const postResetPassword =
     onlyWithMail(context)
     const { browser, flow, form } = await openStep(context, call, 'reset_password')
     const username = (form.get('username') ?? '').trim()
+    const slug = typedSlug(flow, form)
+    const typed = slug ? { organization: slug.slice(0, MAX_SLUG) } : {}
     if (username === '')
-      return page(context, browser, flow, { data: { error: { code: 'missing' } }, status: 400 })
-    const organization_id = flow.organization.id
-    const identifier = username.slice(0, MAX_IDENTIFIER).toWellFormed()
+      return page(context, browser, flow, { data: { ...typed, error: { code: 'missing' } }, status: 400 })
+    const organization = slug
+      ? await findOrganizationBySlug(context.store, slug)
+      : ((await homeOf(context, flow, username)) ?? flow.organization)
+    const organization_id = (organization ?? flow.organization).id
+    const name = organization ? username : nobody(slug, username)
+    const identifier = name.slice(0, MAX_IDENTIFIER).toWellFormed()
     const network = networkOf(call.ip_address)
     const account = `reset:${accountName({ organization_id, identifier })}`
     const address = { key: `resets:${network}`, limit: PER_ADDRESS }
@@ -95,6 +106,6 @@ export const postResetPassword =
     })
     if (wait === 0) return page(context, browser, flow, { data: { sent: true }, status: 200 })
     const seconds = Math.ceil(wait / SECOND)
-    const data = { username, error: { code: 'throttled', seconds } } as const
+    const data = { ...typed, username, error: { code: 'throttled', seconds } } as const
     return page(context, browser, flow, { data, status: 429, headers: { 'retry-after': String(seconds) } })
   }

@@ -12,7 +12,15 @@ import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
-import { type BrowserSession, isProven, roundOf, type StoredFlow, type SubjectId, stepToken } from './flow.ts'
+import {
+  type BrowserSession,
+  type Flow,
+  isProven,
+  roundOf,
+  type StoredFlow,
+  type SubjectId,
+  stepToken,
+} from './flow.ts'
 
 /** Changes to a form that is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
@@ -123,6 +131,10 @@ const confirmPage = async (
   )
 }
 
+/** True when the pages of the request ask which organization a user belongs to. */
+export const asksOrganization = async (context: Context, { request }: Flow): Promise<boolean> =>
+  request.any_organization && (await hasTenants(context.store))
+
 /** Login page; `login` is the user who has to authenticate again, if any. */
 export const loginPage = async (
   context: Context,
@@ -148,7 +160,8 @@ export const loginPage = async (
       })
   if (other) return other
   const providers = await listButtons(context.store, flow.organization.id, flow.handle)
-  const asks_organization = flow.request.any_organization && (await hasTenants(context.store))
+  const typed = retry?.data.organization
+  const reset = new URLSearchParams({ request: flow.handle, ...(typed && { organization: typed }) })
   return show(
     context,
     'login',
@@ -160,9 +173,9 @@ export const loginPage = async (
       csrf_token,
       ...clientName(flow),
       ...(username !== undefined && { username }),
-      ...(asks_organization && { organization: '' }),
+      ...((await asksOrganization(context, flow)) && { organization: '' }),
       providers,
-      ...(context.mail && { reset_url: `/oauth/reset-password?request=${flow.handle}` }),
+      ...(context.mail && { reset_url: `/oauth/reset-password?${reset}` }),
       ...(offersPasskeys(context.config) && {
         passkey: {
           action: '/oauth/passkey',

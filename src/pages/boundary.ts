@@ -80,6 +80,12 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
+/** Returns the link of a page that belongs to no step of a login. A refused GET leads to itself; its query is not repeated. */
+const wayOn = (code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
+  if (code === 'not_found') return { retry_url: '/account' }
+  return code === 'throttled' && request.method === 'GET' ? { retry_url: '' } : {}
+}
+
 /** Renders any error as a page. Errors of 500 and above are logged with their cause. */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call
@@ -91,7 +97,7 @@ export const errorPage = (context: Core, call: Call, error: unknown): Response =
   if (error instanceof PageError) {
     const { code, status, retry_url, request } = error
     const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
-    return render('error', { ...common(code), ...more }, { locale, status })
+    return render('error', { ...common(code), ...wayOn(code, call), ...more }, { locale, status })
   }
   if (error instanceof OAuthError && error.status < 500)
     return render('error', common('bad_request'), { locale, status: 400 })
@@ -101,5 +107,5 @@ export const errorPage = (context: Core, call: Call, error: unknown): Response =
   const { status, headers } = refusal
   const code = pageCodes[refusal.code] ?? 'server_error'
   const seconds = Number(headers['retry-after'] ?? 1)
-  return render('error', { ...common(code), seconds }, { locale, status, headers })
+  return render('error', { ...common(code), ...wayOn(code, call), seconds }, { locale, status, headers })
 }

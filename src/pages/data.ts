@@ -76,7 +76,7 @@ export interface LoginPage extends Common {
   /** Absent when no client sent the user (a visit to /account). */
   client_name?: string
   providers?: { name: string; url: string; kind: string }[]
-  /** Without it the page has no link to the password reset. */
+  /** Without it the page tells that an administrator can help. */
   reset_url?: string
   passkey?: { action: string; options: string }
 }
@@ -88,13 +88,15 @@ export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization'
   cancel_url: string
 }
 
-/** Posts `username`. */
+/** Posts `username` and, where the page asks for it, `organization`. */
 export interface ResetPasswordPage extends Common {
   action: string
   request: string
   csrf_token: string
   login_url: string
   username?: string
+  /** The name that was typed; without it the page does not ask for an organization. */
+  organization?: string
   /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
   error?: FormError<MessageCode<'reset-password.error.'>>
@@ -302,7 +304,7 @@ export interface DeletedPage extends Common {
 export interface ErrorPage extends Common {
   code: MessageCode<'error.', '.title'>
   seconds?: number
-  /** URL at which the user can start again. */
+  /** URL at which the user can start again; empty for the page itself. */
   retry_url?: string
   /** Explains a refused authorization request, in development mode. */
   request?: { reason: string; redirect_uri: string; registered: readonly string[] } | undefined

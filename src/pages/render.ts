@@ -3,7 +3,7 @@ import { direction, locales } from '#src/http/locale.ts'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { frameColors } from './accent.ts'
 import { assetUrl } from './assets.ts'
-import type { Brand, Pages } from './data.ts'
+import type { Brand, MessageKey, Pages } from './data.ts'
 import { languageName, type Translate, translator } from './translate.ts'
 import { viewTools } from './view.ts'
 
@@ -46,9 +46,15 @@ export interface RenderOptions {
   headers?: Record<string, string>
 }
 
+const headingOf = (page: Exclude<keyof Pages, 'error'>, data: Pages[keyof Pages]): MessageKey => {
+  if (page === 'reset-password' && isShownOnce(page, data)) return 'reset-password.sent_title'
+  if (page === 'verify-email' && isShownOnce(page, data)) return 'verify-email.done_title'
+  return `${page}.title`
+}
+
 const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): string => {
   if ('code' in data) return t(`error.${data.code}.title`)
-  const title = t(`${page === 'error' ? 'login' : page}.title`, {
+  const title = t(headingOf(page === 'error' ? 'login' : page, data), {
     client: 'client' in data ? data.client.name : '',
   })
   const refused = 'error' in data || ('errors' in data && Object.keys(data.errors ?? {}).length > 0)

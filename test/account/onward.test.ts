@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { openCall } from '#src/http/call.ts'
+import { retryLater } from '#src/lib/app-error.ts'
 import { errorPage } from '#src/pages/boundary.ts'
 import { render } from '#src/pages/render.ts'
 import { startApp } from '#test/support/app.ts'
@@ -26,6 +27,23 @@ test('PAG-64 the pages after a logout and a deletion lead to the login of the or
   for (const page of ['/account/signed-out', '/account/deleted'])
     for (const query of ['', '?organization=//evil.example', '?organization=a%26b=c'])
       expect((await browser.get(page + query)).html).toContain('<a class="button primary" href="/account">')
+})
+
+test('PAG-34 a page that is not there leads to the account, and a refused GET asks again without its query', async () => {
+  const browser = openBrowser(app)
+  expect((await browser.get('/account/nowhere')).html).toContain(
+    '<a class="button primary" href="/account">Your account</a>',
+  )
+  const throttled = retryLater('rate_limited', 'Too many.', 40_000)
+  const pageOf = (method: string) => {
+    const request = new Request('http://localhost:8080/oauth/login?request=secret', { method })
+    return errorPage(app.context, openCall(app.context, request, undefined), throttled).text()
+  }
+  const again = await pageOf('GET')
+  expect(again).toContain('<a class="button primary" href="" data-wait="40">Try again</a>')
+  expect(again).toMatch(/Wait 40.seconds, then try again/)
+  expect(again).not.toContain('secret')
+  expect(await pageOf('POST')).not.toContain('button primary')
 })
 
 test('PAG-63 mistakes that people make show no request id, failures of an application or the server do', async () => {

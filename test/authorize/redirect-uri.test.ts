@@ -49,7 +49,7 @@ describe('AUT-05 O-02 a redirect URI with any difference shows a page', () => {
   })
 
   test('missing', async () => {
-    expect((await get({ redirect_uri: undefined })).heading).toBe('This sign-in link isn’t right')
+    expect((await get({ redirect_uri: undefined })).heading).toBe('The return address isn’t registered')
     await expectPage(await get({ redirect_uri: undefined }))
   })
 })

@@ -134,6 +134,25 @@ testInChromium(
 )
 
 testInChromium(
+  'PAG-34 the link of a refused page counts down, and works when the wait is over',
+  async () => {
+    const { page, close } = await opened('login.empty')
+    await page.clock.install({ time: new Date('2026-11-20T12:00:00Z') })
+    await page.clock.pauseAt(new Date('2026-11-20T13:00:00Z'))
+    await page.goto(`${server.url}error.throttled`)
+    const link = page.getByRole('link', { name: 'Try again' })
+    const state = async () => [await link.getAttribute('data-left'), await link.getAttribute('aria-disabled')]
+    expect(await state()).toEqual(['1:00', 'true'])
+    await page.clock.runFor(60_500)
+    expect(await state()).toEqual([null, 'false'])
+    await Promise.all([page.waitForNavigation(), link.click()])
+    expect(page.url()).toBe(`${server.url}error.throttled`)
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
   'PAG-51 commands are copied as they stand, by keyboard too; the key of an app without its spaces',
   async () => {
     const { page, close } = await opened('account.next-tenant', {

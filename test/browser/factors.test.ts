@@ -315,7 +315,7 @@ testInChromium(
     await page.getByRole('status').waitFor()
     await page.goto(await linkIn('Confirm your email address'))
     await page.getByRole('button', { name: 'Confirm address' }).click()
-    await page.getByText('Your address is confirmed').waitFor()
+    await page.getByText('Email address confirmed').waitFor()
     expect(await eventsOf(user)).toEqual(['user.updated'])
     expect((await server.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
     await close()

@@ -83,7 +83,7 @@ describe('a new address', () => {
     const page = await browser.get(link)
     expect(page.html).toContain(`the address of your account ${user.username}`)
     const done = await browser.submit(page)
-    expect(done.html).toContain('Your address is confirmed')
+    expect(done.html).toContain('Email address confirmed')
     expect((await browser.get(linkWith(done, '/account?organization='))).heading).toBe('Your account')
     expect(await stored(user)).toMatchObject({ email: wanted, email_verified: true })
     expect(await facts()).toEqual([['user.updated', { fields: ['email'] }]])
@@ -113,7 +113,7 @@ describe('a new address', () => {
     expect(refused.html).toContain('Sign in to your account in this browser first')
     expect((await stored(user)).email).toBe(user.email)
     await signIn(stranger, await stranger.get('/account'), user.username)
-    expect((await stranger.submit(await stranger.get(link))).html).toContain('is confirmed')
+    expect((await stranger.submit(await stranger.get(link))).html).toContain('Email address confirmed')
     expect((await stored(user)).email).toBe(wanted)
   })
 
@@ -131,7 +131,7 @@ describe('a new address', () => {
       'Confirm your email address',
       token,
     ])
-    expect((await phone.submit(page)).html).toContain('Your address is confirmed')
+    expect((await phone.submit(page)).html).toContain('Email address confirmed')
     expect((await stored(user)).email).toBe(wanted)
     expect(phone.cookies.has('gatehouse_link_8080')).toBe(false)
     expect(await phone.get('/account/verify-email')).toMatchObject(gone)

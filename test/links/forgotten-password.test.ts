@@ -55,6 +55,57 @@ beforeEach(async () => {
   await app.events()
 })
 
+describe('PAG-69 a forgotten password at a page of any organization', () => {
+  /** The page behind the refused login page's link. */
+  const forgotten = async (username: string, organization: string) => {
+    const browser = elsewhere()
+    const login = await browser.get('/account')
+    const refused = await browser.submit(login, { username, password: 'wrong', organization })
+    return { browser, page: await browser.get(linkWith(refused, '/oauth/reset-password')) }
+  }
+
+  test('keeps the organization that was typed', async () => {
+    const user = await newUser({ organization_id: acme.id })
+    const { browser, page } = await forgotten(user.username, 'acme')
+    await app.events()
+    expect(formOf(page).fields.organization).toBe('acme')
+    const answer = await browser.submit(page, { username: user.username })
+    expect([answer.heading, await post()]).toEqual([
+      'Check your email',
+      [[user.email, 'Choose a new password for acme']],
+    ])
+  })
+
+  test('finds it by the domain of an address', async () => {
+    await app.admin('PUT', '/organizations/acme', { settings: { login_domains: ['far.example'] } })
+    const user = await newUser({ organization_id: acme.id, email: 'finn@far.example' })
+    const { browser, page } = await forgotten('someone', '')
+    await browser.submit(page, { username: 'finn@far.example' })
+    expect(await post()).toEqual([[user.email, 'Choose a new password for acme']])
+  })
+
+  test('is answered alike for one that does not exist, and sends nothing', async () => {
+    const user = await newUser()
+    const answers = []
+    for (const organization of ['acme', 'nowhere', 'a\\b']) {
+      const { browser, page } = await forgotten(user.username, organization)
+      const { status, html } = await browser.submit(page, { username: user.username })
+      answers.push([status, html.replaceAll(/own-[\w-]+/g, '')])
+    }
+    expect(new Set(answers.map(String)).size).toBe(1)
+    expect(await post()).toEqual([])
+  })
+
+  test('takes none where the request names one', async () => {
+    const user = await newUser({ organization_id: acme.id })
+    const browser = elsewhere()
+    const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
+    expect(formOf(page).fields).not.toHaveProperty('organization')
+    await browser.submit(page, { username: user.username, organization: 'acme' })
+    expect(await post()).toEqual([])
+  })
+})
+
 describe('a forgotten password', () => {
   const ask = async (username: string, client = 'web', browser = elsewhere()) => {
     const login = await browser.get(authorizeUrl(client))

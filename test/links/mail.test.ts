@@ -75,7 +75,7 @@ describe('verification', () => {
     expect(form.html).toContain(user.email)
     expect(await verified(user)).toBe(false)
     const done = await other.submit(form)
-    expect(done.html).toContain('Your address is confirmed')
+    expect(done.html).toContain('Email address confirmed')
     expect(done.html).not.toContain('/account?organization=')
     expect(await verified(user)).toBe(true)
     expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([

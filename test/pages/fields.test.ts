@@ -1,4 +1,4 @@
-/** Tests what forms tell browsers about their fields: the focus, and the rules of a password. */
+/** Tests what pages tell about their state and fields: headings, ways in, the focus, and the rules of a password. */
 import { expect, test } from 'bun:test'
 import { render } from '#src/pages/render.ts'
 import { type Sample, samples } from '#test/support/page-samples.ts'
@@ -8,6 +8,11 @@ const find = (name: string): Sample => {
   const found = samples.find(sample => nameOf(sample) === name)
   if (!found) throw new Error(`no sample ${name}`)
   return found
+}
+
+const show = (name: string) => {
+  const { page, data } = find(name)
+  return render(page, data).text()
 }
 
 const inputsOf = async ({ page, data }: Sample): Promise<Record<string, string>[]> => {
@@ -42,4 +47,27 @@ test('PAG-21 a password generator is told the rules', async () => {
   expect(password?.passwordrules).toBe(
     'minlength: 12; required: upper; required: lower; required: digit; required: special;',
   )
+})
+
+test('PAG-32 many providers stand in two columns by name', async () => {
+  const many = await show('login.providers')
+  expect(many).toMatch(/<div class="providers many" role="group" aria-labelledby="providers">/)
+  expect(many).toMatch(
+    /<span id="providers">Continue with<[\s\S]*aria-label="Continue with GitHub">[\s\S]*<span>GitHub</,
+  )
+  const few = await show('login.two-providers')
+  expect(few).toMatch(/<div class="providers">[\s\S]*<span>Continue with Google</)
+})
+
+test('PAG-33 the heading says what was done', async () => {
+  const headed = async (name: string) => {
+    const html = await show(name)
+    const [, heading] = /<h1>(.*?)<\/h1>/.exec(html) ?? []
+    expect(html).toContain(`<title>${heading} · `)
+    return heading
+  }
+  expect(await headed('verify-email.usual')).toBe('Confirm your email address')
+  for (const state of ['done', 'changed'])
+    expect(await headed(`verify-email.${state}`)).toBe('Email address confirmed')
+  expect(await headed('reset-password.sent')).toBe('Check your email')
 })

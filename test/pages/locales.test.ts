@@ -258,7 +258,7 @@ describe.each([...locales])('a login in %s', locale => {
     says(
       await browser.submit(forgotten, { username: user.username }),
       locale,
-      'reset-password.title',
+      'reset-password.sent_title',
       'reset-password.sent',
     )
     expect(await post()).toEqual(saysMail(t, 'reset_password'))

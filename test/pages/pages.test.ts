@@ -161,7 +161,9 @@ describe('forms', () => {
       ['username', 'username', 'ada@northwind.example'],
       ['password', 'current-password', undefined],
     ])
-    expect(html).toContain('<a class="button secondary" href="/oauth/social/google">')
+    expect(html).toContain(
+      '<a class="button secondary" href="/oauth/social/google" aria-label="Continue with Google">',
+    )
   })
 
   test('consent posts back exactly the request and the decision', async () => {

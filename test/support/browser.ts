@@ -82,9 +82,14 @@ const parsePage = async (url: string, response: Response): Promise<Page> => {
   }
 }
 
-/** The form with that action, or the first. */
+const LEAVE = '/oauth/other-account'
+
+/** The form with that action, or the first that does not lead away. */
 export const formOf = (page: Page, action?: string): Form => {
-  const form = page.forms.find(each => action === undefined || each.action === action)
+  // The identity of a step leads away from it, before its own form.
+  const form =
+    page.forms.find(each => (action === undefined ? each.action !== LEAVE : each.action === action)) ??
+    (action === undefined ? page.forms[0] : undefined)
   if (!form)
     throw new Error(`no form ${action ?? ''} on ${page.url}: ${page.status} ${page.heading || page.location}`)
   return form

@@ -277,7 +277,8 @@ const data: Pages['account-data'] = {
 /** Every page in every state that looks different. */
 export const samples: Sample[] = [
   { page: 'login', state: 'empty', data: login },
-  { page: 'login', state: 'account', data: { brand, ...form, action: '/oauth/login' } },
+  { page: 'login', state: 'no-mail', data: { brand, ...form, action: '/oauth/login' } },
+  { page: 'login', state: 'two-providers', data: { ...login, providers: providers.slice(0, 2) } },
   { page: 'login', state: 'providers', data: { ...login, providers, username: 'ada@northwind.example' } },
   { page: 'login', state: 'organization', data: { ...login, username: 'ada', organization: '' } },
   {
@@ -326,6 +327,7 @@ export const samples: Sample[] = [
     data: { ...login, passkey: { action: '/oauth/passkey', options: JSON.stringify(challenge) } },
   },
   { page: 'reset-password', state: 'usual', data: resetPassword },
+  { page: 'reset-password', state: 'organization', data: { ...resetPassword, organization: '' } },
   { page: 'reset-password', state: 'sent', data: { ...resetPassword, sent: true } },
   {
     page: 'reset-password',
@@ -619,6 +621,7 @@ export const samples: Sample[] = [
       has_password: true,
       reset_url: '/reset',
       passkey: { action: '/oauth/passkey', options: '{}' },
+      providers: providers.slice(0, 1),
       cancel_url: '/account/profile',
     },
   },
@@ -669,7 +672,13 @@ export const samples: Sample[] = [
     page: 'error',
     state: 'throttled',
     status: 429,
-    data: { brand, code: 'throttled', seconds: 60 },
+    data: { brand, code: 'throttled', seconds: 60, retry_url: '' },
+  },
+  {
+    page: 'error',
+    state: 'not-found',
+    status: 404,
+    data: { brand, code: 'not_found', retry_url: '/account' },
   },
   { page: 'account', state: 'usual', data: account },
   {

@@ -35,7 +35,8 @@ const shoot = async (target: string): Promise<void> => {
     const context = await browser.newContext({
       viewport: { width, height },
       colorScheme,
-      javaScriptEnabled: false,
+      // The page as most people see it; passkeys want the scripts.
+      javaScriptEnabled: look !== 'narrow',
     })
     const page = await context.newPage()
     for (const name of names) {

@@ -1,0 +1,26 @@
+import type { Context } from '#src/context.ts'
+import { findOrganizationByDomain, type Organization } from '#src/directory/organizations/store.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import type { Flow } from './flow.ts'
+
+/** Most characters of a typed organization that a page repeats; no slug is longer. */
+export const MAX_SLUG = 64
+
+/** Returns the slug of the form field `organization`, where the request may be answered by a user of any organization. */
+export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>): string | undefined =>
+  (request.any_organization && form.get('organization')?.trim().toLowerCase()) || undefined
+
+/** Returns a name that no user has, for a typed organization that does not exist: none contains a backslash. */
+export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
+
+/** Returns the other organization of which the address has a login domain. */
+export const homeOf = async (
+  { store }: Context,
+  { request, organization }: Flow,
+  username: string,
+): Promise<Organization | undefined> => {
+  if (!request.any_organization) return undefined
+  const domain = canonicalEmail(username.trim())?.split('@')[1]
+  const home = domain && (await findOrganizationByDomain(store, domain))
+  return home && home.id !== organization.id ? home : undefined
+}
