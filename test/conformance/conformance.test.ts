@@ -64,3 +64,10 @@ test('each Markdown file cited in the repository exists', async () => {
   )
   expect(lost.flat()).toEqual([])
 })
+
+test('each source file named in the description of the code exists', async () => {
+  const text = await Bun.file('src/README.md').text()
+  const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*\.ts)`/g)].map(([, path = '']) => path)
+  expect(named.length).toBeGreaterThan(100)
+  expect(named.filter(path => !['', 'src'].some(folder => existsSync(join(folder, path))))).toEqual([])
+})
