@@ -27,7 +27,9 @@ const profilePage = (
   options: RenderOptions = { status: refused ? 400 : 200 },
 ): Response => {
   const { user } = viewer
-  const notice = refused ? undefined : noticeOf(call, ['saved', 'verification_sent'])
+  const told = noticeOf(call, ['saved', 'verification_sent'])
+  // The row of the pending address says the same.
+  const notice = refused || (told === 'verification_sent' && user.pending_email) ? undefined : told
   return render(
     'account-profile',
     {

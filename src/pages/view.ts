@@ -25,7 +25,9 @@ export const viewTools = (locale: string, t: Translate) => ({
     const key: string = `scope.${name}`
     return hasMessage(key) ? t(key) : name
   },
+  isCovered,
   scopeIcon,
+  words,
   device: (user_agent: string) => {
     const { browser, system } = device(user_agent)
     return browser && system
@@ -60,9 +62,16 @@ export const host = (uri: string): string => {
   return url?.host || url?.protocol.replace(/:$/, '') || uri
 }
 
+/** Splits a command or URL where a line may end: after blanks and between the parts of a URL or setting. */
+const words = (line: string): string[] => line.split(/(?<=[ =@]|\/(?!\/))/)
+
 /** True for scopes that grant administrative rights beyond the user's own profile. */
 export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
+
+/** True for a scope that gives no more than `openid` beside it, by the text of `scope.openid`. */
+const isCovered = (scope: string, scopes: readonly string[]): boolean =>
+  (scope === 'profile' || scope === 'email') && scopes.includes('openid')
 
 const icons: [RegExp, string][] = [
   [/^openid$/, 'id'],

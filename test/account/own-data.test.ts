@@ -142,7 +142,7 @@ describe('connected applications', () => {
     await redeem(web, answerOf(await browser.get(authorizeUrl('web'))).code)
     const page = await shown(browser, '/account/applications', 'Applications')
     expect(page.html).toContain('The shop')
-    expect(page.html).toContain('See your email address')
+    expect(page.html).toContain('name, username and email address')
     expect(page.html).toContain('The web')
     await app.events()
     const { csrf_token = '' } = formOf(page, '/account/applications/disconnect').fields

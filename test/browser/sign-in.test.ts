@@ -78,7 +78,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       const { page, close } = await openPage(options)
       await open(page)
       await signIn(page, name('ada'), 'wrong')
-      expect(await page.getByRole('alert').textContent()).toContain('match')
+      expect(await page.getByRole('alert').textContent()).toContain('is wrong')
       expect(await page.getByLabel('Username or email').inputValue()).toBe(name('ada'))
       expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe('')
       await signIn(page, name('ada'))

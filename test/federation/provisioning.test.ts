@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { baseName } from '#src/federation/provisioning.ts'
 import { removals } from '#src/operations/sweep-store.ts'
+import { formOf } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addOrganization, addUser, authorizeUrl, PASSWORD, REDIRECT } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
@@ -144,7 +145,7 @@ describe('FED-06 missing data is asked for on one page', () => {
     const browser = fresh()
     const asked = await goThrough(browser, upstream, entry('asking'), { sub, email, name: '' })
     expect([asked.status, asked.heading]).toEqual([200, 'One more thing'])
-    expect(Object.keys(asked.forms[0]?.fields ?? {})).toEqual(['csrf_token', 'first_name', 'last_name'])
+    expect(Object.keys(formOf(asked).fields)).toEqual(['csrf_token', 'first_name', 'last_name'])
     const again = await browser.submit(asked, { first_name: ' ' })
     expect([again.status, again.heading]).toEqual([422, 'One more thing'])
     const page = await browser.follow(

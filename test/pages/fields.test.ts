@@ -71,3 +71,18 @@ test('PAG-33 the heading says what was done', async () => {
     expect(await headed(`verify-email.${state}`)).toBe('Email address confirmed')
   expect(await headed('reset-password.sent')).toBe('Check your email')
 })
+
+test('PAG-35 scopes are said once, and those without a text as they are', async () => {
+  const textsOf = (html: string) =>
+    [...html.matchAll(/<(?:li|span class="scope-title")>(.*?)<\/(?:li|span)>/g)].map(([, text]) => text)
+  const [openid, away] = [
+    'Confirm who you are, and see your name, username and email address',
+    'Stay connected while you are away',
+  ]
+  expect(textsOf(await show('consent.usual'))).toEqual([openid, away])
+  expect(textsOf(await show('account-applications.usual'))).toEqual([
+    ...[openid, away],
+    ...[openid, 'View users', '<code>fleet.dispatch</code>'],
+  ])
+  expect(await show('consent.powerful')).toContain('<code>https://fleet.example/telemetry</code>')
+})

@@ -771,7 +771,6 @@ export const samples: Sample[] = [
       ...profile,
       verify_action: '/account/profile/verify',
       pending_email: 'ada@new.example',
-      notice: 'verification_sent',
     },
   },
   {
