@@ -65,7 +65,7 @@ export const proceedAs = (
   })
 }
 
-/** True for a user other than the one who has to confirm who they are. */
+/** True when a confirmation of identity is asked of one user and answered by another. */
 export const isAnother = ({ request }: StoredFlow, user: { id: UserId }): boolean =>
   request.confirm !== undefined && request.hinted_user_id !== user.id
 

@@ -112,8 +112,8 @@ export const endUpstreamRequest = async (
 }
 
 /**
- * True when an upstream request with this state is pending: of this browser, or of any one for a cross-site
- * POST, which comes without the browser's cookie.
+ * True when this browser has a pending upstream request with this state. A cross-site POST comes without the browser's
+ * cookie, so requests of all browsers count for it.
  */
 export const isPendingUpstream = async (
   context: Context,

@@ -41,8 +41,8 @@ export const asClient = async <T>(
 }
 
 /**
- * Runs an attempt that an attacker could guess at. Counts wrong guesses per address and refuses every attempt
- * from an address with too many.
+ * Runs `attempt`, which verifies a secret, a code or a token. Counts wrong ones per address and refuses every
+ * attempt from an address with too many.
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`

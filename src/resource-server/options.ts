@@ -98,8 +98,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash. The value as given is accepted too, for issuers that have
-    // one.
+    // Gatehouse's issuer has no trailing slash, but another server's may.
     issuers: [...new Set([base, issuer])],
     audiences,
     realm,

@@ -23,6 +23,6 @@ export const lowerHashThreads = (): void => {
       lowered.add(id)
     }
   } catch {
-    // A thread that is gone by now, or a machine that allows none of this: hashing goes on as it was.
+    // The thread has ended, or the system refuses the change. Hashing works at the old priority too.
   }
 }
