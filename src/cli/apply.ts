@@ -3,6 +3,7 @@ import { loadConfig } from '#src/config.ts'
 import { checkNames, seedInstance } from '#src/operations/first-start.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { openInstance } from './instance.ts'
+import { rehearseFirst } from './rehearsal.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
 /** Applies a seed file. Works beside a running server, which sees the changes within 250 ms. */
@@ -10,6 +11,7 @@ export const apply = async (file: string, options: { config?: string; prune?: bo
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)
   checkNames(config)
+  await rehearseFirst(config, seed, options)
   const instance = await openInstance(config, pino({ level: 'silent' }))
   try {
     await seedInstance(instance)

@@ -5,7 +5,7 @@ import { ConfigError, loadConfig } from '#src/config.ts'
 import { DEV_ADMIN_SECRET, DEV_PASSWORD, defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
 import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
-import { type ReadSeed, readSeed } from '#src/seed/read.ts'
+import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import { openLog } from './log.ts'
 import { readSeedFile } from './seed-file.ts'
@@ -53,7 +53,7 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
   if (options.readyFile) requireFolder(options.readyFile)
   const address = options.devHost?.find(host => isIP(host) > 0)
   const seed_file = options.seed ?? config.seed_file
-  const seed = seed_file === undefined ? readSeed(defaultSeed) : readSeedFile(seed_file)
+  const seed = seed_file === undefined ? readSeed(defaultSeed) : requireSound(readSeedFile(seed_file))
   if (options.client) requireClient(seed, options.client)
   return start({
     config,

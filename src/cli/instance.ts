@@ -142,6 +142,17 @@ export const finishChange = ({ data_dir }: Config): void => {
   sync(data_dir)
 }
 
+/** True when the store has an instance. Makes no file; in PostgreSQL it makes missing tables. */
+export const hasInstance = async (config: Config): Promise<boolean> => {
+  if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
+  const store = await openStore(config)
+  try {
+    return !(await isNewInstance(store))
+  } finally {
+    await store.close()
+  }
+}
+
 /** As {@link openInstance}, for commands that need an existing instance. */
 export const openExisting = async (config: Config, log: Logger): Promise<Core> => {
   if (!config.database_url) requireDatabase(config)

@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { loadConfig } from '#src/config.ts'
 import { applySeed } from '#src/seed/apply.ts'
+import { requireSound } from '#src/seed/read.ts'
 import { openExisting } from './instance.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
@@ -8,7 +9,10 @@ import { readSeedFile, renderChanges } from './seed-file.ts'
 export const plan = async (file: string, options: { config?: string; prune?: boolean }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)
-  const instance = await openExisting(config, pino({ level: 'silent' }))
+  const instance = await openExisting(config, pino({ level: 'silent' })).catch(error => {
+    requireSound(seed)
+    throw error
+  })
   try {
     const changes = await applySeed(instance, seed, { ...options, dry_run: true })
     console.log(renderChanges(changes, false))

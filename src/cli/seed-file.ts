@@ -9,7 +9,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 /**
  * Reads a seed file; `-` is standard input.
  *
- * @throws ConfigError when it cannot be read or is invalid
+ * @throws ConfigError when it cannot be read, SeedError when it is not YAML
  */
 export const readSeedFile = (file: string): ReadSeed => parseSeed(textOf(file), file, process.env)
 

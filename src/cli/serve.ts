@@ -24,6 +24,7 @@ export const serve = async (options: { config?: string }): Promise<void> => {
   // Before the store is opened, so that a mistake in the seed file or a name leaves no new instance behind.
   const seed = given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   checkNames(given)
+  if (seed) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
 
   // With port 0 the issuer is known only after the socket is open; earlier requests wait for the app.
   const app = Promise.withResolvers<Awaited<ReturnType<typeof createApp>>>()

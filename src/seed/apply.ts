@@ -8,7 +8,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
+import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
 import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import { allClients, allGroups, allOrganizations, allProviders, allRoles, allUsers } from './store.ts'
@@ -96,9 +96,10 @@ const NO_ORGANIZATION: OrganizationId = 'org_'
  */
 const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
-  const mistakes: Mistake[] = []
+  const mistakes = [...seed.mistakes]
+  const is_refused = mistakes.length > 0
   for (const { value } of seed.entries.users) {
-    if (!value.password || dry_run) continue
+    if (!value.password || dry_run || is_refused) continue
     if (!(await base.store.read(q => isKnown(q, value))))
       hashes.set(
         value,
@@ -170,10 +171,14 @@ const runSteps = async (
   return done
 }
 
-/** Prunes before anything is created, which frees the names. */
+/**
+ * Prunes before anything is created, which frees the names. Skips sections that may name a wrong entry,
+ * because its absence would be reported as a second mistake.
+ */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
-  if (options.prune) yield* prune(work, seed)
-  for (const section of seedSections)
+  const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
+  if (options.prune && wrong.size === 0) yield* prune(work, seed)
+  for (const section of seedSections.filter(name => !referred[name].some(other => wrong.has(other))))
     for (const entry of seed.entries[section])
       yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
 }

@@ -198,3 +198,13 @@ const identity_providers: SeedKind<'identity_providers', ProviderWithRoles> = {
 }
 
 export const seedKinds = { organizations, roles, users, groups, clients, identity_providers }
+
+/** Sections whose entries the entries of a section name. */
+export const referred: Record<SeedSection, readonly SeedSection[]> = {
+  organizations: [],
+  roles: ['organizations'],
+  users: ['organizations', 'roles'],
+  groups: ['organizations', 'roles', 'users'],
+  clients: ['organizations'],
+  identity_providers: ['organizations', 'roles'],
+}

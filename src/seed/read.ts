@@ -47,9 +47,10 @@ export interface Entry<S extends SeedSection = SeedSection> {
   path: string
 }
 
-/** A validated seed, with the place of each entry. */
+/** The sound entries of a seed, each with its place, and the mistakes of the others. */
 export interface ReadSeed {
   source: Source
+  mistakes: readonly Mistake[]
   entries: { [S in SeedSection]: Entry<S>[] }
   /** The sections that the file has; pruning is limited to them. */
   present: ReadonlySet<SeedSection>
@@ -66,7 +67,7 @@ const isObject = (value: unknown): value is Json =>
  *
  * @param file the name used in mistakes
  * @param env the variables for `{ env: NAME }`
- * @throws SeedError with every mistake
+ * @throws SeedError for text that is not YAML
  */
 export const parseSeed = (text: string, file: string, env: Environment = {}): ReadSeed => {
   try {
@@ -78,35 +79,47 @@ export const parseSeed = (text: string, file: string, env: Environment = {}): Re
   }
 }
 
-/**
- * Validates a parsed seed.
- *
- * @throws SeedError with every mistake
- */
+/** Validates a parsed seed, each entry by itself, so that one run reports the mistakes of all kinds. */
 export const readSeed = (
   input: unknown,
   source: Source = { file: 'seed' },
   env: Environment = {},
 ): ReadSeed => {
   const raw = withSecrets(input, env)
-  const result = Seed.safeParse(raw)
-  if (!result.success)
-    throw new SeedError(
-      source,
-      result.error.issues.flatMap(issue => mistakesOf(issue, raw)),
-    )
-  const entriesOf = <S extends SeedSection>(section: S) =>
-    (result.data[section] ?? []).map((value, i) => ({
-      value,
-      given: new Set(Object.keys((raw as Record<SeedSection, Json[]>)[section][i] ?? {})),
+  const whole = Seed.safeParse(raw)
+  const issues = whole.error?.issues ?? []
+  const wrong = new Set(issues.map(({ path }) => pathOf(path.slice(0, 2))))
+  const sections = isObject(raw) ? raw : {}
+  const entriesOf = (section: SeedSection) => {
+    const given = sections[section]
+    const places = (Array.isArray(given) ? given : []).map((entry, i) => ({
+      entry,
       path: `${section}[${i}]`,
     }))
-  const entries = Object.fromEntries(
-    seedSections.map(section => [section, entriesOf(section)]),
-  ) as unknown as ReadSeed['entries']
-  const repeated = seedSections.flatMap(section => repetitions(section, entries[section]))
-  if (repeated.length > 0) throw new SeedError(source, repeated)
-  return { source, entries, present: new Set(seedSections.filter(section => result.data[section])) }
+    const sound = places.filter(({ path }) => !wrong.has(path))
+    const parsed = whole.data ?? Seed.parse({ [section]: sound.map(({ entry }) => entry) })
+    const values = parsed[section] ?? []
+    return values.map((value, i) => {
+      const { entry, path } = sound[i] as { entry: Json; path: string }
+      return { value, given: new Set(Object.keys(entry)), path }
+    })
+  }
+  const read = Object.fromEntries(seedSections.map(section => [section, entriesOf(section)]))
+  const repeated = seedSections.flatMap(section => repetitions(section, read[section] as Entry[]))
+  const again = new Set(repeated.map(({ path }) => path))
+  const once = Object.entries(read).map(([name, all]) => [name, all.filter(({ path }) => !again.has(path))])
+  return {
+    source,
+    mistakes: [...issues.flatMap(issue => mistakesOf(issue, raw)), ...repeated],
+    entries: Object.fromEntries(once),
+    present: new Set(seedSections.filter(section => sections[section] !== undefined)),
+  }
+}
+
+/** @throws SeedError with the mistakes that show without an instance */
+export const requireSound = (seed: ReadSeed): ReadSeed => {
+  if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)
+  return seed
 }
 
 /** True for `{ env: NAME }`. */

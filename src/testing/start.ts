@@ -24,7 +24,7 @@ import { seedInstance } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
 import { applySeed } from '#src/seed/apply.ts'
-import { type ReadSeed, readSeed } from '#src/seed/read.ts'
+import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import { openStore } from '#src/storage/open.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
@@ -166,7 +166,8 @@ export const start = async (options: StartOptions = {}): Promise<Started> => {
   }
 }
 
-const seedOf = (seed: SeedInput | ReadSeed): ReadSeed => ('entries' in seed ? seed : readSeed(seed))
+const seedOf = (seed: SeedInput | ReadSeed): ReadSeed =>
+  requireSound('entries' in seed ? seed : readSeed(seed))
 
 const loopback = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host)
 

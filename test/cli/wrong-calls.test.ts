@@ -14,6 +14,9 @@ const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')
 writeFileSync(wrongSeed, 'users: [{ username: x }]')
+/** Its mistakes show beside an instance alone. */
+const ghostSeed = join(folder, 'ghost.yaml')
+writeFileSync(ghostSeed, 'users: [{ username: ada, email: ada@example.com, roles: [ghost] }]')
 
 interface Env {
   [name: string]: string
@@ -52,11 +55,15 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   ],
   [['--config', 'missing.yaml', 'serve'], /missing\.yaml: can't be read/],
   [['user', 'link'], /no instance here/],
+  [['user', 'list'], /no instance here/],
   [['user', 'create', 'ada', '--email', 'ada@example.com'], /no instance here/],
   [['user', 'password', 'ada'], /no instance here/],
   [['user', 'unlock', 'ada'], /no instance here/],
   [['user', 'reset-mfa', 'ada'], /no instance here/],
   [['client', 'create', 'app', '--kind', 'service'], /no instance here/],
+  [['client', 'list'], /no instance here/],
+  [['client', 'secret', 'app'], /no instance here/],
+  [['client', 'delete', 'app'], /no instance here/],
   [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
   [['healthcheck', '--url', 'http://127.0.0.1:1'], /no answer/],
   [['dev', '--seed', 'missing.yaml'], /missing\.yaml: cannot be read/],
@@ -79,6 +86,9 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['apply', 'missing.yaml'], /missing\.yaml: cannot be read/],
   [['apply', wrongSeed], /wrong\.yaml has/],
   [['apply', junk], /junk has/],
+  [['apply', ghostSeed], /no role ghost/],
+  [['serve'], /no role ghost/, { GATEHOUSE_PORT: '0', GATEHOUSE_SEED_FILE: ghostSeed }],
+  [['apply', ghostSeed, '--prune'], /no role ghost/, { GATEHOUSE_ADMIN_CLIENT_SECRET: 'x'.repeat(32) }],
   [['apply', wrongSeed.replace('wrong', 'none'), '--prune'], /cannot be read/],
   [['export', 'file.yaml'], /no instance here/],
   [['openapi', '--seed'], /unknown option/],
@@ -107,7 +117,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['help', 'nothing'], /no command nothing/],
 ]
 
-test('RUN-14, RUN-30 a wrong call of any command leaves an empty directory empty', async () => {
+test('RUN-14, RUN-30, RUN-34 a wrong call of any command leaves an empty directory empty', async () => {
   const run = commands.filter(row => row.run && !row.hidden)
   const words = (name: string) => name.split(' ')
   for (const { name } of run)

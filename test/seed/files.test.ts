@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '#src/config.ts'
 import { applySeed } from '#src/seed/apply.ts'
-import { parseSeed, type SeedError } from '#src/seed/read.ts'
+import { parseSeed, requireSound, type SeedError } from '#src/seed/read.ts'
 import { secretFields, seedJsonSchema, seedSections } from '#src/seed/schema.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
@@ -123,7 +123,7 @@ describe('H-52 environment variables are substituted in secrets only', () => {
   ])('H-52 none is substituted at %s', (path, text) => {
     let refused: unknown
     try {
-      parseSeed(text, 'seed.yaml', env)
+      requireSound(parseSeed(text, 'seed.yaml', env))
     } catch (error) {
       refused = error
     }

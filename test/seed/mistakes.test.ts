@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { applySeed } from '#src/seed/apply.ts'
-import { parseSeed, readSeed, SeedError } from '#src/seed/read.ts'
+import { parseSeed, readSeed, requireSound, SeedError } from '#src/seed/read.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 
 const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
@@ -96,7 +96,12 @@ describe('a file with mistakes is refused completely', () => {
           { client_id: 'three', type: 'public', client_secret: 'x', grant_types: [], scopes: [] },
         ],
       },
-      [['clients[2].client_secret', /public client has no secret/]],
+      [
+        ['clients[2].client_secret', /public client has no secret/],
+        ...Array(4).fill(['users[0].password', /./]),
+        ['clients[0].grant_types', /public/],
+        ['clients[1].client_secret', /needs client_secret or client_secret_hash/],
+      ],
     ],
     [
       'secrets whose variable is not set',
@@ -152,9 +157,35 @@ describe('a file with mistakes is refused completely', () => {
     expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
   })
 
+  test('RUN-34 mistakes of all kinds are told in one run, and none that follows from another', async () => {
+    const app = await startApp()
+    await app.events()
+    const clients = [
+      { client_id: 'one', type: 'public', grant_types: ['client_credentials'], scopes: [] },
+      { client_id: 'two', type: 'wrong', grant_types: [], scopes: [] },
+      { client_id: 'three', type: 'public', grant_types: [], scopes: [] },
+      { client_id: 'three', type: 'public', grant_types: [], scopes: [] },
+    ]
+    const carol = { username: 'carol', email: 'carol@example.com', roles: ['ghost'] }
+    const paths = async (seed: Json, options = {}) =>
+      (await refusal(() => apply(app, seed, options))).map(({ path }: Json) => path)
+    const [type, name, grant] = ['clients[1].type', 'clients[3]', 'clients[0].grant_types']
+    expect(await paths({ users: [carol], clients })).toEqual([type, name, 'users[0].roles', grant])
+    // The role of the user stands in the file, so its own mistake alone is told; pruning waits too.
+    const roles = [{ name: 'ghost', permissions: ['fly'] }]
+    expect(await paths({ roles, users: [carol], clients }, { prune: true })).toEqual([
+      'roles[0].permissions[0]',
+      type,
+      name,
+      grant,
+    ])
+    expect(await app.events()).toEqual([])
+    expect((await app.admin('GET', '/clients')).body.data).toHaveLength(1)
+  })
+
   test('each line names the file', () => {
     const text = 'users:\n  - username: x\n    email: 5\n'
-    expect(() => parseSeed(text, 'seed.yaml')).toThrow(
+    expect(() => requireSound(parseSeed(text, 'seed.yaml'))).toThrow(
       /^seed\.yaml has 2 mistakes; nothing was applied\.\n {2}seed\.yaml:2: users\[0\]\.username: .*\n {2}seed\.yaml:3: users\[0\]\.email: /,
     )
     expect(() => parseSeed('users: [', 'seed.yaml')).toThrow(/^seed\.yaml has a mistake/)

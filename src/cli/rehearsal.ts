@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { Config } from '#src/config.ts'
+import { seedInstance } from '#src/operations/first-start.ts'
+import { applySeed, type SeedOptions } from '#src/seed/apply.ts'
+import type { ReadSeed } from '#src/seed/read.ts'
+import { hasInstance, openInstance } from './instance.ts'
+
+/**
+ * Applies a seed to a temporary instance where it would make the first one, so that a refused seed leaves no
+ * instance behind. Does nothing when the instance exists.
+ *
+ * @throws SeedError with every mistake of the file
+ */
+export const rehearseFirst = async (
+  config: Config,
+  seed: ReadSeed,
+  options: SeedOptions = {},
+): Promise<void> => {
+  if (await hasInstance(config)) return
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-rehearsal-'))
+  try {
+    const instance = await openInstance(
+      { ...config, data_dir, database_url: undefined },
+      pino({ level: 'silent' }),
+    )
+    try {
+      await seedInstance(instance)
+      await applySeed(instance, seed, { ...options, dry_run: true })
+    } finally {
+      await instance.store.close()
+    }
+  } finally {
+    rmSync(data_dir, { recursive: true, force: true })
+  }
+}
