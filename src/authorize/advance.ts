@@ -9,7 +9,9 @@ import { usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
-import { issueCode } from '#src/tokens/code-store.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { storeCode } from '#src/tokens/code-store.ts'
+import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
 import { grantConsent } from './consent-store.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
@@ -129,10 +131,7 @@ export const resume = async (
   { handle }: StoredFlow,
 ): Promise<Response> => advance(context, browser, await findFlow(context, browser, handle), 'post')
 
-/**
- * Ends a flow: issues the client's code, or redirects to the user's own page. One write, which succeeds for
- * one caller only.
- */
+/** Ends a flow: issues the client's code, or redirects to the user's own page. */
 const issue = async (
   context: Context,
   { call }: BrowserSession,
@@ -140,38 +139,48 @@ const issue = async (
   login: BrowserLogin,
 ): Promise<Response> => {
   if (!isLogin(login)) throw new PageError('expired', 400)
-  const { request, client, pending, approved } = flow
+  const { request, client } = flow
   if (request.confirm?.intent && 'handle' in flow) return seeOther(`/account/continue?request=${flow.handle}`)
-  const code = await context.store.write(async tx => {
-    if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
-    const { user_id, organization_id, auth_time, acr, amr } = login
-    if (!client) {
-      if (isProven(flow)) await recordLogin(context, tx, { ...login, id: user_id }, call)
-      return undefined
-    }
-    const { client_id } = client
-    if (approved)
-      await grantConsent(
-        tx,
-        { user_id, client_id, organization_id, scopes: request.scopes },
-        context.clock.now(),
-      )
-    return issueCode(context, tx, {
-      client_id,
-      user_id,
-      organization_id,
-      login_id: login.id,
+  const issued =
+    client &&
+    composeCode(context, {
+      client_id: client.client_id,
+      login,
       redirect_uri: request.redirect_uri,
       scope: formatScope(request.scopes),
       nonce: request.nonce,
       code_challenge: request.code_challenge,
-      auth_time,
-      acr: answeredAcr(request.acr_values, acr),
-      amr,
+      auth_time: login.auth_time,
+      acr: answeredAcr(request.acr_values, login.acr),
+      amr: login.amr,
       client_info: call,
     })
-  })
-  return code ? answerClient(context, call, flow, { code }) : seeOther(request.back ?? '/account')
+  // With an existing login there is nothing to write: the code carries what it stands for.
+  if (issued?.stored || flow.pending || flow.approved)
+    await context.store.write(tx => endFlow(context, tx, call, flow, login, issued?.stored))
+  return issued
+    ? answerClient(context, call, flow, { code: issued.code })
+    : seeOther(request.back ?? '/account')
+}
+
+/** The write at the end of a flow; it succeeds for one caller only. */
+const endFlow = async (
+  context: Context,
+  tx: Transaction,
+  call: Call,
+  flow: Flow,
+  { user_id, organization_id, ...login }: BrowserLogin,
+  code: StoredCode | undefined,
+): Promise<void> => {
+  const { request, client, pending, approved } = flow
+  if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
+  if (!client && isProven(flow))
+    await recordLogin(context, tx, { ...login, organization_id, id: user_id }, call)
+  if (client && approved) {
+    const consent = { user_id, client_id: client.client_id, organization_id, scopes: request.scopes }
+    await grantConsent(tx, consent, context.clock.now())
+  }
+  if (code) await storeCode(tx, code)
 }
 
 const notAllowed = ['not_allowed', 403] as const

@@ -6,7 +6,6 @@ import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'
-import type { LoginId } from '#src/lib/ids.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { type FactorType, type RequiredFactor, requiredFactor, wantedLevel } from '#src/protocol/oidc/acr.ts'
@@ -14,6 +13,7 @@ import type { Login } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
+import type { CodeLogin } from '#src/tokens/codes.ts'
 import { listConsents } from './consent-store.ts'
 import type { BrowserSession, Flow, SubjectId } from './flow.ts'
 import type { FirstFactorProof } from './store.ts'
@@ -41,7 +41,7 @@ export type StepUser = Pick<
 }
 
 /** True for a login, which can be issued a code; false for a first factor that waits for the second. */
-export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & { id: LoginId } =>
+export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
 /** A login with the facts that decide its next step; `level` is the one that the next factor has to reach. */

@@ -41,6 +41,13 @@ export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
 /** Returns the id without its prefix, as tokens carry it in `sub`, `org_id` and `sid`. */
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
+/** Returns the 16 bytes of an id, without its prefix. */
+export const uuidBytes = (id: string): Buffer => Buffer.from(bareId(id).replaceAll('-', ''), 'hex')
+
+/** Returns 16 bytes as a UUID in lower case. */
+export const uuidOf = (bytes: Buffer): string =>
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** True for a UUID in its usual form of 36 characters, in any case. */

@@ -1,14 +1,10 @@
 import { lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
-import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
 import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
-/**
- * Milliseconds for which a used code is kept after it expired: its reuse revokes the session that it created.
- */
-const CODE_KEPT = HOUR
 /**
  * Milliseconds. The last access token of a session has expired by then: at most a day, and some clock skew.
  */
@@ -27,6 +23,7 @@ const MAIL_KEPT = DAY
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
 type Expiring =
+  | 'authorization_codes'
   | 'logins'
   | 'authorization_requests'
   | 'stored_posts'
@@ -36,11 +33,7 @@ type Expiring =
   | 'throttles'
 
 const expired =
-  (
-    name: Expiring | 'authorization_codes' | 'mails',
-    key: (tx: Transaction) => SQLiteColumn,
-    kept = 0,
-  ): Removal =>
+  (name: Expiring | 'mails', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
@@ -49,7 +42,7 @@ const expired =
 /** The tables with expiring rows and the time after which each row is removed. */
 export const removals: Removal[] = [
   expired('logins', tx => tx.tables.logins.id),
-  expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash, CODE_KEPT),
+  expired('authorization_codes', tx => tx.tables.authorization_codes.code_hash),
   expired('authorization_requests', tx => tx.tables.authorization_requests.request_hash),
   expired('stored_posts', tx => tx.tables.stored_posts.handle_hash),
   expired('upstream_requests', tx => tx.tables.upstream_requests.state_hash),

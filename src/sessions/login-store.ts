@@ -1,10 +1,12 @@
-import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, exists, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { type AuthorizationCode, countRevocations, isRevoked } from '#src/tokens/codes.ts'
 
-export type LoginRow = Tables['logins']['$inferSelect']
+type LoginRow = Tables['logins']['$inferSelect']
+type NewLoginRow = Omit<LoginRow, 'codes_revoked'>
 
 const placeholder = sql.placeholder
 
@@ -21,6 +23,7 @@ const selectLogins = prepared((q, { logins, users, organizations }) =>
       amr: logins.amr,
       ip_address: logins.ip_address,
       user_agent: logins.user_agent,
+      codes_revoked: logins.codes_revoked,
       created_at: logins.created_at,
       expires_at: logins.expires_at,
       username: users.username,
@@ -49,7 +52,7 @@ export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
 
-const selectSubject = prepared((q, { logins, users, organizations }) =>
+const selectSubject = prepared((q, { logins, users, organizations, sessions }) =>
   q
     .select({
       id: users.id,
@@ -61,23 +64,30 @@ const selectSubject = prepared((q, { logins, users, organizations }) =>
       last_name: users.last_name,
       active_at: users.active_at,
       settings: organizations.settings,
+      codes_revoked: logins.codes_revoked,
+      ip_address: logins.ip_address,
+      user_agent: logins.user_agent,
+      is_used: exists(
+        q
+          .select({ id: sessions.id })
+          .from(sessions)
+          .where(eq(sessions.id, placeholder('session_id'))),
+      ).as('is_used'),
     })
     .from(logins)
     .innerJoin(users, eq(users.id, logins.user_id))
     .innerJoin(organizations, eq(organizations.id, users.organization_id))
-    .where(
-      and(
-        eq(logins.id, placeholder('login_id')),
-        eq(logins.user_id, placeholder('user_id')),
-        eq(users.enabled, true),
-      ),
-    ),
+    .where(and(eq(logins.id, placeholder('login_id')), eq(users.enabled, true))),
 )
 
-/** Returns the enabled user of a login that has not ended, with the organization's settings. */
-export const findSubject = async (q: Queries, login: { login_id: LoginId; user_id: UserId }) => {
-  const [subject] = await selectSubject(q, login)
-  return subject
+/**
+ * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
+ * ended or the code was revoked. `is_used` is true when the code has made its session.
+ */
+export const findSubject = async (q: Queries, code: AuthorizationCode) => {
+  const { login_id, session_id } = code
+  const [subject] = await selectSubject(q, { login_id, session_id })
+  return subject && !isRevoked(code, subject.codes_revoked) ? subject : undefined
 }
 
 /** Returns a session of this user, active or ended, with the login that it came from. */
@@ -101,7 +111,7 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
     .orderBy(desc(logins.signed_in_at), desc(logins.id))
 }
 
-export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<void> => {
+export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<void> => {
   await tx.insert(tx.tables.logins).values(login)
 }
 
@@ -111,7 +121,7 @@ export const insertLogin = async (tx: Transaction, login: LoginRow): Promise<voi
  */
 export const renewLogin = async (
   tx: Transaction,
-  { id: _, created_at: __, ...login }: LoginRow,
+  { id: _, created_at: __, ...login }: NewLoginRow,
 ): Promise<LoginId | undefined> => {
   const { logins } = tx.tables
   const [renewed] = await tx
@@ -173,4 +183,40 @@ export const endUserLogins = async (
         except_login_id && ne(logins.id, except_login_id),
       ),
     )
+}
+
+/**
+ * Revokes the user's unredeemed codes, limited by the filters that are present; codes of `except_login_id`
+ * stay.
+ */
+export const revokeCodes = async (
+  tx: Transaction,
+  {
+    user_id,
+    client_id,
+    organization_id,
+    except_login_id,
+  }: {
+    user_id: UserId
+    client_id?: string | undefined
+    organization_id?: OrganizationId | undefined
+    except_login_id?: LoginId | undefined
+  },
+): Promise<void> => {
+  const { logins } = tx.tables
+  const rows = await tx
+    .select({ id: logins.id, revoked: logins.codes_revoked })
+    .from(logins)
+    .where(
+      and(
+        eq(logins.user_id, user_id),
+        organization_id && eq(logins.organization_id, organization_id),
+        except_login_id && ne(logins.id, except_login_id),
+      ),
+    )
+  for (const { id, revoked } of rows) {
+    const next = countRevocations(revoked) + 1
+    const codes_revoked = client_id === undefined ? { '': next } : { ...revoked, [client_id]: next }
+    await tx.update(logins).set({ codes_revoked }).where(eq(logins.id, id))
+  }
 }

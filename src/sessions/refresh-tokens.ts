@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Core } from '#src/context.ts'
-import { bareId, type SessionId } from '#src/lib/ids.ts'
+import { type SessionId, uuidBytes, uuidOf } from '#src/lib/ids.ts'
 import { hashSecret, type Secret, sameHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findRefreshable, refreshSession } from './store.ts'
@@ -19,8 +19,7 @@ const tagOf = ({ master }: Core, named: Uint8Array): Buffer =>
   createHmac('sha256', master.derive('refresh-tag')).update(named).digest().subarray(0, TAG)
 
 const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secret => {
-  const id = Buffer.from(bareId(session_id).replaceAll('-', ''), 'hex')
-  const named = Buffer.concat([id, secret])
+  const named = Buffer.concat([uuidBytes(session_id), secret])
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
@@ -31,8 +30,7 @@ const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (bytes.toString('base64url') !== token) return undefined
   const named = bytes.subarray(0, ID + SECRET)
   if (!timingSafeEqual(bytes.subarray(named.length), tagOf(context, named))) return undefined
-  const id = bytes.toString('hex', 0, ID).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-  return `sess_${id}`
+  return `sess_${uuidOf(bytes.subarray(0, ID))}`
 }
 
 /** Generates the first refresh token of a session. */

@@ -3,8 +3,7 @@ import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { revokeCodes } from '#src/tokens/code-store.ts'
-import { endLogins } from './login-store.ts'
+import { endLogins, revokeCodes } from './login-store.ts'
 import {
   closeSessions,
   createSession,
@@ -48,7 +47,7 @@ export const startSession = async (
  *
  * - Their refresh tokens and access tokens become invalid, and the logins that they came from end.
  * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
- * - A filter by user, without session or login, also deletes the user's unredeemed codes (of `client_id` if
+ * - A filter by user, without session or login, also revokes the user's unredeemed codes (of `client_id` if
  * present).
  *
  * `revokeUser` ends the user's logins and pending links as well.

@@ -11,14 +11,13 @@ import type { Tables } from './tables.ts'
 /** The rows that refer to deleted objects: their table, the key of a batch and the condition. */
 const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
-  const { authorization_codes: codes, authorization_requests: requests, external_accounts: accounts } = t
+  const { authorization_requests: requests, external_accounts: accounts } = t
   const { actor_id, seq, subject_id, target_id, type } = t.events
   switch (kind) {
     case 'user':
       return [
         [t.sessions, t.sessions.id, isOf(t.sessions.user_id)],
         [t.logins, t.logins.id, isOf(t.logins.user_id)],
-        [codes, codes.code_hash, isOf(codes.user_id)],
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
         // Only the event `user.deleted` stays.
@@ -39,7 +38,6 @@ const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
     case 'client':
       return [
         [t.consents, t.consents.user_id, isOf(t.consents.client_id)],
-        [codes, codes.code_hash, isOf(codes.client_id)],
         [requests, requests.request_hash, isOf(requests.client_id)],
       ] as const
     case 'identity_provider':

@@ -298,6 +298,11 @@ export const tables = (kit: Kit) => {
       amr: json('amr').$type<string[]>().notNull(),
       ip_address: text('ip_address').notNull(),
       user_agent: text('user_agent').notNull(),
+      /**
+       * Revocations of this login's codes, counted, with the latest for each client ('' for every client); null
+       * before the first. A code carries the count at its issue.
+       */
+      codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
       created_at: created_at(),
       expires_at: ms('expires_at').notNull(),
     },
@@ -355,33 +360,19 @@ export const tables = (kit: Kit) => {
     ],
   )
 
+  /**
+   * Authorization codes that are too long to carry their content (`sealed`), and burnt ones (`sealed` is null).
+   * The others have no row: the session that a code makes uses it up.
+   */
   const authorization_codes = table(
     'authorization_codes',
     {
       code_hash: text('code_hash').$type<SecretHash>().primaryKey(),
-      client_id: text('client_id').notNull(),
-      user_id: user_id(),
-      organization_id: organization_id(),
-      login_id: id<LoginId>('login_id').notNull(),
-      redirect_uri: text('redirect_uri').notNull(),
-      scope: text('scope').notNull(),
-      nonce: text('nonce').notNull(),
-      code_challenge: text('code_challenge').notNull(),
-      auth_time: ms('auth_time').notNull(),
-      acr: text('acr').notNull(),
-      amr: json('amr').$type<string[]>().notNull(),
-      ip_address: text('ip_address').notNull(),
-      user_agent: text('user_agent').notNull(),
-      created_at: created_at(),
+      /** Content under a key derived from the instance key, bound to the client. */
+      sealed: text('sealed'),
       expires_at: ms('expires_at').notNull(),
-      consumed_at: ms('consumed_at'),
-      /** The session made by the first use; a second use revokes it. */
-      session_id: id<SessionId>('session_id'),
     },
-    t => [
-      index('authorization_codes_user').on(t.user_id),
-      index('authorization_codes_expires').on(t.expires_at),
-    ],
+    t => [index('authorization_codes_expires').on(t.expires_at)],
   )
 
   /**

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
-import { hashSecret } from '#src/lib/secrets.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
@@ -11,6 +10,7 @@ import {
   addOrganization,
   addUser,
   authorizeUrl,
+  codeRow,
   logInTo,
   PASSWORD,
   signIn,
@@ -34,9 +34,7 @@ const signedIn = async () => {
 /** A session at the client, as a code exchange makes it. */
 const startSession = async (browser: ReturnType<typeof openBrowser>) => {
   const { code = '' } = answerOf(await browser.get(authorizeUrl('web')))
-  const row = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
-  const { login_id, user_id } = row.find(each => each.code_hash === hashSecret(code)) ?? {}
-  if (!login_id || !user_id) throw new Error('no code')
+  const { login_id, user_id } = await codeRow(app, code)
   const now = app.clock.now()
   const id = newId('sess', now)
   await app.context.store.write(tx =>

@@ -30,7 +30,6 @@ export const startAuthorize = async () => {
   const stored = () =>
     app.context.store.read(async q => [
       await q.select().from(q.tables.authorization_requests),
-      await q.select().from(q.tables.authorization_codes),
       await q.select().from(q.tables.stored_posts),
     ])
   /** Everything that differs between two answers for no reason of substance. */

@@ -82,7 +82,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
     const before = await stored()
     await withoutWrites(error, async () => {
       for (const person of [browser, openBrowser(app)]) {
-        const page = await person.get(authorizeUrl('shop'))
+        const page = await person.get(authorizeUrl('shop', { nonce: 'n'.repeat(400) }))
         expect(page.status).toBe(302)
         expect(answerOf(page)).toMatchObject({
           error: error_code,

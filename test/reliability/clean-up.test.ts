@@ -24,10 +24,7 @@ const fill = (path: string, gone: string): void => {
   db.run('PRAGMA busy_timeout = 5000')
   db.run('PRAGMA synchronous = OFF')
   db.prepare(
-    `${numbers} INSERT INTO authorization_codes (code_hash, client_id, user_id, organization_id, login_id, redirect_uri, scope,
-      nonce, code_challenge, auth_time, acr, amr, ip_address, user_agent, created_at, expires_at)
-    SELECT hex(randomblob(22)), 'shop', 'usr_' || (n % 1000), 'org_default', 'login_' || n, 'https://shop.example.com/callback',
-      'openid profile email', '', hex(randomblob(22)), 0, '1', '["pwd"]', '192.0.2.1', 'Mozilla/5.0', n, n FROM numbers`,
+    `${numbers} INSERT INTO authorization_codes (code_hash, expires_at) SELECT hex(randomblob(22)), n FROM numbers`,
   ).run(ROWS)
   const sessions = db.prepare(
     `${numbers} INSERT INTO sessions (id, user_id, client_id, organization_id, login_id, scope, ip_address, user_agent,

@@ -86,6 +86,30 @@ testOnPostgres(
 )
 
 testOnPostgres(
+  'R-17 O-14 a code replayed from fifty connections has one winner, or none beside a wrong verifier',
+  async () => {
+    await using copies = await startCopies()
+    const { one, other } = copies
+    const [alice, client] = [await addUser(one, 'alice'), await addClient(one, 'shop')]
+    for (const isBurnt of [false, true]) {
+      const code = await addCode(one, client, alice)
+      const wrong = (i: number) => (isBurnt && i < 2 ? { code_verifier: 'z'.repeat(43) } : {})
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => redeem(i % 2 ? one : other, client, code, wrong(i))),
+      )
+      const good = answers.filter(({ status }) => status === 200)
+      expect(good.length).toBeLessThanOrEqual(1)
+      if (!isBurnt) expect(good).toHaveLength(1)
+      expect(new Set(answers.map(({ status }) => status))).not.toContain(503)
+      for (const { body } of good)
+        expect((await refresh(other, client, body.refresh_token)).body.error).toBe('invalid_grant')
+      for (const app of [one, other]) expect((await redeem(app, client, code)).status).toBe(400)
+    }
+  },
+  60_000,
+)
+
+testOnPostgres(
   'R-17 O-18 a refresh token used at both at once has one winner, and its family ends',
   async () => {
     await using copies = await startCopies()

@@ -1,4 +1,5 @@
-import { hashSecret } from '#src/lib/secrets.ts'
+import { findSubject } from '#src/sessions/login-store.ts'
+import { findCode } from '#src/tokens/code-store.ts'
 import type { Json, TestApp } from './app.ts'
 import { answerOf, type Browser, type Page } from './browser.ts'
 import { create } from './callers.ts'
@@ -80,10 +81,16 @@ export const logInTo = async (
 ): Promise<Record<string, string>> =>
   answerOf(await signIn(browser, await browser.get(authorizeUrl(client_id, more)), username))
 
-/** Returns the stored row of an authorization code. */
-export const codeRow = async (app: Pick<TestApp, 'context'>, code: string | undefined) => {
-  const rows = await app.context.store.read(async q => q.select().from(q.tables.authorization_codes))
-  const row = rows.find(({ code_hash }) => code_hash === hashSecret(code ?? ''))
-  if (!row) throw new Error(`no code ${code}`)
-  return row
+/** Returns what an authorization code stands for, with client and user; throws for a dead one. */
+export const codeRow = async ({ context }: Pick<TestApp, 'context'>, presented: string | undefined) => {
+  const found = await context.store.read(async q => {
+    for (const { client_id } of await q.select().from(q.tables.clients)) {
+      const code = await findCode(context, q, { code: presented ?? '', client_id })
+      const user = code && code !== 'burnt' && (await findSubject(q, code))
+      if (user) return { ...code, client_id, user_id: user.id, organization_id: user.organization_id }
+    }
+    return undefined
+  })
+  if (!found) throw new Error(`no code ${presented}`)
+  return found
 }

@@ -1,7 +1,9 @@
 import { DAY } from '#src/lib/duration.ts'
+import type { LoginId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { startLogin } from '#src/sessions/logins.ts'
-import { issueCode, type NewCode } from '#src/tokens/code-store.ts'
+import { storeCode } from '#src/tokens/code-store.ts'
+import { composeCode, type NewCode } from '#src/tokens/codes.ts'
 import type { Json, TestApp } from './app.ts'
 import { CHALLENGE, REDIRECT, VERIFIER } from './people.ts'
 
@@ -61,32 +63,33 @@ export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash 
     }),
   )
 
+type MoreOfCode = Partial<NewCode> & { login_id?: LoginId }
+
 /** A code as an authorization would have issued it, from a new login unless one is named. */
 export const addCode = async (
   app: App,
   client: Json,
   user: Json,
-  more: Partial<NewCode> = {},
+  { login_id, ...more }: MoreOfCode = {},
 ): Promise<string> => {
   const { context } = app
-  const login_id = more.login_id ?? (await addLogin(app, user))
-  return context.store.write(tx =>
-    issueCode(context, tx, {
-      client_id: client.client_id,
-      user_id: user.id,
-      organization_id: user.organization_id,
-      login_id,
-      redirect_uri: REDIRECT,
-      scope: 'openid profile email',
-      nonce: undefined,
-      code_challenge: CHALLENGE,
-      auth_time: context.clock.now(),
-      acr: '1',
-      amr: ['pwd'],
-      client_info: { ip_address: '192.0.2.10', user_agent: 'A browser' },
-      ...more,
-    }),
-  )
+  const id = login_id ?? (await addLogin(app, user))
+  const client_info = { ip_address: '192.0.2.10', user_agent: 'A browser' }
+  const { code, stored } = composeCode(context, {
+    client_id: client.client_id,
+    login: { ...client_info, id, codes_revoked: null },
+    redirect_uri: REDIRECT,
+    scope: 'openid profile email',
+    nonce: undefined,
+    code_challenge: CHALLENGE,
+    auth_time: context.clock.now(),
+    acr: '1',
+    amr: ['pwd'],
+    client_info,
+    ...more,
+  })
+  if (stored) await context.store.write(tx => storeCode(tx, stored))
+  return code
 }
 
 /** Exchanges a code by a valid request; `more` overrides its parameters. */
@@ -124,7 +127,7 @@ export const grantTokens = async (
   app: App,
   client: Json,
   user: Json,
-  more: Partial<NewCode> = {},
+  more: MoreOfCode = {},
 ): Promise<Json> => {
   const { status, body: tokens } = await redeem(app, client, await addCode(app, client, user, more))
   if (status !== 200) throw new Error(`no tokens: ${status} ${JSON.stringify(tokens)}`)

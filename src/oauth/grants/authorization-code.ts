@@ -4,7 +4,6 @@ import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
@@ -16,7 +15,8 @@ import { findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession, startSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type CodeRow, consumeCode, findUsedCode } from '#src/tokens/code-store.ts'
+import { burnCode, findCode } from '#src/tokens/code-store.ts'
+import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
 
@@ -34,21 +34,26 @@ export const authorizationCode: Grant<'authorization_code'> = async (context, ca
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /**
- * Returns a refusal instead of throwing it, because the transaction must commit: the code stays used, and a
- * replayed code revokes its session.
+ * Returns a refusal instead of throwing it, because the transaction must commit: a wrong verifier burns the
+ * code, and a replayed code revokes its session.
  */
 const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
   const { client, request, client_info } = call
   const { client_id } = client
   const now = context.clock.now()
-  const session_id = newId('sess', now)
-  const code = await consumeCode(tx, { code: request.code, client_id, session_id, now })
-  if (!code) return refuseUnknown(context, tx, call)
-  const fault = findFault(code, call, now)
-  if (fault) return new OAuthError('invalid_grant', fault)
+  const code = await findCode(context, tx, { code: request.code, client_id })
+  if (!code) return new CredentialError('invalid_grant')
+  if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used with a wrong verifier.')
+  const { session_id } = code
   const user = await findSubject(tx, code)
-  if (!user) return new OAuthError('invalid_grant', 'The login that the code came from has ended.')
+  if (!user || user.is_used) return refuseUsed(context, tx, call, code)
+  const fault = findFault(code, call, user.organization_id, now)
+  if (fault) {
+    if (code.expires_at > now) await burnCode(tx, request.code, code)
+    return new OAuthError('invalid_grant', fault)
+  }
 
+  const { ip_address, user_agent } = code.client_info ?? user
   const { session_ttl } = settingsOf(user)
   const ends_by = session_ttl === undefined ? null : now + session_ttl
   const isRefreshed = client.grant_types.includes('refresh_token')
@@ -62,9 +67,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     organization_id: user.organization_id,
     login_id: code.login_id,
     scope: code.scope,
-    ip_address: code.ip_address,
-    user_agent: code.user_agent,
-    location: locate(code.ip_address),
+    ip_address,
+    user_agent,
+    location: locate(ip_address),
     started_at: now,
     expires_at: Math.min(now + lifetime, ends_by ?? Number.POSITIVE_INFINITY),
     ends_by,
@@ -98,26 +103,33 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
  * Revokes the session of a code that is redeemed twice: the second use shows that the code leaked.
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
  */
-const refuseUnknown = async (
+const refuseUsed = async (
   context: Context,
   tx: Transaction,
-  { client, request, client_info }: CodeCall,
+  { client, client_info }: CodeCall,
+  { session_id }: AuthorizationCode,
 ) => {
-  const { client_id } = client
-  const id = await findUsedCode(tx, { code: request.code, client_id })
-  if (!id) return new CredentialError('invalid_grant')
-  const actor = { id: client_id, email: null }
-  await revokeSession(context, tx, { id }, { actor, client_info, reason: 'code_replayed' })
-  return new OAuthError('invalid_grant')
+  const actor = { id: client.client_id, email: null }
+  await revokeSession(context, tx, { id: session_id }, { actor, client_info, reason: 'code_replayed' })
+  return new OAuthError(
+    'invalid_grant',
+    'The code was used or revoked, or the login that it came from has ended.',
+  )
 }
 
-const findFault = (code: CodeRow, { client, request }: CodeCall, now: number): string | undefined => {
+const findFault = (
+  code: AuthorizationCode,
+  { client, request }: CodeCall,
+  organization_id: string,
+  now: number,
+): string | undefined => {
   if (code.expires_at <= now) return 'The code has expired.'
-  if (code.redirect_uri !== request.redirect_uri)
+  if (!code.redirect_hash.equals(redirectHash(request.redirect_uri)))
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
-  if (!serves(client, code.organization_id)) return NOT_SERVED
+  if (!serves(client, organization_id)) return NOT_SERVED
+  if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
   return undefined
 }
 

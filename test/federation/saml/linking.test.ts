@@ -25,13 +25,12 @@ const as = (name_id: string, mail: string): Partial<ResponseContent> => ({
 })
 const types = async () => (await app.events()).map(({ type }) => type)
 const nothingMore = async (act: () => Promise<Page>): Promise<Page> => {
-  const { users, sessions, external_accounts, authorization_codes, logins } = await rowsOf(app)
+  const { users, sessions, external_accounts, logins } = await rowsOf(app)
   const page = await act()
   expect(await rowsOf(app)).toEqual({
     users,
     sessions,
     external_accounts,
-    authorization_codes,
     logins,
   } as never)
   return page

@@ -142,8 +142,8 @@ export const genuineFor = (idp: IdentityProvider, party: Party): Genuine => {
 /** Counts the rows of each table that a login writes to. */
 export const rowsOf = (app: TestApp): Promise<Record<string, number>> =>
   app.context.store.read(async q => {
-    const { users, logins, sessions, authorization_codes, external_accounts } = q.tables
-    const tables = { users, logins, sessions, authorization_codes, external_accounts }
+    const { users, logins, sessions, external_accounts } = q.tables
+    const tables = { users, logins, sessions, external_accounts }
     const counts = Object.entries(tables).map(async ([name, table]) => [name, await q.$count(table)] as const)
     return Object.fromEntries(await Promise.all(counts))
   })
