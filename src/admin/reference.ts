@@ -109,11 +109,13 @@ ${body ? `<h4>Body</h4>${sample(body.content as Json)}` : ''}
 </article>`
   }
 
+  // `identity-providers` is the tag of programs.
+  const titleOf = (tag: string) => text(tag.charAt(0).toUpperCase() + tag.slice(1).replaceAll('-', ' '))
   const sections = (tags as unknown as Json[]).map(({ name, description }) => {
     const own = operations.filter(({ operation }) => (operation.tags as string[]).includes(String(name)))
     return {
-      items: `<h2>${name}</h2><ul>${own.map(({ operation }) => `<li><a href="#${operation.operationId}">${prose(operation.operationId)}</a></li>`).join('')}</ul>`,
-      articles: `<h2 id="tag-${name}">${name}</h2><p>${prose(description)}</p>${own.map(article).join('\n')}`,
+      items: `<h2>${titleOf(String(name))}</h2><ul>${own.map(({ operation }) => `<li><a href="#${operation.operationId}">${prose(operation.operationId)}</a></li>`).join('')}</ul>`,
+      articles: `<h2 id="tag-${name}">${titleOf(String(name))}</h2><p>${prose(description)}</p>${own.map(article).join('\n')}`,
     }
   })
   const named = Object.entries(schemas ?? {}).sort(([a], [b]) => a.localeCompare(b, 'en'))
@@ -128,9 +130,9 @@ ${body ? `<h4>Body</h4>${sample(body.content as Json)}` : ''}
 <style>${style}</style>
 </head>
 <body>
-<nav aria-label="Contents"><details open><summary>Contents</summary>
+<nav aria-label="Contents"><details><summary>Contents</summary>
 ${sections.map(({ items }) => items).join('\n')}
-<h2>schemas</h2><ul>${named.map(([name]) => `<li>${link(name)}</li>`).join('')}</ul>
+<h2>Schemas</h2><ul>${named.map(([name]) => `<li>${link(name)}</li>`).join('')}</ul>
 </details></nav>
 <main>
 <h1>${text(String(info?.title))}</h1>
@@ -140,7 +142,7 @@ ${String(info?.description)
   .map(part => `<p>${prose(part)}</p>`)
   .join('')}
 ${sections.map(({ articles }) => articles).join('\n')}
-<h2 id="schemas">schemas</h2>
+<h2 id="schemas">Schemas</h2>
 ${named.map(([name, schema]) => `<article id="${name}"><h3>${name}</h3><p>${prose(schema.description)}</p>${fields(schema)}</article>`).join('\n')}
 </main>
 </body>

@@ -1,12 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Server } from 'bun'
 import type { Context } from '#src/context.ts'
-import { asAppError, errorAnswer } from '#src/http/answer.ts'
+import { asAppError, errorAnswer, seeOther } from '#src/http/answer.ts'
 import { type Call, openCall } from '#src/http/call.ts'
 import { AppError, notFound } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import type { CapturedMail } from '#src/mail/captured.ts'
-import { pageBoundary } from '#src/pages/boundary.ts'
+import { pageBoundary, wantsPage } from '#src/pages/boundary.ts'
 import type { DevClock } from './clock.ts'
 import { controls, type DevState } from './controls.ts'
 import { FAKE_OPENID, fakeOpenIdOf } from './fake-openid.ts'
@@ -16,6 +16,9 @@ import { gateOf, isLoopbackAddress } from './gate.ts'
 import { guidePage, isGuide } from './guide.ts'
 import { homeAccess } from './home/access.ts'
 import { isHome, openHome } from './home/index.ts'
+import { LOG } from './home/log.ts'
+import { MAILBOX } from './home/mailbox.ts'
+import { TOOLS } from './home/tools.ts'
 import { PICK, pick } from './picker.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
@@ -83,6 +86,8 @@ export const development = (
     if (url.pathname === PICK) return picked({ request: call.request, params: {} })
     if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return upstream(call.request)
     if (url.pathname.startsWith(`${FAKE_SAML}/`)) return samlUpstream(call.request)
+    const page = pages[call.path]
+    if (page && call.request.method === 'GET' && wantsPage(call.request)) return seeOther(page)
     return control(state, call, guard)
   }
 
@@ -108,6 +113,15 @@ export const development = (
 }
 
 const SNAPSHOT_MS = 200
+
+/** The pages that show in a browser what the controls answer to programs. */
+const pages: Record<string, string> = {
+  '/dev/mail': MAILBOX,
+  '/dev/requests': LOG,
+  '/dev/tokens': LOG,
+  '/dev/clock': TOOLS,
+  '/dev/faults': TOOLS,
+}
 
 type Guard = (call: Call) => void
 

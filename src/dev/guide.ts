@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { assetUrl } from '#src/pages/assets.ts'
 import { sheetsOf } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
+import { HOME } from './home/page.ts'
 
 const GUIDE = '/guide'
 
@@ -20,7 +21,7 @@ export const guidePage = async (context: Context, pathname: string): Promise<Res
   const subject = pathname.slice(GUIDE.length + 1)
   const page = pageOf(subject)
   const sheets = [...sheetsOf(defaultBrand(context)), assetUrl('guide.css') ?? '']
-  return new Response(guideDocument(page, { sheets, icon: assetUrl('gate.svg') ?? '' }), {
+  return new Response(guideDocument(page, { sheets, icon: assetUrl('gate.svg') ?? '', home: HOME }), {
     status: page || subject === '' ? 200 : 404,
     headers: {
       'content-type': 'text/html; charset=utf-8',

@@ -55,11 +55,12 @@ const contents = (withAbout: boolean, current?: string): string =>
     .join('')
 
 /**
- * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets.
+ * Returns the document of a page, or of the table of contents without one. `sheets` are URLs of stylesheets, `home` is the
+ * URL of the pages of development mode.
  */
 export const guideDocument = (
   page: GuidePage | undefined,
-  { sheets, icon }: { sheets: string[]; icon: string },
+  { sheets, icon, home }: { sheets: string[]; icon: string; home: string },
 ): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -71,7 +72,7 @@ export const guideDocument = (
   ${sheets.map(url => `<link rel="stylesheet" href="${url}">`).join('\n  ')}
 </head>
 <body class="guide">
-  <header><a href="/guide">Gatehouse guide</a>${page ? '<a href="#contents">Contents</a>' : ''}</header>
+  <header><a href="/guide">Gatehouse guide</a>${page ? '<a href="#contents">Contents</a>' : ''}<a href="${text(home)}">Development</a></header>
   <div class="sheet">
     <main${page ? '' : ' class="subjects"'}>${page ? page.blocks.map(block).join('\n') : `<h1>Guide</h1>${contents(true)}`}</main>
     ${page ? `<nav id="contents" aria-label="Guide">${contents(false, page.subject)}</nav>` : ''}

@@ -228,10 +228,21 @@ describe('H-49 on other machines the pages ask for the control token', async () 
     expect(await forged.text()).not.toContain('alice@example.com')
   })
 
-  test('RUN-18 the mailbox shows mail as text with links, and its HTML without scripts', async () => {
+  test('RUN-18 a browser gets the page of a control, a program its JSON', async () => {
+    const pages = { mail: 'mailbox', requests: 'log', tokens: 'log', clock: 'tools', faults: 'tools' }
+    for (const [control, page] of Object.entries(pages)) {
+      const inBrowser = await get(`/dev/${control}`, { accept: 'text/html' })
+      expect([inBrowser.status, inBrowser.headers.get('location')]).toEqual([303, `/dev/${page}`])
+      expect((await get(`/dev/${control}`)).status).toBe(401)
+    }
+  })
+
+  test('RUN-18 the mailbox shows mail as its program does, as text with links, and its HTML without scripts', async () => {
     expect((await app.admin('POST', `/users/${alice.id}/send-password-reset`)).status).toBe(204)
     const box = await ask(false, 'http://localhost:8080/dev/mailbox', '127.0.0.1')
-    expect(await box.text()).toMatch(/<a href="http:\/\/localhost:8080\/[^"]*">/)
+    const shown = await box.text()
+    expect(shown).toMatch(/<iframe src="\/dev\/mailbox\/1"[\s\S]*<a href="http:\/\/localhost:8080\/[^"]*">/)
+    expect(box.headers.get('content-security-policy')).toContain("frame-src 'self'")
     const html = await ask(false, 'http://localhost:8080/dev/mailbox/1', '127.0.0.1')
     expect(html.headers.get('content-security-policy')).toMatch(/^default-src 'none';.* sandbox /)
     for (const number of ['0', '2', 'x', '1/2', '-1'])

@@ -9,7 +9,7 @@ const time = (at: string) => markup`<time datetime="${at}">${at.slice(11, 23)}</
 
 /** The latest requests and tokens, newest first. */
 export const logPage = ({ recorder }: DevState): DevPage => ({
-  title: 'Requests',
+  title: 'Requests and tokens',
   current: LOG,
   body: markup`
 <form method="post" action="/dev/"><button class="button secondary small" name="action" value="clear_requests">Clear</button></form>
@@ -28,7 +28,7 @@ ${table(
       markup`<span${status >= 400 ? markup` class="bad"` : ''}>${status}</span>`,
       Object.keys(parameters).length === 0
         ? markup`–`
-        : markup`<details><summary>${Object.keys(parameters).length}</summary>${jsonBox(parameters)}</details>`,
+        : markup`<details><summary>Show ${Object.keys(parameters).length}</summary>${jsonBox(parameters)}</details>`,
     ]),
   'No request yet.',
 )}

@@ -24,8 +24,9 @@ export const mailboxPage = async ({ context, mail }: DevState): Promise<DevPage>
         : markup`<form method="post" action="/dev/"><button class="button secondary small" name="action" value="clear_mail">Delete all</button></form>
 ${mails.map(
   ({ to, subject, text, number }) => markup`<article class="mail">
-<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">as HTML</a></p>
-<pre tabindex="0">${linked(text)}</pre></article>`,
+<h2>${subject}</h2><p class="muted">To ${to} · <a href="${MAILBOX}/${number}">Open alone</a></p>
+<iframe src="${MAILBOX}/${number}" title="${subject}" loading="lazy"></iframe>
+<details><summary>Plain text</summary><pre tabindex="0">${linked(text)}</pre></details></article>`,
 )}`,
   }
 }
@@ -35,12 +36,13 @@ export const mailPage = ({ mail }: DevState, number: string): Response | undefin
   const found = /^\d{1,4}$/.test(number) ? mail.mails[Number(number) - 1] : undefined
   return (
     found &&
-    new Response(found.html, {
+    // Its links leave the frame: no page of the account stands in one.
+    new Response(found.html.replace('<head>', '<head><base target="_blank">'), {
       headers: {
         'content-type': 'text/html; charset=utf-8',
         'cache-control': 'no-store',
         'content-security-policy':
-          "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; sandbox allow-popups allow-popups-to-escape-sandbox; base-uri 'none'; frame-ancestors 'none'",
+          "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; sandbox allow-popups allow-popups-to-escape-sandbox; base-uri 'none'; frame-ancestors 'self'",
       },
     })
   )

@@ -25,7 +25,7 @@ const tryLink = (
     ? markup`<a class="button secondary small" data-testid="try-${client_id}" href="${TRY}?${String(new URLSearchParams({ client_id }))}">Sign in<span class="unseen"> to ${client_id}</span></a>`
     : markup``
 
-/** The first page: endpoints, users and clients, with a login that ends on the callback page. */
+/** The first page: clients, with a login that ends on the callback page, users and endpoints. */
 export const overviewPage = async ({ context, secrets }: DevState): Promise<DevPage> => {
   const origin = context.config.url
   const { users, clients, slugs } = await context.store.read(async q => ({
@@ -36,11 +36,18 @@ export const overviewPage = async ({ context, secrets }: DevState): Promise<DevP
     title: 'Overview',
     current: HOME,
     body: markup`
-<h2>Server</h2>
+<h2>Clients</h2>
+<p>A client that has <code>${origin + CALLBACK}</code> among its redirect URIs can be tried here: the page redeems the code and shows the tokens.</p>
 ${table(
-  ['Endpoint', 'URL'],
-  endpoints.map(([name, path]) => [markup`${name}`, code(origin + path)]),
-  '',
+  ['Client id', 'Name', 'Type', 'Secret', 'Try'],
+  clients.map(client => [
+    code(client.client_id),
+    markup`${client.name}`,
+    markup`${client.type}`,
+    secrets.has(client.client_id) ? code(secrets.get(client.client_id) ?? '') : markup`–`,
+    tryLink(origin, client),
+  ]),
+  'There is no client.',
 )}
 <h2>Users</h2>
 ${users.some(isDefaultUser) ? markup`<p>The password of <code>alice</code> and <code>admin</code> is <code>${DEV_PASSWORD}</code>. The login page lets you choose a user without it.</p>` : ''}
@@ -55,18 +62,11 @@ ${table(
   ]),
   'There is no user.',
 )}
-<h2>Clients</h2>
-<p>A client that has <code>${origin + CALLBACK}</code> among its redirect URIs can be tried here: the page redeems the code and shows the tokens.</p>
+<h2>Endpoints</h2>
 ${table(
-  ['Client id', 'Name', 'Type', 'Secret', 'Try'],
-  clients.map(client => [
-    code(client.client_id),
-    markup`${client.name}`,
-    markup`${client.type}`,
-    secrets.has(client.client_id) ? code(secrets.get(client.client_id) ?? '') : markup`–`,
-    tryLink(origin, client),
-  ]),
-  'There is no client.',
+  ['Endpoint', 'URL'],
+  endpoints.map(([name, path]) => [markup`${name}`, code(origin + path)]),
+  '',
 )}`,
   }
 }

@@ -15,7 +15,7 @@ const links: [href: string, title: string][] = [
 ]
 
 const POLICY =
-  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /** Headers of every page below /dev/ that a person opens. `same-origin` keeps the Origin header of its forms. */
 const pageHeaders = {

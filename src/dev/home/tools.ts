@@ -23,13 +23,14 @@ export const toolsPage = ({ clock, faults }: DevState): DevPage => ({
   current: TOOLS,
   body: markup`
 <h2>Clock</h2>
-<p>The server’s time is <time datetime="${iso(clock.now())}"><strong>${iso(clock.now())}</strong></time>${clock.isFrozen() ? ', stopped' : ''}. It rules tokens, sessions, codes and keys.</p>
+<p>The server’s time is <time datetime="${iso(clock.now())}"><strong>${iso(clock.now()).slice(0, 19).replace('T', ' ')} UTC</strong></time>${clock.isFrozen() ? ', stopped' : ''}. It rules tokens, sessions, codes and keys.</p>
 <div class="tools">
 ${steps.map(([label, ms]) => markup`<form method="post" action="/dev/"><input type="hidden" name="ms" value="${ms}">${button('advance', label)}</form>`)}
 <form method="post" action="/dev/">${button('freeze', 'Stop')}</form>
 <form method="post" action="/dev/">${button('reset_clock', 'Back to the machine’s time')}</form>
 </div>
 <h2>Faults</h2>
+<p>A fault replaces the answers to the next requests of an endpoint.</p>
 ${table(
   ['Endpoint', 'Client', 'Fault', 'Requests left'],
   faults
