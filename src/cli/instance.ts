@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '#src/config.ts'
@@ -170,11 +170,19 @@ const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageEr
 /**
  * Returns the path of the database file.
  *
- * @throws StorageError when it does not exist
+ * @throws StorageError when it does not exist, or this user may not reach it
  */
 export const requireDatabase = ({ data_dir }: Config): string => {
   const path = join(data_dir, DATABASE_FILE)
-  if (existsSync(path)) return path
+  try {
+    accessSync(path)
+    return path
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+      throw new StorageError(
+        `${path}: this user may not read it. Run the command as the user that runs the server.`,
+      )
+  }
   throw new StorageError(
     `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to its directory, or create one with \`gatehouse serve\`.`,
   )

@@ -1,8 +1,5 @@
 import { z } from 'zod'
-import { isPlain } from '#src/lib/text.ts'
-
-/** Line breaks of every kind, byte order marks, and bidirectional control characters. */
-const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
+import { isLine, isPlain } from '#src/lib/text.ts'
 
 /** A single line of text without surrounding spaces. */
 export const line = (max: number, min = 0) => {
@@ -12,7 +9,7 @@ export const line = (max: number, min = 0) => {
     .min(min, allowed)
     .max(max, allowed)
     .refine(
-      text => isPlain(text) && !unfit.test(text) && text.trim() === text,
+      text => isLine(text) && text.trim() === text,
       'No line breaks, control characters, or leading or trailing spaces.',
     )
 }

@@ -23,6 +23,12 @@ export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCas
  */
 export const isPlain = (text: string): boolean => text.isWellFormed() && !hasControl(text)
 
+/** Line breaks of every kind, tabs, byte order marks, and bidirectional control characters. */
+const unfit = /[\t\n\u0085\u2028\u2029\ufeff\u202a-\u202e\u2066-\u2069]/
+
+/** True for one line of text that is shown as it is stored. */
+export const isLine = (text: string): boolean => isPlain(text) && !unfit.test(text)
+
 const hasControl = (text: string): boolean => {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)

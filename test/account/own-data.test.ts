@@ -93,7 +93,8 @@ describe('profile', () => {
     ['no address', 'Enter an email address', {}],
     ['other@evil.com', 'Use an address of your organization', {}],
     ['x'.repeat(300), 'Enter an email address', {}],
-    ['ok@example.com', 'This is too long', { first_name: 'x'.repeat(256) }],
+    ['ok@example.com', 'at most 255 characters', { first_name: 'x'.repeat(256) }],
+    ['fine@example.com', 'no control characters', { first_name: 'Ada\u202e' }],
   ])('%.20s is refused on the page', async (email, text, more) => {
     const { user, browser } = await signedIn({ organization_id: acme.id })
     const page = await shown(browser, '/account/profile?organization=acme', 'Profile')

@@ -1,6 +1,6 @@
 /** Wrong calls of each command in an empty directory, and what people read at a terminal. */
 import { afterAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Argument } from 'commander'
@@ -144,6 +144,23 @@ test('RUN-14, RUN-30, RUN-34 a wrong call of any command leaves an empty directo
     expect([args, [1, 2, 75, 78].includes(code)]).toEqual([args, true])
   }
 }, 120_000)
+
+test('RUN-30 a command of a user without rights says so, not that there is no instance', async () => {
+  const data_dir = join(folder, 'closed')
+  mkdirSync(data_dir)
+  writeFileSync(join(data_dir, 'gatehouse.db'), '')
+  chmodSync(folder, 0o755)
+  chmodSync(data_dir, 0)
+  const isRoot = process.getuid?.() === 0
+  const other = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+  const env = { PATH: process.env.PATH ?? '', GATEHOUSE_DATA_DIR: data_dir }
+  const child = Bun.spawnSync([...other, EXECUTABLE, 'user', 'list'], { cwd: folder, env })
+  chmodSync(data_dir, 0o700)
+  expect(child.stderr.toString()).toBe(
+    `gatehouse: ${join(data_dir, 'gatehouse.db')}: this user may not read it. Run the command as the user that runs the server.\n`,
+  )
+  expect([child.exitCode, readdirSync(data_dir)]).toEqual([78, ['gatehouse.db']])
+})
 
 test('help has a page for the settings and for each command, and no others', async () => {
   const settings = await gatehouse(['help', 'settings'])

@@ -1,3 +1,4 @@
+import { isLine } from '#src/lib/text.ts'
 import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
@@ -194,9 +195,12 @@ const readMaxAge = (text: string | undefined) => {
   return seconds
 }
 
-/** Ignores a hint longer than any e-mail address; an unusable hint is not an error. */
+/**
+ * Ignores a hint longer than any e-mail address, or with characters that no name has: an unusable hint is not
+ * an error.
+ */
 const readLoginHint = (text: string | undefined) =>
-  text !== undefined && text.length <= 320 ? text : undefined
+  text !== undefined && text.length <= 320 && isLine(text) ? text : undefined
 
 /** Returns the first entries of a list of preferences and ignores the rest. */
 const readList = (text: string | undefined): readonly string[] =>

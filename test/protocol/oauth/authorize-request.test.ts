@@ -291,6 +291,9 @@ describe('accepted as a hint only', () => {
     ['O-51 HTML', '<b>ann</b>', '<b>ann</b>'],
     ['O-51 320 characters', 'a'.repeat(320), 'a'.repeat(320)],
     ['O-51 10 KB', 'a'.repeat(10_240), undefined],
+    ['O-51 a control character', 'ann\u001b[31m', undefined],
+    ['O-51 a line break', 'ann\r\nx: y', undefined],
+    ['O-51 a right-to-left override', 'ann\u202egnp.exe', undefined],
   ])('%s', (_, login_hint, expected) => expect(request({ login_hint }).login_hint).toBe(expected))
 
   test.each([
