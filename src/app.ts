@@ -12,6 +12,7 @@ import { openApiDocument } from './admin/openapi.ts'
 import type { ReferencePage } from './admin/reference.ts'
 import { ADMIN_PREFIX, adminRoutes } from './admin/routes.ts'
 import type { Config } from './config.ts'
+import { consoleRoutes } from './console/routes.ts'
 import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
 import { originOf } from './directory/clients/store.ts'
 import { organizationAsset } from './directory/organizations/assets.ts'
@@ -76,6 +77,7 @@ export const createApp = async (
     .use(browserRoutes(context))
     .use(federationRoutes(context))
     .use(accountRoutes(context))
+    .use(consoleRoutes(context))
     .use(
       mount(
         Object.fromEntries(

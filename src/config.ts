@@ -54,6 +54,7 @@ export const settings = {
     [],
     'addresses and ranges of proxies whose X-Forwarded-For is used',
   ),
+  console: withDefault(choice(['on', 'off']), 'on', 'console at /console, on or off; default on'),
   log_level: withDefault(choice(logLevels), 'info', `${logLevels.join(', ')}; default info`),
   tls_cert: setting(text, 'certificate file for https (PEM)'),
   tls_key: setting(text, 'private key file of the certificate (PEM)'),

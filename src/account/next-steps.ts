@@ -35,7 +35,7 @@ export const nextStepsOf = async (
   const [clients, users] = await store.read(q =>
     Promise.all([countAll(q, 'clients', within), countAllUsers(q, within)]),
   )
-  const built_in = is_operator && (await findClient(store, config.admin_client_id)) ? 1 : 0
+  const built_in = is_operator && (await findClient({ config, store }, config.admin_client_id)) ? 1 : 0
   const due = { client: clients === built_in, user: users < 2, mail: is_operator && !mail }
   const lines = linesFor(is_operator ? '' : ` --organization ${slug}`)
   const steps = own.flatMap(([step]) => (due[step] ? [{ step, lines: lines[step] }] : []))

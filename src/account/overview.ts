@@ -44,6 +44,10 @@ export const getAccount =
           organization: organization.display_name,
         },
         ...(await listSignedIn(context, call, viewer)),
+        ...(context.config.console === 'on' &&
+          [...permissions].some(name => !name.startsWith('profile:')) && {
+            console_url: `/console?organization=${organization.id}`,
+          }),
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: '/account/change-password' }),
         ...(identities && { identities }),

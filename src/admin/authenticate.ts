@@ -21,7 +21,7 @@ export const authenticate = async (context: Context, request: Request): Promise<
   const { client_id, holder, scopes } = token
   const own = holder
     ? permissionsOf(await context.store.read(q => effectiveRoles(q, holder.id)))
-    : permissionsOfClient(token, await findClient(context.store, client_id))
+    : permissionsOfClient(token, await findClient(context, client_id))
   const { organization_id } = holder ?? token
   const caller: Caller = {
     kind: holder ? 'user' : 'client',

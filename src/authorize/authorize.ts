@@ -6,7 +6,7 @@ import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/charge.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { CONSOLE_CLIENT, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import {
@@ -110,8 +110,11 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const client_id = read(() => parseClientId(parameters))
   if (client_id === undefined) throw await refuse('client_id_invalid')
   const redirect_uri = parameters.values.get('redirect_uri')
-  const client = await findClient(context.store, client_id)
+  const client = await findClient(context, client_id)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
+  // A page that loads the request in a frame or a fetch gets no code for the console.
+  if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
+    throw await refuse('not_a_navigation', { client_id, redirect_uri })
   const target = read(() => parseTarget(parameters, client))
   if (target) return { parameters, client, target }
   const reason = redirect_uri === undefined ? 'redirect_uri_invalid' : 'redirect_uri_not_registered'

@@ -56,7 +56,7 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
-  const client = isOwn ? undefined : await findClient(context.store, request.client_id)
+  const client = isOwn ? undefined : await findClient(context, request.client_id)
   if (!isOwn && !client) throw new PageError('unknown_client', 400)
   if (client && !client.redirect_uris.some(registered => matches(registered, request.redirect_uri)))
     throw new PageError('bad_redirect', 400)

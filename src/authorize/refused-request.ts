@@ -13,6 +13,7 @@ const pages = {
   malformed: 'bad_request',
   client_id_invalid: 'bad_request',
   unknown_client: 'unknown_client',
+  not_a_navigation: 'bad_request',
   redirect_uri_invalid: 'bad_redirect',
   redirect_uri_not_registered: 'bad_redirect',
 } as const

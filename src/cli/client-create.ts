@@ -2,9 +2,9 @@ import { ConfigError } from '#src/config.ts'
 import { serverActor } from '#src/directory/access.ts'
 import { CreateClient, clientKinds } from '#src/directory/clients/schema.ts'
 import { createClient } from '#src/directory/clients/service.ts'
+import { type Application, applicationOf, type Kind, snippets } from '#src/directory/clients/snippets.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { type Application, applicationOf, type Kind, snippets } from './client-snippets.ts'
 import { organizationNamed, type UserOptions, withInstance } from './user.ts'
 
 interface Options extends UserOptions {

@@ -175,13 +175,14 @@ const issueReal = async (context: Issuer, options: TokenOptions): Promise<Issued
 }
 
 const subjectOf = async (
-  { store }: Core,
+  core: Core,
   { user: name, client: client_id, organization: slug }: TokenOptions,
 ): Promise<{ user: UserRow; client: Client }> => {
   if (name === undefined)
     throw new ConfigError('--user: missing; name a user by user name, e-mail address or id.')
   if (client_id === undefined)
     throw new ConfigError('--client: missing; name the client that the token is for.')
+  const { store } = core
   const home = await store.read(q => readOrganizationBySlug(q, slug))
   if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)
   const user = await store.read(q =>
@@ -191,7 +192,7 @@ const subjectOf = async (
     throw new ConfigError(
       `--user: ${user ? 'the user is disabled' : `no such user in the organization ${slug}`}.`,
     )
-  const client = await findClient(store, client_id)
+  const client = await findClient(core, client_id)
   if (client?.organization_id !== home.id)
     throw new ConfigError(`--client: no such client in the organization ${slug}.`)
   return { user, client }

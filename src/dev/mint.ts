@@ -77,7 +77,7 @@ export const mint = async (
   { client_id: usual, client_info }: { client_id: string; client_info: ClientInfo },
 ): Promise<Minted> => {
   const client_id = wanted.client_id ?? usual
-  const client = await findClient(context.store, client_id)
+  const client = await findClient(context, client_id)
   const home = await context.store.read(q => readOrganizationBySlug(q, wanted.organization))
   if (!home)
     throw invalid({

@@ -118,6 +118,8 @@ export const serveRoute =
   async ({ request, params }: Matched): Promise<Response> => {
     const call = callOf(request)
     try {
+      if (request.headers.get('sec-fetch-site') === 'cross-site')
+        throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)
       permit(caller, route)
       const { confirm } = caller

@@ -18,8 +18,9 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
-/** `client_id` of the console. */
+/** `client_id` and name of the console. */
 export const CONSOLE_CLIENT = 'gatehouse-console'
+export const CONSOLE_NAME = 'Gatehouse console'
 
 let latest = 0
 let count = 0

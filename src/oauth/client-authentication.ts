@@ -29,7 +29,7 @@ export const asClient = async <T>(
   attempt: (client: Client) => Promise<T>,
   place: 'registered' | 'either' = 'registered',
 ): Promise<T> => {
-  const client = await findClient(context.store, presented.client_id)
+  const client = await findClient(context, presented.client_id)
   const isAuthenticated = client?.type === 'confidential' && isSecretOf(client, presented)
   const run = async () => {
     if (!client) throw new CredentialError('invalid_client')

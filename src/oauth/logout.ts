@@ -80,7 +80,7 @@ const openLogout = async (context: Context, call: Call, parameters: Parameters):
     call,
     parameters,
     hint: hint || undefined,
-    client: client_id === undefined ? undefined : await findClient(context.store, client_id),
+    client: client_id === undefined ? undefined : await findClient(context, client_id),
     logins: browser ? await context.store.read(q => listLogins(context, q, browser)) : [],
   }
 }

@@ -11,7 +11,7 @@ import { configuredCost, rememberCost } from '#src/directory/users/hash-costs.ts
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { CONSOLE_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { StorageError } from '#src/storage/errors.ts'
@@ -53,6 +53,7 @@ export const seedInstance = async (base: Core): Promise<FirstStart> => {
 
 const seed = async (base: Core): Promise<FirstStart> => {
   const { config, store, clock } = base
+  await checkConsole(base)
   const known = await store.read(q => getSetting<string[]>(q, KNOWN_SCOPES))
   await store.write(async tx => {
     await seedOrganization(tx, clock.now())
@@ -69,6 +70,14 @@ const seed = async (base: Core): Promise<FirstStart> => {
     await store.write(tx => rememberScopes(tx, clock.now()))
   }
   return { ...(admin_client_file && { admin_client_file }), needs_admin: await needsAdmin(base) }
+}
+
+/** @throws ConfigError when a stored client has the id of the console's */
+const checkConsole = async ({ config, store }: Core): Promise<void> => {
+  if (config.console === 'on' && (await store.read(q => readClient(q, CONSOLE_CLIENT))))
+    throw new ConfigError(
+      `console: a client named ${CONSOLE_CLIENT} exists; set GATEHOUSE_CONSOLE=off, or delete it with an older version.`,
+    )
 }
 
 /** True when no user has the role `admin` of the default organization. */

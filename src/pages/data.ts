@@ -418,6 +418,8 @@ export interface AccountPage extends AccountFrame {
   session_action: string
   /** Absent when the user is signed in nowhere else. */
   others_action?: string
+  /** Present for people with a permission beyond their own profile. */
+  console_url?: string
   /** Absent for users who may not change their own profile. */
   change_password_url?: string
   /** Linked external accounts. Linking posts `provider`; unlinking posts `provider` and `subject`. */

@@ -1,5 +1,11 @@
 import { and, asc, desc, eq, gt, lt, type SQL, sql } from 'drizzle-orm'
-import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import {
+  CONSOLE_CLIENT,
+  CONSOLE_NAME,
+  type OrganizationId,
+  type SessionId,
+  type UserId,
+} from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { hasExpired, isActive, matching, type Session, type SessionFilter } from './store.ts'
@@ -103,6 +109,7 @@ export const listUserSessions = async (q: Queries, user_id: UserId, now: number)
     .limit(100)
   return rows.map(({ session, client_name }) => ({
     ...session,
-    client_name: client_name ?? session.client_id,
+    // No row stores the console's client.
+    client_name: client_name ?? (session.client_id === CONSOLE_CLIENT ? CONSOLE_NAME : session.client_id),
   }))
 }

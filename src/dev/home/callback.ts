@@ -83,7 +83,7 @@ export const openTrials = ({ context, secrets }: DevState) => {
   const origin = context.config.url
 
   const begin = async (client_id: string): Promise<Response | DevPage> => {
-    const client = await findClient(context.store, client_id)
+    const client = await findClient(context, client_id)
     const redirect_uri = client && callbackUri(origin, client.redirect_uris)
     if (!redirect_uri)
       return page(
@@ -108,7 +108,7 @@ export const openTrials = ({ context, secrets }: DevState) => {
 
   const redeem = async (form: URLSearchParams, send: Send): Promise<DevPage> => {
     const given = (name: string) => form.get(name)?.trim() ?? ''
-    const client = await findClient(context.store, given('client_id'))
+    const client = await findClient(context, given('client_id'))
     if (!client) return page('The client does not exist', markup`<p><a href="${HOME}">Overview</a></p>`, 400)
     const secret = given('client_secret') || (secrets.get(client.client_id) ?? '')
     const { headers, fields } = authentication(client, secret)
@@ -173,7 +173,7 @@ ${userinfo.ok ? markup`<h2>Userinfo</h2>${jsonBox(await userinfo.json())}` : ''}
       const attempt = begun.get(state)
       begun.delete(state)
       const known = { redirect_uri: origin + CALLBACK, ...attempt, code: query.get('code') ?? '' }
-      const client = attempt && (await findClient(context.store, attempt.client_id))
+      const client = attempt && (await findClient(context, attempt.client_id))
       const isKnown = client?.type === 'public' || secrets.has(client?.client_id ?? '')
       return isKnown && known.code ? redeem(new URLSearchParams(known), send) : redeemPage(known)
     },

@@ -13,6 +13,7 @@ import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
@@ -46,12 +47,15 @@ const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void =
     )
 }
 
+const BUILT_IN = 'This client is built in: it is the console.'
+
 /**
  * Returns a client for a change.
  *
  * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
  */
 const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: string): Promise<Client> => {
+  if (client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
   const client = await getClient(q, caller, client_id)
   mayActOn(caller, client.scopes)
   mayReachAcross(caller, client.capabilities)
@@ -135,6 +139,7 @@ export const createClient = async (
   const token_endpoint_auth_method =
     input.token_endpoint_auth_method ?? (isPublic ? 'none' : 'client_secret_basic')
   const secret = isPublic || input.secret_hash ? undefined : newSecret()
+  if (input.client_id === CONSOLE_CLIENT) throw conflict(BUILT_IN)
   await purgeClient(context, input.client_id)
   const client = await writeAs(context, by.caller, async tx => {
     const { organization_id, problems } = await judgeNew(tx, input, by)

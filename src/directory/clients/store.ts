@@ -1,7 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
+import type { Config } from '#src/config.ts'
+import type { Core } from '#src/context.ts'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
-import type { OrganizationId } from '#src/lib/ids.ts'
+import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge } from '#src/storage/purges.ts'
@@ -26,12 +28,47 @@ export const readClient = async (
   within?: OrganizationId,
 ): Promise<Client | undefined> => (await select(q, { client_id, within: within ?? null }))[0]
 
-/** Returns a client by id, cached until a commit changes clients. */
-export const findClient = cached('clients', (q, client_id) => readClient(q, client_id))
+const cachedClient = cached('clients', (q, client_id) => readClient(q, client_id))
+
+/** The console: a public client of the default organization that no row stores and no one changes. */
+const consoleClient = ({ url }: Config): Client => ({
+  client_id: CONSOLE_CLIENT,
+  organization_id: DEFAULT_ORGANIZATION,
+  secret_hash: null,
+  name: CONSOLE_NAME,
+  description: '',
+  type: 'public',
+  kind: 'spa',
+  redirect_uris: [`${url}/console/callback`],
+  post_logout_redirect_uris: [`${url}/console`],
+  web_origins: [],
+  grant_types: ['authorization_code'],
+  scopes: ['openid', 'admin'],
+  token_endpoint_auth_method: 'none',
+  access_token_ttl: 900,
+  refresh_token_ttl: 900,
+  refresh_token_reuse_window: 0,
+  capabilities: ['cross_organization'],
+  consent_required: false,
+  access_token_typ: 'at+jwt',
+  access_token_signed_response_alg: null,
+  id_token_signed_response_alg: null,
+  created_at: 0,
+  updated_at: 0,
+})
+
+/** Returns a client by id, cached until a commit changes clients; also the console's, which is built in. */
+export const findClient = async (
+  { config, store }: Pick<Core, 'config' | 'store'>,
+  client_id: string,
+): Promise<Client | undefined> =>
+  client_id === CONSOLE_CLIENT && config.console === 'on'
+    ? consoleClient(config)
+    : cachedClient(store, client_id)
 
 /** True when the client has registered this origin. */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
-  (await findClient(store, client_id))?.web_origins.includes(origin) ?? false
+  (await cachedClient(store, client_id))?.web_origins.includes(origin) ?? false
 
 /** Rejects with a unique violation when the client_id is taken. */
 export const insertClient = async (tx: Transaction, client: Client): Promise<void> => {

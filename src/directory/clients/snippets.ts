@@ -1,4 +1,4 @@
-import type { clientKinds } from '#src/directory/clients/schema.ts'
+import type { clientKinds } from './schema.ts'
 
 export type Kind = keyof typeof clientKinds
 

@@ -1,0 +1,122 @@
+import { signal } from '@preact/signals'
+import { accessToken, renew } from './session.ts'
+
+/** A refusal of the admin API, or of the way to it (status 0). */
+export interface Problem {
+  status: number
+  error: string
+  error_description: string
+  request_id?: string
+  details?: { field: string; message: string }[]
+  /** The object as it is stored (412). */
+  current?: Record<string, unknown>
+}
+
+export class ApiError extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.error_description)
+    this.problem = problem
+  }
+}
+
+/** A question to the person: authenticate again, or let the call fail. */
+export interface Renewal {
+  reason: 'step_up' | 'ended'
+  max_age: number
+  answer(granted: boolean): void
+}
+export const renewal = signal<Renewal | undefined>(undefined)
+
+/** Asks for a new token; the screen and what was typed into it stay. */
+const askForToken = async (reason: Renewal['reason'], max_age: number): Promise<boolean> => {
+  const granted = await new Promise<boolean>(answer => {
+    renewal.value = { reason, max_age, answer }
+  })
+  renewal.value = undefined
+  return granted
+}
+
+/** Opens the window; called by the button, since browsers open none without a click. */
+export const openRenewal = async ({ max_age, answer }: Renewal): Promise<void> => answer(await renew(max_age))
+
+/** Options of a call. */
+export interface CallOptions {
+  body?: unknown
+  /** Entity tag of the object as it was read. */
+  if_match?: string
+}
+
+const send = async (method: string, path: string, { body, if_match }: CallOptions): Promise<Response> => {
+  try {
+    return await fetch(`/api/v1/admin${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${accessToken()}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(if_match && { 'if-match': if_match }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+  } catch {
+    throw new ApiError({ status: 0, error: 'offline', error_description: 'The server cannot be reached.' })
+  }
+}
+
+const problemOf = async (answer: Response): Promise<Problem> => {
+  const text = await answer.text()
+  try {
+    return JSON.parse(text) as Problem
+  } catch {
+    return {
+      status: answer.status,
+      error: 'unexpected',
+      error_description: `The server answered ${answer.status}.`,
+    }
+  }
+}
+
+/**
+ * Calls the admin API. A refusal that a new authentication mends asks for one and repeats the call once.
+ *
+ * @throws ApiError
+ */
+export const callApi = async <T>(
+  method: string,
+  path: string,
+  options: CallOptions = {},
+): Promise<{ data: T; etag: string }> => {
+  let answer = await send(method, path, options)
+  if (answer.status === 401) {
+    const challenge = answer.headers.get('www-authenticate') ?? ''
+    const [, max_age] = /max_age="(\d+)"/.exec(challenge) ?? []
+    // The proof has to be good for the repeated call, so it must be a little newer.
+    const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
+    if (granted) answer = await send(method, path, options)
+  }
+  if (!answer.ok) throw new ApiError(await problemOf(answer))
+  const data = (answer.status === 204 ? undefined : await answer.json()) as T
+  return { data, etag: answer.headers.get('etag') ?? '' }
+}
+
+/** Reads an object or list. */
+export const read = async <T>(path: string): Promise<T> => (await callApi<T>('GET', path)).data
+
+/** Returns a path with the given query; empty values are left out. */
+export const withQuery = (path: string, values: Record<string, string | number | undefined>): string => {
+  const given = Object.entries(values).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, String(value)]],
+  )
+  return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path
+}
+
+/** Returns the problem behind any error. */
+export const asProblem = (error: unknown): Problem =>
+  error instanceof ApiError
+    ? error.problem
+    : {
+        status: 0,
+        error: 'console',
+        error_description: error instanceof Error ? error.message : String(error),
+      }

@@ -1,0 +1,96 @@
+import { dayOf, number } from './words.ts'
+
+/** Counts of a day. */
+export interface Point {
+  start: string
+  logins: number
+  failed_logins: number
+  new_users: number
+  active_users: number
+  tokens: number
+}
+
+const WIDTH = 720
+const HEIGHT = 200
+const FOOT = 24
+
+/** Returns the next round number: 1, 2, 5, 10, 20, … */
+const ceiling = (value: number): number => {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
+  return ([1, 2, 5, 10].find(step => step * power >= value) ?? 10) * power
+}
+
+/** Logins and failed logins by day, as bars; the same numbers stand in a table for screen readers. */
+export const Chart = ({ points }: { points: Point[] }) => {
+  const top = Math.max(
+    4,
+    ceiling(Math.max(...points.map(({ logins, failed_logins }) => logins + failed_logins))),
+  )
+  const step = WIDTH / points.length
+  const bar = Math.min(step * 0.68, 18)
+  const scale = (count: number) => (count / top) * (HEIGHT - FOOT)
+  return (
+    <figure class="chart">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true" preserveAspectRatio="none">
+        {[0, 0.5, 1].map(part => {
+          const y = HEIGHT - FOOT - part * (HEIGHT - FOOT) + (part === 1 ? 0.5 : 0)
+          return <line key={part} x1="0" x2={WIDTH} y1={y} y2={y} class="grid" />
+        })}
+        {points.map(({ start, logins, failed_logins }, n) => {
+          const x = n * step + (step - bar) / 2
+          const [good, bad] = [scale(logins), scale(failed_logins)]
+          return (
+            <g key={start}>
+              <title>{`${dayOf(start)}: ${number(logins)} logins, ${number(failed_logins)} failed`}</title>
+              <rect x={n * step} y="0" width={step} height={HEIGHT - FOOT} class="hover" />
+              {logins > 0 && (
+                <rect x={x} y={HEIGHT - FOOT - good} width={bar} height={good} rx="2" class="good" />
+              )}
+              {failed_logins > 0 && (
+                <rect
+                  x={x}
+                  y={HEIGHT - FOOT - good - bad - (good > 0 ? 1.5 : 0)}
+                  width={bar}
+                  height={bad}
+                  rx="2"
+                  class="bad"
+                />
+              )}
+            </g>
+          )
+        })}
+      </svg>
+      <div class="axis" aria-hidden="true">
+        {points
+          .filter((_, n) => n % Math.ceil(points.length / 5) === 0)
+          .map(({ start }) => (
+            <span key={start}>{dayOf(start)}</span>
+          ))}
+      </div>
+      <span class="scale" aria-hidden="true">
+        {number(top)}
+      </span>
+      <div class="unseen">
+        <table>
+          <caption>Logins by day</caption>
+          <thead>
+            <tr>
+              <th scope="col">Day</th>
+              <th scope="col">Logins</th>
+              <th scope="col">Failed</th>
+            </tr>
+          </thead>
+          <tbody>
+            {points.map(({ start, logins, failed_logins }) => (
+              <tr key={start}>
+                <th scope="row">{dayOf(start)}</th>
+                <td>{logins}</td>
+                <td>{failed_logins}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </figure>
+  )
+}

@@ -1,0 +1,130 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { asProblem, callApi, type Problem } from './api.ts'
+import { AsCurl, Dialog, Refused } from './parts.tsx'
+import { show } from './toast.tsx'
+import { words } from './words.ts'
+
+type Values = Record<string, unknown>
+const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** State of a form that changes an object by PUT, with the changed fields alone. */
+export const useEdit = <T extends object>(
+  path: string,
+  stored: T,
+  etag: string,
+  loaded: { set(data: T, etag: string): void; reload(): void },
+) => {
+  const [draft, setDraft] = useState<Partial<T>>({})
+  const [problem, setProblem] = useState<Problem>()
+  const [isBusy, setBusy] = useState(false)
+  const changed = Object.fromEntries(
+    Object.entries(draft).filter(([name, value]) => !same(value, (stored as Values)[name])),
+  ) as Partial<T>
+  const save = async (if_match = etag): Promise<void> => {
+    setBusy(true)
+    try {
+      const answer = await callApi<T>('PUT', path, { body: changed, if_match })
+      setDraft({})
+      setProblem(undefined)
+      loaded.set(answer.data, answer.etag)
+      show(words.common.saved)
+    } catch (error) {
+      setProblem(asProblem(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return {
+    values: { ...stored, ...draft },
+    set: (change: Partial<T>) => setDraft({ ...draft, ...change }),
+    changed,
+    isChanged: Object.keys(changed).length > 0,
+    isBusy,
+    problem,
+    save,
+    reset: () => {
+      setDraft({})
+      setProblem(undefined)
+    },
+    /** Takes the object as another person left it. */
+    takeTheirs: () => {
+      loaded.reload()
+      setDraft({})
+      setProblem(undefined)
+    },
+    dismiss: () => setProblem(undefined),
+  }
+}
+
+/** Returns a call as a command; the token is named, not shown. */
+export const curlOf = (method: string, path: string, body?: unknown): string => {
+  const lines = [
+    `curl -X ${method} "${location.origin}/api/v1/admin${path}"`,
+    '-H "authorization: Bearer $TOKEN"',
+  ]
+  if (body !== undefined) {
+    const json = JSON.stringify(body).replaceAll("'", "'\\''")
+    lines.push('-H "content-type: application/json"', `-d '${json}'`)
+  }
+  return lines.join(' \\\n  ')
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** A form over an object: fields, refusal, save bar, and the dialog when someone else was quicker. */
+export const EditForm = <T extends object>(props: {
+  edit: ReturnType<typeof useEdit<T>>
+  path: string
+  stored: T
+  children: ComponentChildren
+}) => {
+  const { edit, path, stored } = props
+  const { conflict, common } = words
+  const current = edit.problem?.status === 412 ? edit.problem.current : undefined
+  const submit = (event: Event) => {
+    event.preventDefault()
+    void edit.save()
+  }
+  const isAtField = edit.problem?.details?.some(({ field }) => field !== '') ?? false
+  return (
+    <form onSubmit={submit} class="form">
+      {!current && !isAtField && <Refused problem={edit.problem} />}
+      {props.children}
+      {edit.isChanged && (
+        <div class="save-bar">
+          <AsCurl text={curlOf('PUT', path, edit.changed)} />
+          <button type="button" onClick={edit.reset}>
+            {common.cancel}
+          </button>
+          <button type="submit" class="primary" disabled={edit.isBusy}>
+            {common.save}
+          </button>
+        </div>
+      )}
+      {current && (
+        <Dialog title={conflict.title} onClose={edit.dismiss}>
+          <p>{conflict.text}</p>
+          <dl class="facts">
+            {Object.keys(current)
+              .filter(name => name !== 'updated_at' && !same(current[name], (stored as Values)[name]))
+              .map(name => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{text(current[name])}</dd>
+                </div>
+              ))}
+          </dl>
+          <div class="dialog-actions">
+            <button type="button" onClick={edit.takeTheirs}>
+              {conflict.theirs}
+            </button>
+            <button type="button" class="primary" onClick={() => void edit.save('*')}>
+              {conflict.mine}
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </form>
+  )
+}

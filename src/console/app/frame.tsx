@@ -1,0 +1,101 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { openRenewal, renewal } from './api.ts'
+import { Avatar, Dialog, Icon, type IconName } from './parts.tsx'
+import { path } from './router.ts'
+import { person } from './session.ts'
+import { Toast } from './toast.tsx'
+import { words } from './words.ts'
+
+const screens: [name: IconName & keyof typeof words.nav, href: string][] = [
+  ['overview', '/console'],
+  ['users', '/console/users'],
+  ['clients', '/console/clients'],
+  ['events', '/console/events'],
+]
+
+const isAt = (href: string): boolean =>
+  href === '/console' ? path.value === href : path.value === href || path.value.startsWith(`${href}/`)
+
+export const Gate = () => (
+  <svg class="gate" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" />
+    <path d="M8.5 24.5V15a7.5 7.5 0 0 1 15 0v9.5M13.5 8.8V19M18.5 8.8V19M9 15.5h14" />
+  </svg>
+)
+
+/** Asks for a new login in a window of its own; the screen stays. */
+const RenewalDialog = () => {
+  const asked = renewal.value
+  if (!asked) return null
+  const { renewal: text, common } = words
+  const isStepUp = asked.reason === 'step_up'
+  return (
+    <Dialog title={isStepUp ? text.step_up : text.ended} onClose={() => asked.answer(false)}>
+      <p>{isStepUp ? text.step_upText : text.endedText}</p>
+      <div class="dialog-actions">
+        <button type="button" onClick={() => asked.answer(false)}>
+          {common.cancel}
+        </button>
+        <button type="button" class="primary" onClick={() => void openRenewal(asked)}>
+          {text.go}
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+export const Frame = ({ children }: { children: ComponentChildren }) => {
+  const { nav } = words
+  const [isOpen, setOpen] = useState(false)
+  const who = person.value
+  const here = path.value
+  useEffect(() => setOpen(false), [here])
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        {nav.skip}
+      </a>
+      <header class="bar">
+        <a class="brand" href="/console">
+          <Gate />
+          <span>Gatehouse</span>
+        </a>
+        <button
+          type="button"
+          class="menu-button"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name="menu" />
+          <span class="unseen">{nav.menu}</span>
+        </button>
+        <div class={isOpen ? 'menu open' : 'menu'} id="menu">
+          <nav aria-label={nav.menu}>
+            {screens.map(([name, href]) => (
+              <a key={name} href={href} aria-current={isAt(href) ? 'page' : undefined}>
+                <Icon name={name} />
+                {nav[name]}
+              </a>
+            ))}
+          </nav>
+          {who && (
+            <a class="me" href="/account">
+              <Avatar name={who.name} id={who.sub} />
+              <span class="me-text">
+                <span>{who.name}</span>
+                <span class="hint">{nav.account}</span>
+              </span>
+            </a>
+          )}
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Toast />
+      <RenewalDialog />
+    </div>
+  )
+}

@@ -1,0 +1,101 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { asProblem, callApi, type Problem, read, withQuery } from './api.ts'
+
+/** An object that is being read. */
+export interface Loaded<T> {
+  data: T | undefined
+  etag: string
+  problem: Problem | undefined
+  isLoading: boolean
+  reload(): void
+  set(data: T, etag?: string): void
+}
+
+/** Reads one object; `undefined` reads nothing. */
+export const useObject = <T>(path: string | undefined): Loaded<T> => {
+  const [turn, setTurn] = useState(0)
+  const [state, setState] = useState<{ data?: T; etag?: string; problem?: Problem; of?: string }>({})
+  useEffect(() => {
+    if (path === undefined) return
+    let isCurrent = true
+    callApi<T>('GET', path)
+      .then(({ data, etag }) => isCurrent && setState({ data, etag, of: path }))
+      .catch(error => isCurrent && setState({ problem: asProblem(error), of: path }))
+    return () => {
+      isCurrent = false
+    }
+  }, [path, turn])
+  const known = state.of === path ? state : {}
+  return {
+    data: known.data,
+    etag: known.etag ?? '',
+    problem: known.problem,
+    isLoading: !known.data && !known.problem,
+    reload: () => setTurn(turn + 1),
+    set: (data, etag = known.etag ?? '') => path !== undefined && setState({ data, etag, of: path }),
+  }
+}
+
+/** A page of a list as the admin API answers it. */
+export interface PageOf<T> {
+  data: T[]
+  pagination: { total: number; has_more: boolean; next_cursor?: string }
+}
+
+/** A list of which the first pages are read. */
+export interface Listed<T> {
+  items: T[]
+  total: number
+  hasMore: boolean
+  isLoading: boolean
+  problem: Problem | undefined
+  more(): void
+  reload(): void
+  replace(items: T[]): void
+}
+
+/** Reads a list page by page; other filters start again at the first. */
+export const useList = <T>(path: string, filters: Record<string, string | number | undefined>): Listed<T> => {
+  const first = withQuery(path, filters)
+  const [turn, setTurn] = useState(0)
+  const [pages, setPages] = useState<{ of: string; items: T[]; last?: PageOf<T>['pagination'] }>()
+  const [problem, setProblem] = useState<Problem>()
+  const wanted = useRef('')
+  wanted.current = first
+  const load = async (cursor?: string, before: T[] = []): Promise<void> => {
+    try {
+      const page = await read<PageOf<T>>(withQuery(path, { ...filters, cursor }))
+      if (wanted.current !== first) return
+      setProblem(undefined)
+      setPages({ of: first, items: [...before, ...page.data], last: page.pagination })
+    } catch (error) {
+      if (wanted.current === first) setProblem(asProblem(error))
+    }
+  }
+  useEffect(() => void load(), [first, turn])
+  const isCurrent = pages?.of === first
+  const items = isCurrent ? pages.items : []
+  return {
+    items,
+    total: isCurrent ? (pages.last?.total ?? 0) : 0,
+    hasMore: isCurrent && (pages.last?.has_more ?? false),
+    isLoading: !isCurrent && !problem,
+    problem,
+    more: () => void load(pages?.last?.next_cursor, items),
+    reload: () => {
+      setProblem(undefined)
+      setTurn(turn + 1)
+    },
+    replace: changed => pages && setPages({ ...pages, items: changed }),
+  }
+}
+
+/** Returns the value as it was when it last rested for `ms`. */
+export const useSettled = <T>(value: T, ms = 200): T => {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), ms)
+    return () => clearTimeout(timer)
+  }, [value, ms])
+  return settled
+}

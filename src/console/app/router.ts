@@ -1,0 +1,43 @@
+import { signal } from '@preact/signals'
+
+const here = () => location.pathname.replace(/\/+$/, '') || '/console'
+
+/** Path and query of the current screen. */
+export const path = signal(here())
+export const query = signal(new URLSearchParams(location.search))
+
+const follow = (): void => {
+  path.value = here()
+  query.value = new URLSearchParams(location.search)
+}
+
+/** Shows another screen; the heading gets the focus, as after a page load. */
+export const go = (url: string, { replace = false } = {}): void => {
+  history[replace ? 'replaceState' : 'pushState'](null, '', url)
+  follow()
+}
+
+/** Moves focus and title to the screen that was opened. */
+export const announce = (): void => {
+  const heading = document.querySelector('h1')
+  heading?.focus({ preventScroll: true })
+  scrollTo({ top: 0 })
+}
+
+/** Follows links of the console without loading the page again. */
+export const startRouter = (): void => {
+  addEventListener('popstate', follow)
+  document.addEventListener('click', event => {
+    const link = (event.target as Element).closest('a')
+    if (!link || link.target || event.defaultPrevented || event.button !== 0) return
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+    if (link.origin !== location.origin || !link.pathname.startsWith('/console')) return
+    event.preventDefault()
+    go(link.pathname + link.search)
+    announce()
+  })
+}
+
+/** Returns the part of a path that follows `prefix`, decoded; undefined for another path. */
+export const partAfter = (prefix: string): string | undefined =>
+  path.value.startsWith(`${prefix}/`) ? decodeURIComponent(path.value.slice(prefix.length + 1)) : undefined

@@ -1,0 +1,74 @@
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import { useList } from '../hooks.ts'
+import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
+import { words } from '../words.ts'
+
+/** A client as lists show it. */
+export type ListedClient = Pick<
+  (typeof ClientAnswer)['_output'],
+  'client_id' | 'name' | 'type' | 'kind' | 'grant_types' | 'created_at'
+>
+
+export const kindNames = {
+  web: 'Web application',
+  spa: 'Single-page application',
+  native: 'Mobile or desktop application',
+  service: 'Service',
+}
+
+export const ClientsScreen = () => {
+  const list = useList<ListedClient>('/clients', { limit: 50 })
+  return (
+    <>
+      <Heading title={words.nav.clients} lead="Programs that log people in, or call this server themselves.">
+        <a class="button primary" href="/console/clients/new">
+          <Icon name="plus" /> Connect an application
+        </a>
+      </Heading>
+      <Card flush>
+        {list.problem ? (
+          <Failure problem={list.problem} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading rows={5} />
+        ) : list.items.length === 0 ? (
+          <Empty title="No applications yet" icon="clients">
+            Connect the first one: it takes a minute.
+          </Empty>
+        ) : (
+          <ul class="rows">
+            {list.items.map(client => (
+              <li key={client.client_id}>
+                <a class="row link" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
+                  <span class="tile">
+                    <Icon name={client.kind ?? 'clients'} />
+                  </span>
+                  <span>
+                    <strong>{client.name}</strong>
+                    <code class="hint">{client.client_id}</code>
+                  </span>
+                  <span class="wide">
+                    <Badge>{client.kind ? kindNames[client.kind] : client.type}</Badge>
+                  </span>
+                  <span class="wide muted">
+                    <When time={client.created_at} />
+                  </span>
+                  <Icon name="right" />
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Card>
+      {list.items.length > 0 && (
+        <p class="foot">
+          <span>{words.common.of(list.items.length, list.total)}</span>
+          {list.hasMore && (
+            <button type="button" onClick={list.more}>
+              {words.common.more}
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  )
+}

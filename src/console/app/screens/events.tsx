@@ -1,0 +1,97 @@
+import { useEffect, useState } from 'preact/hooks'
+import { useList, useSettled } from '../hooks.ts'
+import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { Card, Check, Choice, Empty, Failure, Heading, Loading } from '../parts.tsx'
+import { go, query } from '../router.ts'
+import { eventTitle, words } from '../words.ts'
+import { EventRow, type LogEvent } from './event-row.tsx'
+
+const { eventTypes } = consoleLimits()
+const EVERY = 4_000
+
+type Filters = Record<'type' | 'actor_id' | 'target_id' | 'ip_address' | 'from' | 'to', string>
+const names = ['type', 'actor_id', 'target_id', 'ip_address', 'from', 'to'] as const
+
+export const EventsScreen = () => {
+  const [filters, setFilters] = useState(
+    () => Object.fromEntries(names.map(name => [name, query.value.get(name) ?? ''])) as Filters,
+  )
+  const [isLive, setLive] = useState(false)
+  const settled = useSettled(filters, 300)
+  const list = useList<LogEvent>('/events', { ...settled, limit: 50 })
+  const change = (changed: Partial<Filters>) => setFilters({ ...filters, ...changed })
+  const isFiltered = Object.values(filters).some(Boolean)
+
+  useEffect(() => {
+    const given = Object.entries(settled).filter(([, value]) => value !== '')
+    go(given.length > 0 ? `/console/events?${new URLSearchParams(given)}` : '/console/events', {
+      replace: true,
+    })
+  }, [settled])
+  useEffect(() => {
+    if (!isLive) return
+    const timer = setInterval(list.reload, EVERY)
+    return () => clearInterval(timer)
+  }, [isLive, list.reload])
+
+  const field = (name: keyof Filters, label: string, type: 'text' | 'date' = 'text') => (
+    <label class="choice">
+      <span>{label}</span>
+      <input
+        {...({ type } as object)}
+        value={filters[name]}
+        onInput={event => change({ [name]: event.currentTarget.value })}
+        autocomplete="off"
+        spellcheck={false}
+      />
+    </label>
+  )
+  return (
+    <>
+      <Heading
+        title={words.nav.events}
+        lead="Each change, in the order in which it happened. Nothing here can be altered."
+      >
+        <Check label="Live" checked={isLive} onChecked={setLive} />
+      </Heading>
+      <div class="filters">
+        <Choice
+          label="Event"
+          value={filters.type}
+          onValue={type => change({ type })}
+          options={[['', words.common.all], ...eventTypes.map(type => [type, eventTitle(type)] as const)]}
+        />
+        {field('actor_id', 'Actor id')}
+        {field('target_id', 'Target id')}
+        {field('ip_address', 'Address')}
+        {field('from', 'From', 'date')}
+        {field('to', 'To', 'date')}
+      </div>
+      <Card flush>
+        {list.problem ? (
+          <Failure problem={list.problem} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading rows={8} />
+        ) : list.items.length === 0 ? (
+          <Empty title={isFiltered ? 'No event fits these filters' : 'Nothing has happened yet'} />
+        ) : (
+          <ul class="rows">
+            {list.items.map(event => (
+              <EventRow key={event.id} event={event} />
+            ))}
+          </ul>
+        )}
+      </Card>
+      {list.items.length > 0 && (
+        <p class="foot">
+          <span>{words.common.of(list.items.length, list.total)}</span>
+          {list.hasMore && (
+            <button type="button" onClick={list.more}>
+              {words.common.more}
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  )
+}

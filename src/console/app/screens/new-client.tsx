@@ -1,0 +1,180 @@
+import { useState } from 'preact/hooks'
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
+import { curlOf } from '../forms.tsx'
+import { AsCurl, Card, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
+import { words } from '../words.ts'
+import { kindNames } from './clients.tsx'
+import { Snippets } from './snippets.tsx'
+
+type Client = (typeof ClientAnswer)['_output'] & { client_secret?: string }
+type Kind = keyof typeof kindNames
+
+const kinds: [Kind, text: string, redirect: string][] = [
+  ['web', 'Runs on a server: Express, Next.js, Django, Rails, PHP', 'http://localhost:3000/callback'],
+  ['spa', 'Runs in the browser alone: React, Vue, Svelte', 'http://localhost:5173/callback'],
+  ['native', 'Installed on a phone or computer', 'http://127.0.0.1/callback'],
+  ['service', 'No person logs in: a job, a daemon, an API that calls another', ''],
+]
+
+const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
+
+/** Makes an id of a name: lower case, digits and hyphens. */
+const idOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+
+const originOf = (uri: string): string[] => {
+  const { origin = 'null' } = URL.parse(uri) ?? {}
+  return origin === 'null' ? [] : [origin]
+}
+
+const bodyOf = (kind: Kind, values: { name: string; client_id: string; redirects: string }) => {
+  const redirect_uris = lines(values.redirects)
+  const isService = kind === 'service'
+  return {
+    client_id: values.client_id,
+    name: values.name,
+    kind,
+    type: kind === 'web' || isService ? 'confidential' : 'public',
+    grant_types: isService ? ['client_credentials'] : ['authorization_code', 'refresh_token'],
+    scopes: isService ? [] : ['openid', 'profile', 'email', 'offline_access'],
+    ...(!isService && { redirect_uris, consent_required: false }),
+    ...(kind === 'spa' && { web_origins: [...new Set(redirect_uris.flatMap(originOf))] }),
+  }
+}
+
+/** The application that was made: its secret, once, and a program that uses it. */
+const Made = ({ client }: { client: Client }) => (
+  <>
+    <Heading
+      title={`${client.name} is connected`}
+      back={{ href: '/console/clients', label: words.nav.clients }}
+      lead="Put these values into the configuration of the application."
+    >
+      <a class="button" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
+        Open it
+      </a>
+    </Heading>
+    <div class="stack narrow">
+      <Card>
+        <dl class="facts">
+          <div>
+            <dt>Client id</dt>
+            <dd>
+              <Value text={client.client_id} />
+            </dd>
+          </div>
+          {client.client_secret && (
+            <div>
+              <dt>Client secret</dt>
+              <dd>
+                <Value text={client.client_secret} />
+                <p class="hint">Shown only now: the server keeps a hash of it.</p>
+              </dd>
+            </div>
+          )}
+        </dl>
+      </Card>
+      <Snippets client={client} secret={client.client_secret} />
+    </div>
+  </>
+)
+
+export const NewClientScreen = () => {
+  const [kind, setKind] = useState<Kind>('web')
+  const [values, setValues] = useState<{ name: string; client_id?: string; redirects?: string }>({ name: '' })
+  const [problem, setProblem] = useState<Problem>()
+  const [isBusy, setBusy] = useState(false)
+  const [made, setMade] = useState<Client>()
+  if (made) return <Made client={made} />
+  const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
+  const { name, client_id = idOf(name), redirects = redirect } = values
+  const body = bodyOf(kind, { name, client_id, redirects })
+  const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      setMade((await callApi<Client>('POST', '/clients', { body })).data)
+    } catch (error) {
+      setProblem(asProblem(error))
+    }
+    setBusy(false)
+  }
+  return (
+    <>
+      <Heading title="Connect an application" back={{ href: '/console/clients', label: words.nav.clients }} />
+      <form class="form narrow" onSubmit={event => void submit(event)}>
+        {problem && <Refused problem={problem} />}
+        <fieldset class="kinds">
+          <legend>Kind</legend>
+          {kinds.map(([value, text]) => (
+            <label key={value} class="kind">
+              <input
+                type="radio"
+                name="kind"
+                value={value}
+                checked={kind === value}
+                onChange={() => setKind(value)}
+              />
+              <Icon name={value} />
+              <span>
+                <strong>{kindNames[value]}</strong>
+                <span class="hint">{text}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <Card>
+          <Field
+            name="name"
+            label="Name"
+            hint="People see it when they log in."
+            required
+            autocomplete="off"
+            value={name}
+            problem={problem}
+            onValue={value => set({ name: value })}
+          />
+          <Field
+            name="client_id"
+            label="Client id"
+            hint="It stays as it is."
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={client_id}
+            problem={problem}
+            onValue={value => set({ client_id: value })}
+          />
+          {kind !== 'service' && (
+            <Field
+              name="redirect_uris"
+              label="Redirect URIs"
+              hint="Where people come back to after the login, one a line. They are compared exactly."
+              multiline={2}
+              required
+              spellcheck={false}
+              value={redirects}
+              problem={problem}
+              onValue={value => set({ redirects: value })}
+            />
+          )}
+        </Card>
+        <div class="save-bar plain">
+          <AsCurl text={curlOf('POST', '/clients', body)} />
+          <a class="button" href="/console/clients">
+            {words.common.cancel}
+          </a>
+          <button type="submit" class="primary" disabled={isBusy}>
+            Connect
+          </button>
+        </div>
+      </form>
+    </>
+  )
+}

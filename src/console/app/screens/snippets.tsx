@@ -1,0 +1,26 @@
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
+import { Card, Code } from '../parts.tsx'
+import { issuer } from '../session.ts'
+
+type Client = (typeof ClientAnswer)['_output']
+
+/** Programs that log in with this client, its values filled in. */
+export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
+  const { kind } = client
+  if (!kind) return null
+  const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
+  const all = snippets(applicationOf(issuer, { ...client, kind }, client.organization_id, own))
+  return (
+    <Card title="Program" lead="The values of this application are filled in.">
+      <div class="stack">
+        {all.map(({ title, code }) => (
+          <div key={title}>
+            <p class="hint">{title}</p>
+            <Code text={code} />
+          </div>
+        ))}
+      </div>
+    </Card>
+  )
+}

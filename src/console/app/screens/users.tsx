@@ -1,0 +1,249 @@
+import { useState } from 'preact/hooks'
+import type { UserAnswer } from '#src/directory/users/schema.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
+import { useList, useSettled } from '../hooks.ts'
+import {
+  Avatar,
+  Badge,
+  Card,
+  Choice,
+  Confirm,
+  Empty,
+  Failure,
+  Heading,
+  Icon,
+  Loading,
+  When,
+} from '../parts.tsx'
+import { show } from '../toast.tsx'
+import { words } from '../words.ts'
+
+const MAX_BULK = 100
+
+const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
+  `${first_name} ${last_name}`.trim() || username
+
+type Bulk = 'disable' | 'enable' | 'sign_out'
+const bulks: Record<Bulk, { label: string; text: string; run(user: UserAnswer): Promise<unknown> }> = {
+  disable: {
+    label: 'Disable',
+    text: 'They cannot log in until they are enabled again. Sessions stay unless you sign them out.',
+    run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: false } }),
+  },
+  enable: {
+    label: 'Enable',
+    text: 'They can log in again.',
+    run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: true } }),
+  },
+  sign_out: {
+    label: 'Sign out',
+    text: 'All of their sessions and logins end, in every application and browser.',
+    run: ({ id }) => callApi('DELETE', `/users/${id}/sessions`),
+  },
+}
+
+const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
+  const [asked, setAsked] = useState<Bulk>()
+  const [done, setDone] = useState<number>()
+  const [problem, setProblem] = useState<Problem>()
+  const { users } = props
+  const run = async (bulk: Bulk): Promise<void> => {
+    setProblem(undefined)
+    try {
+      for (const [n, user] of users.entries()) {
+        setDone(n)
+        await bulks[bulk].run(user)
+      }
+      setAsked(undefined)
+      show(`${bulks[bulk].label}: ${users.length} done`)
+      props.onDone()
+    } catch (error) {
+      setProblem(asProblem(error))
+    } finally {
+      setDone(undefined)
+    }
+  }
+  const count = users.length === 1 ? '1 user' : `${users.length} users`
+  return (
+    <div class="bulk" role="toolbar" aria-label="Selected users">
+      <strong>{count} selected</strong>
+      {(Object.keys(bulks) as Bulk[]).map(bulk => (
+        <button key={bulk} type="button" onClick={() => setAsked(bulk)}>
+          {bulks[bulk].label}
+        </button>
+      ))}
+      <button type="button" class="quiet" onClick={props.onDone}>
+        {words.common.cancel}
+      </button>
+      {asked && (
+        <Confirm
+          title={`${bulks[asked].label} ${count}?`}
+          text={bulks[asked].text}
+          action={done === undefined ? `${bulks[asked].label} ${count}` : `${done + 1} of ${users.length}`}
+          isBusy={done !== undefined}
+          problem={problem}
+          onConfirm={() => void run(asked)}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+    </div>
+  )
+}
+
+const columns = [
+  ['username', 'Name'],
+  ['email', 'E-mail'],
+  ['last_login', 'Last login'],
+  ['created_at', 'Created'],
+] as const
+type Sort = (typeof columns)[number][0]
+
+const states = [
+  ['', 'All'],
+  ['enabled', 'Enabled'],
+  ['disabled', 'Disabled'],
+  ['unverified', 'Unverified address'],
+] as const
+
+export const UsersScreen = () => {
+  const [search, setSearch] = useState('')
+  const [state, setState] = useState('')
+  const [[sort, order], setSort] = useState<[Sort, 'asc' | 'desc']>(['created_at', 'desc'])
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const list = useList<UserAnswer>('/users', {
+    search: useSettled(search.trim()),
+    enabled: state === 'enabled' ? 'true' : state === 'disabled' ? 'false' : '',
+    email_verified: state === 'unverified' ? 'false' : '',
+    sort,
+    order,
+    limit: 50,
+  })
+  const isFiltered = search !== '' || state !== ''
+  const toggle = (id: string, isOn: boolean) => {
+    const next = new Set(chosen)
+    if (isOn && next.size < MAX_BULK) next.add(id)
+    else next.delete(id)
+    setChosen(next)
+  }
+  const sortBy = (column: Sort) => setSort([column, sort === column && order === 'asc' ? 'desc' : 'asc'])
+  const selected = list.items.filter(({ id }) => chosen.has(id))
+  return (
+    <>
+      <Heading title={words.nav.users}>
+        <a class="button primary" href="/console/users/new">
+          <Icon name="plus" /> Add a user
+        </a>
+      </Heading>
+      <div class="filters">
+        <label class="search">
+          <Icon name="search" />
+          <span class="unseen">Search</span>
+          <input
+            type="search"
+            placeholder="Name, user name or e-mail"
+            value={search}
+            maxLength={256}
+            onInput={event => setSearch(event.currentTarget.value)}
+          />
+        </label>
+        <Choice label="State" value={state} options={states} onValue={setState} />
+      </div>
+      {selected.length > 0 && (
+        <BulkBar
+          users={selected}
+          onDone={() => {
+            setChosen(new Set())
+            list.reload()
+          }}
+        />
+      )}
+      <Card flush>
+        {list.problem ? (
+          <Failure problem={list.problem} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading rows={8} />
+        ) : list.items.length === 0 ? (
+          <Empty title={isFiltered ? 'No user fits' : 'No users yet'} icon="users">
+            {isFiltered ? 'Try another part of the name or address.' : 'Add the first one.'}
+          </Empty>
+        ) : (
+          <table>
+            <thead>
+              <tr>
+                <th class="pick">
+                  <input
+                    type="checkbox"
+                    aria-label="Select all shown"
+                    checked={selected.length > 0 && selected.length === Math.min(list.items.length, MAX_BULK)}
+                    onChange={event =>
+                      setChosen(
+                        new Set(
+                          event.currentTarget.checked
+                            ? list.items.slice(0, MAX_BULK).map(({ id }) => id)
+                            : [],
+                        ),
+                      )
+                    }
+                  />
+                </th>
+                {columns.map(([column, label]) => (
+                  <th
+                    key={column}
+                    scope="col"
+                    class={column}
+                    aria-sort={sort === column ? (order === 'asc' ? 'ascending' : 'descending') : 'none'}
+                  >
+                    <button type="button" onClick={() => sortBy(column)}>
+                      {label}
+                    </button>
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {list.items.map(user => (
+                <tr key={user.id} class={chosen.has(user.id) ? 'chosen' : ''}>
+                  <td class="pick">
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${user.username}`}
+                      checked={chosen.has(user.id)}
+                      onChange={event => toggle(user.id, event.currentTarget.checked)}
+                    />
+                  </td>
+                  <td class="username">
+                    <a class="person" href={`/console/users/${user.id}`}>
+                      <Avatar name={nameOf(user)} id={user.id} />
+                      <span>
+                        <strong>{nameOf(user)}</strong>
+                        <span class="hint">{user.username}</span>
+                      </span>
+                    </a>
+                    {!user.enabled && <Badge tone="bad">Disabled</Badge>}
+                  </td>
+                  <td class="email">{user.email}</td>
+                  <td class="last_login">
+                    <When time={user.last_login} />
+                  </td>
+                  <td class="created_at">
+                    <When time={user.created_at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Card>
+      {list.items.length > 0 && (
+        <p class="foot">
+          <span>{words.common.of(list.items.length, list.total)}</span>
+          {list.hasMore && (
+            <button type="button" onClick={list.more}>
+              {words.common.more}
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,147 @@
+import { signal } from '@preact/signals'
+import * as oauth from 'oauth4webapi'
+
+/** The person who uses the console, as the ID token names them. */
+export interface Person {
+  sub: string
+  name: string
+  email: string
+  organization_id: string
+}
+
+/** Kept for one redirect only; tokens are never stored. */
+interface Attempt {
+  state: string
+  verifier: string
+  path: string
+}
+
+const ATTEMPT = 'gatehouse-console'
+/** The organization of the last login, so that a reload goes there again. */
+const ORGANIZATION = 'gatehouse-organization'
+const CALLBACK = '/console/callback'
+const RENEW = '/console/renew'
+/** Parameters of the authorization request that a renewal chooses. */
+const RENEWING = ['max_age', 'login_hint', 'organization_id']
+
+/** Issuer of this instance. */
+export const issuer = document.documentElement.dataset.issuer ?? location.origin
+const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/oauth/token` }
+const client: oauth.Client = { client_id: 'gatehouse-console' }
+const redirect_uri = `${issuer}${CALLBACK}`
+
+/** The access token, in memory alone. */
+let token = ''
+export const person = signal<Person | undefined>(undefined)
+
+export const accessToken = (): string => token
+
+const begin = async (path: string, more: Record<string, string>): Promise<never> => {
+  const [state, verifier] = [oauth.generateRandomState(), oauth.generateRandomCodeVerifier()]
+  const code_challenge = await oauth.calculatePKCECodeChallenge(verifier)
+  sessionStorage.setItem(ATTEMPT, JSON.stringify({ state, verifier, path } satisfies Attempt))
+  const parameters = new URLSearchParams({
+    response_type: 'code',
+    client_id: client.client_id,
+    redirect_uri,
+    scope: 'openid admin',
+    state,
+    code_challenge,
+    code_challenge_method: 'S256',
+    ...more,
+  })
+  location.replace(`${issuer}/oauth/authorize?${parameters}`)
+  return new Promise(() => {})
+}
+
+/** Redeems the code of the redirect. Returns the path to go on with. */
+const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
+  const parameters = oauth.validateAuthResponse(server, client, new URL(location.href), state)
+  const answer = await oauth.authorizationCodeGrantRequest(
+    server,
+    client,
+    oauth.None(),
+    parameters,
+    redirect_uri,
+    verifier,
+    { [oauth.allowInsecureRequests]: location.protocol === 'http:' },
+  )
+  // The token came straight from the server: a wrong clock of this machine must not refuse it.
+  const sent = Date.parse(answer.headers.get('date') ?? '')
+  const clock = { [oauth.clockSkew]: Number.isNaN(sent) ? 0 : Math.round((sent - Date.now()) / 1000) }
+  const result = await oauth.processAuthorizationCodeResponse(server, { ...client, ...clock }, answer, {
+    requireIdToken: true,
+  })
+  accept(result.access_token, oauth.getValidatedIdTokenClaims(result) ?? {})
+  return path
+}
+
+const accept = (access_token: string, claims: Record<string, unknown>): void => {
+  const text = (name: string): string => String(claims[name] ?? '')
+  const name = `${text('given_name')} ${text('family_name')}`.trim() || text('preferred_username')
+  token = access_token
+  sessionStorage.setItem(ORGANIZATION, `org_${text('org_id')}`)
+  person.value = {
+    sub: text('sub'),
+    name,
+    email: text('email'),
+    organization_id: `org_${text('org_id')}`,
+  }
+}
+
+const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
+
+/** Why the console cannot log in here. */
+export class SessionError extends Error {}
+
+/**
+ * Logs in by a redirect, or takes up the answer of one. Resolves once there is a token; a page that exists
+ * only to renew the token never resolves.
+ *
+ * @throws SessionError when the login was refused
+ */
+export const startSession = async (): Promise<void> => {
+  const { origin, pathname, search } = location
+  if (new URL(issuer).origin !== origin) throw new SessionError(`elsewhere ${issuer}/console`)
+  if (!isSecureContext) throw new SessionError('insecure')
+  const given = new URLSearchParams(search)
+  if (pathname === RENEW)
+    return begin(RENEW, Object.fromEntries(RENEWING.map(name => [name, given.get(name) ?? ''])))
+  if (pathname !== CALLBACK) {
+    const organization_id = given.get('organization') ?? sessionStorage.getItem(ORGANIZATION)
+    return begin(pathname + search, organization_id ? { organization_id } : {})
+  }
+  const kept = sessionStorage.getItem(ATTEMPT)
+  sessionStorage.removeItem(ATTEMPT)
+  if (kept === null) return begin('/console', {})
+  const attempt = JSON.parse(kept) as Attempt
+  try {
+    await finish(attempt)
+  } catch (error) {
+    if (error instanceof oauth.AuthorizationResponseError)
+      throw new SessionError(error.error_description ?? error.error)
+    throw error
+  }
+  if (attempt.path !== RENEW) return history.replaceState(null, '', attempt.path)
+  channel().postMessage({ token, person: person.value })
+  close()
+  throw new SessionError('renewed')
+}
+
+/**
+ * Opens a window in which the person authenticates again. Resolves with true once it has sent a token of the
+ * same person.
+ */
+export const renew = (max_age: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const answers = channel()
+    answers.onmessage = ({ data }: MessageEvent<{ token: string; person: Person }>) => {
+      answers.close()
+      const isSame = data.person.sub === person.value?.sub
+      if (isSame) token = data.token
+      resolve(isSame)
+    }
+    const { email = '', organization_id = '' } = person.value ?? {}
+    const asked = new URLSearchParams({ max_age: String(max_age), login_hint: email, organization_id })
+    open(`${RENEW}?${asked}`, 'gatehouse-renew', 'popup,width=480,height=720')
+  })

@@ -1,0 +1,24 @@
+import { signal } from '@preact/signals'
+import { Icon } from './parts.tsx'
+
+const message = signal('')
+let timer: ReturnType<typeof setTimeout> | undefined
+
+/** Says for four seconds that something was done. */
+export const show = (text: string): void => {
+  message.value = text
+  clearTimeout(timer)
+  timer = setTimeout(() => {
+    message.value = ''
+  }, 4_000)
+}
+
+export const Toast = () => (
+  <div class="toast" role="status">
+    {message.value && (
+      <p>
+        <Icon name="check" /> {message.value}
+      </p>
+    )}
+  </div>
+)

@@ -1,0 +1,121 @@
+import type { EventType } from '#src/audit/types.ts'
+
+/** The words of the console. */
+export const words = {
+  nav: {
+    overview: 'Overview',
+    users: 'Users',
+    clients: 'Applications',
+    events: 'Audit log',
+    account: 'Your account',
+    menu: 'Menu',
+    skip: 'Skip to content',
+  },
+  common: {
+    loading: 'Loading',
+    retry: 'Try again',
+    save: 'Save changes',
+    saved: 'Saved',
+    cancel: 'Cancel',
+    create: 'Create',
+    close: 'Close',
+    copy: 'Copy',
+    copied: 'Copied',
+    more: 'Show more',
+    all: 'All',
+    yes: 'Yes',
+    no: 'No',
+    never: 'Never',
+    back: 'Back',
+    unsaved: 'Unsaved changes',
+    requestId: 'Request id',
+    forbidden: 'No permission',
+    forbiddenText: 'Your roles do not allow you to see this. An administrator can change them.',
+    missing: 'Not found',
+    missingText: 'It does not exist, or belongs to an organization that you may not see.',
+    failed: 'This could not be loaded',
+    of: (shown: number, total: number) =>
+      `${shown} of ${total > 10_000 ? 'more than 10,000' : number(total)}`,
+    asCurl: 'As curl',
+  },
+  renewal: {
+    step_up: 'Confirm that it is you',
+    step_upText: 'This step needs a login of the last few minutes. What you typed stays here.',
+    ended: 'Your login has ended',
+    endedText: 'Log in again to go on. What you typed stays here.',
+    go: 'Continue',
+  },
+  conflict: {
+    title: 'Someone else changed this meanwhile',
+    text: 'These fields differ from what you started with:',
+    theirs: 'Use theirs',
+    mine: 'Keep mine and save',
+  },
+}
+
+const numbers = new Intl.NumberFormat('en')
+export const number = (value: number): string => numbers.format(value)
+
+const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
+const days = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+
+export const fullDate = (time: string): string => dates.format(new Date(time))
+export const dayOf = (time: string): string => days.format(new Date(time))
+
+const units = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+/** Returns how long ago a time was; the date itself after a week. */
+export const ago = (time: string): string => {
+  const seconds = (Date.parse(time) - Date.now()) / 1000
+  if (Math.abs(seconds) > 7 * 86_400) return fullDate(time)
+  const [unit, length] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1]
+  return unit === 'second' ? 'just now' : relative.format(Math.round(seconds / length), unit)
+}
+
+const events: Partial<Record<EventType, string>> = {
+  'user.created': 'User created',
+  'user.updated': 'User changed',
+  'user.deleted': 'User deleted',
+  'user.enabled': 'User enabled',
+  'user.disabled': 'User disabled',
+  'user.password_changed': 'Password changed',
+  'user.password_reset': 'Password set by an administrator',
+  'user.login': 'Logged in',
+  'user.login_failed': 'Login failed',
+  'user.logout': 'Logged out',
+  'user.mfa_enabled': 'Second factor added',
+  'user.mfa_disabled': 'Second factor removed',
+  'token.issued': 'Token issued',
+  'token.refreshed': 'Token refreshed',
+  'token.revoked': 'Token revoked',
+  'token.introspected': 'Token introspected',
+  'session.created': 'Session started',
+  'session.revoked': 'Session revoked',
+  'session.expired': 'Session expired',
+  'client.created': 'Application registered',
+  'client.updated': 'Application changed',
+  'client.deleted': 'Application deleted',
+  'client.secret_regenerated': 'New client secret',
+  'client.request_refused': 'Authorization request refused',
+  'role.created': 'Role created',
+  'role.updated': 'Role changed',
+  'role.deleted': 'Role deleted',
+  'group.created': 'Group created',
+  'group.updated': 'Group changed',
+  'group.deleted': 'Group deleted',
+  'identity_provider.created': 'Identity provider added',
+  'identity_provider.updated': 'Identity provider changed',
+  'identity_provider.deleted': 'Identity provider removed',
+  'organization.created': 'Organization created',
+  'organization.updated': 'Organization changed',
+  'organization.deleted': 'Organization deleted',
+  'admin.settings_changed': 'Server settings changed',
+}
+
+/** Returns what an event says; an unknown type is shown as it is. */
+export const eventTitle = (type: string): string => events[type as EventType] ?? type

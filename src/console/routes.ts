@@ -1,0 +1,92 @@
+import { gunzipSync } from 'node:zlib'
+import type { Context } from '#src/context.ts'
+import { assetUrl } from '#src/pages/assets.ts'
+import { PageError, pageRoutes } from '#src/pages/boundary.ts'
+import type { Bundled } from './bundle.ts'
+
+/**
+ * Nothing is loaded from elsewhere, and no string becomes markup or code: Trusted Types are required, and no
+ * policy may be made. https://www.w3.org/TR/trusted-types/
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const SHELL_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'content-security-policy': POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=()',
+  'x-content-type-options': 'nosniff',
+  'x-robots-tag': 'noindex',
+}
+
+/** The bundler runs, from source, at the first request. */
+const filesOf = async (): Promise<{ script: Bundled; style: Bundled }> =>
+  (await import('./files.ts')).consoleFiles
+
+const shell = async ({ config }: Context): Promise<Response> => {
+  const { script, style } = await filesOf()
+  return new Response(
+    `<!doctype html>
+<html lang="en" data-issuer="${Bun.escapeHTML(config.url)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Gatehouse</title>
+<link rel="icon" href="${assetUrl('gate.svg')}">
+<link rel="stylesheet" href="/console/assets/${style.name}">
+<script type="module" src="/console/assets/${script.name}"></script>
+</head>
+<body><noscript>The console needs JavaScript. <a href="/account">Your account</a> works without it.</noscript></body>
+</html>
+`,
+    { headers: SHELL_HEADERS },
+  )
+}
+
+const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' }
+
+const file = async (name: string, accepted: string): Promise<Response> => {
+  const found = Object.values(await filesOf()).find(each => each.name === name)
+  if (!found) throw new PageError('not_found', 404)
+  const encoding = (['br', 'gzip'] as const).find(each => accepted.includes(each))
+  const packed = Uint8Array.fromBase64(encoding === 'br' ? found.brotli : found.gzip)
+  return new Response(encoding ? packed : gunzipSync(packed), {
+    headers: {
+      'content-type': types[name.endsWith('.js') ? 'js' : 'css'],
+      'cache-control': 'public, max-age=31536000, immutable',
+      'cross-origin-resource-policy': 'same-origin',
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+      ...(encoding && { 'content-encoding': encoding }),
+    },
+  })
+}
+
+/** The console: its files, and one page for each other path below `/console`. */
+export const consoleRoutes = (context: Context) =>
+  pageRoutes(
+    context,
+    context.config.console === 'off'
+      ? {}
+      : {
+          'GET /console': () => shell(context),
+          'GET /console/*': () => shell(context),
+          'GET /console/assets/:file': ({ request }, { file: name = '' }) =>
+            file(name, request.headers.get('accept-encoding') ?? ''),
+        },
+  )

@@ -1,0 +1,183 @@
+/** The main tasks of the console in a browser. */
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { FRESH } from '#src/protocol/oauth/next-step.ts'
+import { axeFindings } from '#test/support/axe.ts'
+import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { addUser, PASSWORD } from '#test/support/people.ts'
+
+type Served = Awaited<ReturnType<typeof serveConsole>>
+let served: Served
+let opened: Opened
+let page: Page
+/** Breaches of the page's policy and errors of its script. */
+let faults: string[]
+
+beforeEach(async () => {
+  served = await serveConsole()
+  opened = await openPage({ viewport: { width: 1280, height: 900 } })
+  page = opened.page
+  faults = []
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('console', message => {
+    if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text())) faults.push(message.text())
+  })
+})
+afterEach(async () => {
+  expect(faults).toEqual([])
+  await opened.close()
+  await served.stop()
+})
+afterAll(closeChromium)
+
+const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
+const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
+const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
+
+testInChromium(
+  'CON-05 an application is connected, its secret shown once and a program filled in; the log has the event',
+  async () => {
+    await enterConsole(page, served.url)
+    await heading('Overview')
+    await open('Applications')
+    await page.getByRole('link', { name: 'Connect an application' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Pet clinic')
+    expect(await page.getByLabel('Client id').inputValue()).toBe('pet-clinic')
+    await button('Connect').click()
+    await heading('Pet clinic is connected')
+    const { body } = await served.app.admin('GET', '/clients/pet-clinic')
+    expect(body.redirect_uris).toEqual(['http://localhost:3000/callback'])
+    const secret = await page.locator('dd code').nth(1).innerText()
+    await served.app
+      .tokenOf('pet-clinic', secret)
+      .catch(error => expect(String(error)).toContain('unauthorized_client'))
+    expect(await page.locator('pre').first().innerText()).toContain("'pet-clinic'")
+
+    await open('Audit log')
+    await page.getByLabel('Event').selectOption('client.created')
+    await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
+    await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()
+    await open('Applications')
+    await page.getByRole('link', { name: /Pet clinic/ }).waitFor()
+    expect(await page.getByText(secret).count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-06 users are searched, changed and disabled together; hostile names stay text',
+  async () => {
+    const hostile = '<img src=x onerror=alert(1)>'
+    await addUser(served.app, 'mallory', { first_name: hostile })
+    await enterConsole(page, served.url, '/console/users')
+    await page.getByLabel('Search').fill('mallory')
+    await page.getByRole('link', { name: hostile }).click()
+    await heading(hostile)
+    await page.getByLabel('Last name').fill('Changed')
+    await button('Save changes').click()
+    await page.getByText('Saved').waitFor()
+    const { body } = await served.app.admin('GET', '/users?search=mallory')
+    expect(body.data[0].last_name).toBe('Changed')
+
+    await page.getByRole('link', { name: 'Users' }).first().click()
+    await page.getByLabel('Select grace').check()
+    await page.getByLabel('Select alan').check()
+    await button('Disable').click()
+    await button('Disable 2 users').click()
+    await page.getByRole('row', { name: /grace.*Disabled/s }).waitFor()
+    const disabled = await served.app.admin('GET', '/users?enabled=false')
+    expect(disabled.body.data.map(({ username }: { username: string }) => username).sort()).toEqual([
+      'alan',
+      'grace',
+    ])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-07 a change that someone else was quicker with is kept, and asks whose stands',
+  async () => {
+    const { body } = await served.app.admin('GET', '/users?search=grace')
+    const { id } = body.data[0]
+    await enterConsole(page, served.url, `/console/users/${id}`)
+    await page.getByLabel('First name').fill('Mine')
+    await served.app.admin('PUT', `/users/${id}`, { last_name: 'Theirs' })
+    await button('Save changes').click()
+    const dialog = page.getByRole('dialog', { name: 'Someone else changed this meanwhile' })
+    await dialog.getByText('Theirs', { exact: true }).waitFor()
+    await button('Keep mine and save').click()
+    await page.getByText('Saved').waitFor()
+    const { body: user } = await served.app.admin('GET', `/users/${id}`)
+    expect([user.first_name, user.last_name]).toEqual(['Mine', 'Theirs'])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-08 a deletion asks for the password again in a window of its own, and goes on',
+  async () => {
+    await enterConsole(page, served.url, '/console/clients/shop')
+    await heading(/Northwind shop/)
+    served.clock.skip((FRESH + 60) * 1000)
+    await button('Delete').click()
+    await page.getByRole('textbox', { name: /Type shop/ }).fill('shop')
+    const [popup] = await Promise.all([
+      page.waitForEvent('popup'),
+      (async () => {
+        await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+        await button('Continue').click()
+      })(),
+    ])
+    await popup.locator('[name=password]').fill(PASSWORD)
+    await popup.locator('[name=password]').press('Enter')
+    await heading('Applications')
+    expect((await served.app.admin('GET', '/clients/shop')).status).toBe(404)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-09 a person without permissions is told so on each screen; unknown ids do not exist',
+  async () => {
+    await enterConsole(page, served.url, '/console/users', 'grace')
+    await page.getByText('No permission').waitFor()
+    await open('Audit log')
+    await page.getByText('No permission').waitFor()
+    await opened.close()
+    opened = await openPage()
+    page = opened.page
+    await enterConsole(page, served.url, '/console/users/usr_unknown')
+    await page.getByText('Not found').waitFor()
+  },
+  60_000,
+)
+
+for (const colorScheme of ['light', 'dark'] as const)
+  testInChromium(
+    `CON-10 each screen fits 320 pixels and has no findings of axe, ${colorScheme}`,
+    async () => {
+      const { body } = await served.app.admin('GET', '/users?search=ada')
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await enterConsole(page, served.url)
+      for (const path of [
+        '',
+        '/users',
+        `/users/${body.data[0].id}`,
+        '/users/new',
+        '/clients',
+        '/clients/shop',
+        '/clients/new',
+        '/events',
+      ])
+        for (const width of [320, 1280]) {
+          await page.setViewportSize({ width, height: 800 })
+          if (width === 320) await page.goto(`${served.url}/console${path}`)
+          await page.locator('h1').waitFor()
+          await page.locator('.loading').first().waitFor({ state: 'detached' })
+          const over = await page.evaluate('Math.max(0, document.documentElement.scrollWidth - innerWidth)')
+          expect([path, width, over, await axeFindings(page)]).toEqual([path, width, 0, []])
+        }
+    },
+    120_000,
+  )

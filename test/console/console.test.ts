@@ -1,0 +1,115 @@
+/** The console's client, page and files, without a browser. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { gunzipSync } from 'node:zlib'
+import { seedInstance } from '#src/operations/first-start.ts'
+import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { callerOf } from '#test/support/callers.ts'
+import { addOrganization, authorizeUrl } from '#test/support/people.ts'
+
+let app: TestApp
+beforeEach(async () => {
+  app = await startApp()
+})
+
+const request = authorizeUrl('gatehouse-console', {
+  redirect_uri: `${BASE}/console/callback`,
+  scope: 'openid admin',
+})
+const navigation = { 'sec-fetch-mode': 'navigate' }
+
+describe('CON-01 the client gatehouse-console', () => {
+  test('is built in: 409 to changes and deletion, and in no list or export', async () => {
+    const client = {
+      client_id: 'gatehouse-console',
+      name: 'Mine',
+      type: 'public',
+      grant_types: ['authorization_code'],
+      redirect_uris: ['https://evil.example/'],
+      scopes: [],
+    }
+    for (const [method, path, body] of [
+      ['POST', '/clients', client],
+      ['PUT', '/clients/gatehouse-console', { name: 'Mine' }],
+      ['DELETE', '/clients/gatehouse-console'],
+      ['POST', '/clients/gatehouse-console/secret'],
+    ] as const)
+      expect([method, (await app.admin(method, path, body)).status]).toEqual([method, 409])
+    const { body } = await app.admin('GET', '/clients')
+    expect(body.data.map((each: Json) => each.client_id)).toEqual(['gatehouse-admin'])
+    expect((await app.events()).map(({ type }) => type)).not.toContain('client.created')
+  })
+
+  test('gets an authorization request by a navigation alone, with the address of this instance', async () => {
+    const status = async (url: string, headers: Record<string, string>) =>
+      (await app.call(url, { headers })).status
+    expect(await status(request, navigation)).toBe(200)
+    for (const mode of ['no-cors', 'cors', 'same-origin'])
+      expect([mode, await status(request, { 'sec-fetch-mode': mode })]).toEqual([mode, 400])
+    expect(await status(request, {})).toBe(400)
+    const foreign = request.replace(encodeURIComponent(BASE), encodeURIComponent('https://evil.example'))
+    expect(await status(foreign, navigation)).toBe(400)
+  })
+
+  test('a stored client of that id stops the start with one line', async () => {
+    await app.context.store.write(async tx => {
+      const [row] = await tx.select().from(tx.tables.clients)
+      await tx.insert(tx.tables.clients).values({ ...row, client_id: 'gatehouse-console' } as never)
+    })
+    await expect(seedInstance(app.context)).rejects.toThrow(
+      /^console: a client named gatehouse-console exists; /,
+    )
+    await seedInstance({ ...app.context, config: { ...app.context.config, console: 'off' } })
+  })
+})
+
+test('CON-02 GATEHOUSE_CONSOLE=off removes the page and the client', async () => {
+  const off = await startApp({ console: 'off' })
+  for (const path of ['/console', '/console/users']) expect((await off.call(path)).status).toBe(404)
+  expect((await off.call(request, { headers: navigation })).status).toBe(400)
+})
+
+test('CON-03 pages of other sites cannot call the admin API, even with a token', async () => {
+  const { id } = await addOrganization(app, 'acme')
+  const authorization = `Bearer ${await callerOf(app, id, ['users:read'])}`
+  const call = async (site: string) => {
+    const headers = { authorization, 'sec-fetch-site': site }
+    return (await app.call('/api/v1/admin/users', { headers })).status
+  }
+  expect([await call('cross-site'), await call('same-origin'), await call('none')]).toEqual([403, 200, 200])
+})
+
+describe('CON-04 the page', () => {
+  test('loads its own script and style alone, requires Trusted Types and runs no inline code', async () => {
+    for (const path of ['/console', '/console/users/usr_x', '/console/callback?code=x']) {
+      const answer = await app.call(path)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('content-security-policy')).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      )
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+      const html = await answer.text()
+      expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style="| on\w+=/)
+    }
+  })
+
+  test('has at most 60 kB of compressed script, style and shell, cacheable for ever', async () => {
+    const shell = await (await app.call('/console')).text()
+    const paths = [...shell.matchAll(/"(\/console\/assets\/[\da-f]{12}\.(?:js|css))"/g)].map(
+      ([, path]) => path,
+    )
+    expect(paths.length).toBe(2)
+    let size = Bun.gzipSync(shell).length
+    for (const path of paths) {
+      const answer = await app.call(path ?? '', { headers: { 'accept-encoding': 'gzip' } })
+      expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+      const packed = new Uint8Array(await answer.arrayBuffer())
+      size += packed.length
+      const plain = await (await app.call(path ?? '')).arrayBuffer()
+      expect(Buffer.from(plain).equals(gunzipSync(packed))).toBe(true)
+      const brotli = await app.call(path ?? '', { headers: { 'accept-encoding': 'gzip, br' } })
+      expect(brotli.headers.get('content-encoding')).toBe('br')
+    }
+    expect(size).toBeLessThan(60_000)
+    expect((await app.call('/console/assets/000000000000.js')).status).toBe(404)
+  })
+})
