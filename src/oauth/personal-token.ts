@@ -8,7 +8,8 @@ import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
-import { startSession } from '#src/sessions/service.ts'
+import { recordSession } from '#src/sessions/service.ts'
+import { createSession } from '#src/sessions/store.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 
 /**
@@ -44,7 +45,6 @@ export const issuePersonalToken = async (
       id: session_id,
       refresh_hash: null,
       user_id,
-      email,
       client_id,
       organization_id,
       login_id: newId('login', now),
@@ -54,7 +54,8 @@ export const issuePersonalToken = async (
       expires_at: now + lifetime * SECOND,
       ends_by: null,
     }
-    await startSession(context, tx, session)
+    await createSession(tx, session)
+    await recordSession(context, tx, { ...session, email })
     await record(context, tx, {
       type: 'token.issued',
       actor: { id: user_id, email },

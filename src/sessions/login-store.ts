@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, gt, inArray, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -52,7 +52,7 @@ export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
 
-const selectSubject = prepared((q, { logins, users, organizations, sessions }) =>
+const selectSubject = prepared((q, { logins, users, organizations }) =>
   q
     .select({
       id: users.id,
@@ -67,12 +67,6 @@ const selectSubject = prepared((q, { logins, users, organizations, sessions }) =
       codes_revoked: logins.codes_revoked,
       ip_address: logins.ip_address,
       user_agent: logins.user_agent,
-      is_used: exists(
-        q
-          .select({ id: sessions.id })
-          .from(sessions)
-          .where(eq(sessions.id, placeholder('session_id'))),
-      ).as('is_used'),
     })
     .from(logins)
     .innerJoin(users, eq(users.id, logins.user_id))
@@ -82,11 +76,10 @@ const selectSubject = prepared((q, { logins, users, organizations, sessions }) =
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings; undefined when the login has
- * ended or the code was revoked. `is_used` is true when the code has made its session.
+ * ended or the code was revoked.
  */
 export const findSubject = async (q: Queries, code: AuthorizationCode) => {
-  const { login_id, session_id } = code
-  const [subject] = await selectSubject(q, { login_id, session_id })
+  const [subject] = await selectSubject(q, { login_id: code.login_id })
   return subject && !isRevoked(code, subject.codes_revoked) ? subject : undefined
 }
 

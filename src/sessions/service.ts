@@ -6,7 +6,6 @@ import type { Transaction } from '#src/storage/store.ts'
 import { endLogins, revokeCodes } from './login-store.ts'
 import {
   closeSessions,
-  createSession,
   endSessions,
   expireSessions,
   type NewSession,
@@ -23,14 +22,13 @@ export interface RevokedBy {
   reason: string
 }
 
-/** Starts a session of a user at a client and records the event. */
-export const startSession = async (
+/** Records that a session has begun. */
+export const recordSession = (
   context: Core,
   tx: Transaction,
   { email, ...session }: NewSession & { email: string },
-): Promise<void> => {
-  await createSession(tx, session)
-  await record(context, tx, {
+): Promise<void> =>
+  record(context, tx, {
     type: 'session.created',
     actor: { id: session.user_id, email },
     target_id: session.id,
@@ -40,7 +38,6 @@ export const startSession = async (
     metadata: { client_id: session.client_id },
     subject_id: session.user_id,
   })
-}
 
 /**
  * Revokes the active sessions that match the filter, at most `limit`. Returns their number.

@@ -31,29 +31,35 @@ export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
 const insertSession = prepared((q, { sessions }) =>
-  q.insert(sessions).values({
-    id: placeholder('id'),
-    user_id: placeholder('user_id'),
-    client_id: placeholder('client_id'),
-    organization_id: placeholder('organization_id'),
-    login_id: placeholder('login_id'),
-    scope: placeholder('scope'),
-    ip_address: placeholder('ip_address'),
-    user_agent: placeholder('user_agent'),
-    location: placeholder('location'),
-    started_at: placeholder('started_at'),
-    last_active_at: placeholder('started_at'),
-    expires_at: placeholder('expires_at'),
-    due_at: placeholder('expires_at'),
-    ends_by: placeholder('ends_by'),
-    refresh_hash: placeholder('refresh_hash'),
-  }),
+  q
+    .insert(sessions)
+    .values({
+      id: placeholder('id'),
+      user_id: placeholder('user_id'),
+      client_id: placeholder('client_id'),
+      organization_id: placeholder('organization_id'),
+      login_id: placeholder('login_id'),
+      scope: placeholder('scope'),
+      ip_address: placeholder('ip_address'),
+      user_agent: placeholder('user_agent'),
+      location: placeholder('location'),
+      started_at: placeholder('started_at'),
+      last_active_at: placeholder('started_at'),
+      expires_at: placeholder('expires_at'),
+      due_at: placeholder('expires_at'),
+      ends_by: placeholder('ends_by'),
+      refresh_hash: placeholder('refresh_hash'),
+    })
+    .onConflictDoNothing()
+    .returning({ id: sessions.id }),
 )
 
-/** Inserts a session. */
-export const createSession = async (tx: Transaction, session: NewSession): Promise<void> => {
-  await tx.later(insertSession(tx, session))
-}
+/**
+ * Inserts a session; false when its id is taken. The insert itself tells: on PostgreSQL a SELECT of the absent
+ * id would conflict with each session that begins meanwhile, since ids of one moment share a page.
+ */
+export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
+  (await insertSession(tx, session)).length > 0
 
 const selectHolder = prepared((q, { sessions, users }) =>
   q

@@ -13,7 +13,8 @@ import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
 import { newRefreshToken } from '#src/sessions/refresh-tokens.ts'
-import { revokeSession, startSession } from '#src/sessions/service.ts'
+import { recordSession, revokeSession } from '#src/sessions/service.ts'
+import { createSession } from '#src/sessions/store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
@@ -46,9 +47,10 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   if (code === 'burnt') return new OAuthError('invalid_grant', 'The code was used with a wrong verifier.')
   const { session_id } = code
   const user = await findSubject(tx, code)
-  if (!user || user.is_used) return refuseUsed(context, tx, call, code)
+  if (!user) return refuseUsed(context, tx, call, code)
   const fault = findFault(code, call, user.organization_id, now)
   if (fault) {
+    await endSessionOf(context, tx, call, code)
     if (code.expires_at > now) await burnCode(tx, request.code, code)
     return new OAuthError('invalid_grant', fault)
   }
@@ -59,10 +61,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const isRefreshed = client.grant_types.includes('refresh_token')
   const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
   const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
-  const session = {
+  const row = {
     id: session_id,
     user_id: user.id,
-    email: user.email,
     client_id,
     organization_id: user.organization_id,
     login_id: code.login_id,
@@ -75,6 +76,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     ends_by,
     refresh_hash: refresh_token ? hashSecret(refresh_token) : null,
   }
+  if (!(await createSession(tx, row))) return refuseUsed(context, tx, call, code)
   const actor = { id: user.id, email: user.email }
   const about = { actor, organization_id: user.organization_id, subject_id: user.id }
   const { grant_type } = request
@@ -83,11 +85,11 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     type: 'user.login',
     target_id: user.id,
     target_type: 'user',
-    client_info: session,
+    client_info: row,
     metadata: { client_id, grant_type, session_id },
     active: await markActive(tx, user, now),
   })
-  await startSession(context, tx, session)
+  await recordSession(context, tx, { ...row, email: user.email })
   await record(context, tx, {
     ...about,
     type: 'token.issued',
@@ -99,22 +101,26 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
 }
 
-/**
- * Revokes the session of a code that is redeemed twice: the second use shows that the code leaked.
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
- */
-const refuseUsed = async (
-  context: Context,
-  tx: Transaction,
-  { client, client_info }: CodeCall,
-  { session_id }: AuthorizationCode,
-) => {
-  const actor = { id: client.client_id, email: null }
-  await revokeSession(context, tx, { id: session_id }, { actor, client_info, reason: 'code_replayed' })
+const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, code: AuthorizationCode) => {
+  await endSessionOf(context, tx, call, code)
   return new OAuthError(
     'invalid_grant',
     'The code was used or revoked, or the login that it came from has ended.',
   )
+}
+
+/**
+ * Revokes the session that a code has made, if it has: the second use shows that the code leaked.
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
+ */
+const endSessionOf = (
+  context: Context,
+  tx: Transaction,
+  { client, client_info }: CodeCall,
+  { session_id }: AuthorizationCode,
+): Promise<void> => {
+  const actor = { id: client.client_id, email: null }
+  return revokeSession(context, tx, { id: session_id }, { actor, client_info, reason: 'code_replayed' })
 }
 
 const findFault = (
