@@ -18,7 +18,10 @@ const pages: ReadonlySet<string> = new Set([
   '/account',
   ...below('/account', 'applications change-password data deleted profile reset-password security set-up'),
   ...below('/account', 'sign-in signed-out verify-email'),
-  ...below('/oauth', 'authorize change-password consent enrol link-account login logout reset-password'),
+  ...below(
+    '/oauth',
+    'attributes authorize change-password consent enrol link-account login logout reset-password',
+  ),
   ...below('/oauth', 'second-factor select-account'),
 ])
 

@@ -1,4 +1,6 @@
 import type { Context } from '#src/context.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { type AttributeErrors, attributeFields, readAttributes } from '#src/directory/users/attribute-form.ts'
 import { UpdateUser } from '#src/directory/users/schema.ts'
 import { updateUser } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -18,15 +20,26 @@ const PAGE = '/account/profile'
 const fields = ['first_name', 'last_name', 'email'] as const
 type Values = Pick<UserRow, (typeof fields)[number]>
 type Errors = NonNullable<AccountProfilePage['errors']>
+interface Refused {
+  values: Values
+  errors: Errors
+  form: ReadonlyMap<string, string>
+  attribute_errors: AttributeErrors
+  seconds?: number
+}
 
 const profilePage = (
   context: Context,
   call: Call,
   viewer: Viewer,
-  refused?: { values: Values; errors: Errors; seconds?: number },
+  refused?: Refused,
   options: RenderOptions = { status: refused ? 400 : 200 },
 ): Response => {
-  const { user } = viewer
+  const { user, organization } = viewer
+  const definitions = settingsOf(organization).user_attributes
+  const again = refused && { form: refused.form, errors: refused.attribute_errors }
+  const attributes = attributeFields(definitions, user.attributes, again)
+  const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'verification_sent'])
   // The row of the pending address says the same.
   const notice = refused || (told === 'verification_sent' && user.pending_email) ? undefined : told
@@ -40,8 +53,10 @@ const profilePage = (
         : { fixed_email: user.email }),
       ...(user.pending_email && { pending_email: user.pending_email }),
       username: user.username,
-      values: { first_name: user.first_name, last_name: user.last_name, email: user.email },
-      ...refused,
+      values: { first_name: values.first_name, last_name: values.last_name, email: values.email },
+      ...(errors && { errors }),
+      ...(seconds && { seconds }),
+      ...(attributes.length > 0 && { attributes }),
       ...(notice && { notice }),
     },
     { locale: call.locale, ...options },
@@ -49,7 +64,7 @@ const profilePage = (
 }
 
 /**
- * Form of names and e-mail address. It requires a recent authentication, because the address allows a
+ * Form of names, e-mail address and the attributes that the organization shows. It requires a recent authentication, because the address allows a
  * password reset. A new address takes effect once its verification link is opened; until then it is no login
  * name and gets no other mail.
  */
@@ -69,7 +84,7 @@ export const postProfile =
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')
-    const { user } = viewer
+    const { user, organization } = viewer
     const value = (name: string) => (form.get(name) ?? '').trim()
     const values = {
       first_name: value('first_name'),
@@ -77,10 +92,14 @@ export const postProfile =
       email: context.mail ? value('email') : user.email,
     }
     const errors = errorsOf(values)
-    if (Object.keys(errors).length > 0) return profilePage(context, call, viewer, { values, errors })
-    const { email, ...names } = values
+    const own = readAttributes(settingsOf(organization).user_attributes, user.attributes, form)
+    const refused = { values, form, attribute_errors: own.errors }
+    if (Object.keys({ ...errors, ...own.errors }).length > 0)
+      return profilePage(context, call, viewer, { ...refused, errors })
+    const { email, ...given } = values
+    const names = { ...given, own_attributes: own.changes }
     const is_same = canonicalEmail(email) === canonicalEmail(user.email)
-    const change = is_same ? values : { ...names, pending_email: email }
+    const change = { ...names, ...(is_same ? { email } : { pending_email: email }) }
     const notice = is_same ? 'saved' : 'verification_sent'
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     try {
@@ -99,13 +118,13 @@ export const postProfile =
           context,
           call,
           viewer,
-          { values, errors: { email: 'throttled' }, seconds },
+          { ...refused, errors: { email: 'throttled' }, seconds },
           { status, headers },
         )
       }
       const code = refusedEmail(error)
       if (!code) throw error
-      return profilePage(context, call, viewer, { values, errors: { email: code } })
+      return profilePage(context, call, viewer, { ...refused, errors: { email: code } })
     }
     return seeOther(`${PAGE}?notice=${notice}`)
   }

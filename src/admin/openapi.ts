@@ -30,7 +30,10 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     in: 'query',
     required: (required as string[]).includes(name),
     description,
-    schema,
+    // Its properties are parameters of their own, such as `attribute.department`.
+    ...(schema.type === 'object'
+      ? { style: 'form', explode: true, schema: { type: 'object', additionalProperties: { type: 'string' } } }
+      : { schema }),
   }))
 
 const operation = (route: AdminRoute, { bodies, answers, queries }: Components, isTagged: boolean): Json => {

@@ -13,6 +13,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { storeCode } from '#src/tokens/code-store.ts'
 import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
+import { attributesPage } from './attributes-page.ts'
 import { grantConsent } from './consent-store.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
@@ -71,6 +72,7 @@ const pages = {
   second_factor: secondFactorPage,
   enrol: enrolPage,
   change_password: changePasswordPage,
+  attributes: attributesPage,
   consent: consentPage,
 }
 

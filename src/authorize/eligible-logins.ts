@@ -2,6 +2,7 @@ import type { Context, Core } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles } from '#src/directory/store.ts'
+import { missingAttributes } from '#src/directory/users/attribute-form.ts'
 import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
@@ -77,6 +78,7 @@ export const listBrowserLogins = async (
       enrol_due,
       may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
       must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
+      attributes_due: await owesAttributes(context, organization, subject),
       has_consented: consents.some(
         ({ user_id, scopes }) => user_id === subject.user_id && isSubset(request.scopes, scopes),
       ),
@@ -111,6 +113,18 @@ const mayEnrol = async (
   if (length === 0 && settingsOf(organization).mfa_required) return true
   const roles = await store.read(q => effectiveRoles(q, user_id))
   return length < MAX_FACTORS && permissionsOf(roles).has('profile:update')
+}
+
+/** True when the user lacks a required attribute. */
+const owesAttributes = async (
+  { store }: Context,
+  organization: Organization,
+  { user_id }: StepUser,
+): Promise<boolean> => {
+  const required = settingsOf(organization).user_attributes.filter(definition => definition.required)
+  if (required.length === 0) return false
+  const user = await store.read(q => findUser(q, organization.id, user_id))
+  return user !== undefined && missingAttributes(required, user.attributes).length > 0
 }
 
 const owesFactor = ({ factor_due, enrol_due }: EligibleLogin): boolean => factor_due || enrol_due

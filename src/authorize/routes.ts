@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError, pageRoutes } from '#src/pages/boundary.ts'
 import { advance } from './advance.ts'
+import { postAttributes } from './attributes.ts'
 import { getAuthorize, getStoredPost, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
 import { postConsent } from './consent.ts'
@@ -38,6 +39,8 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/select-account': postSelectAccount(context),
     'GET /oauth/change-password': resume,
     'POST /oauth/change-password': postChangePassword(context),
+    'GET /oauth/attributes': resume,
+    'POST /oauth/attributes': postAttributes(context),
     'GET /oauth/consent': resume,
     'POST /oauth/consent': postConsent(context),
   })

@@ -8,6 +8,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { asAppError, empty, errorAnswer, json } from './answer.ts'
 import { readJson } from './body.ts'
 import { callOf } from './call.ts'
+import { parseQuery } from './query.ts'
 import type { Matched } from './routes.ts'
 
 type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -255,16 +256,6 @@ const permit = (caller: Caller, route: AdminRoute): void => {
 }
 
 const nothing = z.strictObject({})
-
-/** Parses the query. A repeated name becomes an array, which no schema accepts. */
-const parseQuery = (request: Request): Record<string, unknown> => {
-  const start = request.url.indexOf('?')
-  if (start < 0) return {}
-  const query: Record<string, unknown> = Object.create(null)
-  for (const [name, value] of new URLSearchParams(request.url.slice(start + 1)))
-    query[name] = name in query ? [query[name], value] : value
-  return { ...query }
-}
 
 const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown => {
   const result = schema.safeParse(value)

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { purgeClient } from '#src/directory/clients/service.ts'
+import { rebuildIndex } from '#src/directory/organizations/attribute-store.ts'
 import { listUserIds, removeUsers } from '#src/directory/users/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
@@ -28,7 +29,7 @@ const removeOrganizationRows = async (tx: Transaction, id: OrganizationId): Prom
 
 /**
  * Removes the rows that deleted users, organizations, roles, groups, clients and identity providers left
- * behind. Each batch is its own write of a few milliseconds, so that other writes run in between. Returns the
+ * behind, and finishes indexes of attributes. Each batch is its own write of a few milliseconds, so that other writes run in between. Returns the
  * number of rows.
  */
 export const purge = async (context: Context): Promise<number> => {
@@ -36,6 +37,10 @@ export const purge = async (context: Context): Promise<number> => {
   for (const { id, kind } of await context.store.read(listPurges)) {
     if (kind === 'client') {
       await purgeClient(context, id)
+      continue
+    }
+    if (kind === 'attribute_index') {
+      await rebuildIndex(context, id)
       continue
     }
     for (let removed = -1; removed !== 0; ) {

@@ -12,6 +12,7 @@ export type CsrfPurpose =
   | 'select_account'
   | 'other_account'
   | 'change_password'
+  | 'attributes'
   | 'consent'
   | 'account'
   | 'link'

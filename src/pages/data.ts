@@ -240,6 +240,27 @@ export interface LinkAccountPage extends ProviderPage {
 
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
+/** An attribute of the user. Posts `id`, a box only when it is ticked; `attributes` names the fields shown. */
+export interface AttributeField {
+  id: string
+  label: string
+  type: 'text' | 'checkbox'
+  value: string
+  required: boolean
+  /** False: shown only. */
+  editable: boolean
+  error?: MessageCode<'set-up.error.'>
+}
+
+/** Required attributes that the user lacks. */
+export interface AttributesPage extends Common, StepExit {
+  action: string
+  request: string
+  csrf_token: string
+  user: PageUser
+  attributes: AttributeField[]
+}
+
 /** Just-in-time provisioning without all the claims that a user needs. Posts the `missing` fields. */
 export interface CompleteProfilePage extends ProviderPage {
   missing: readonly ProfileField[]
@@ -351,6 +372,7 @@ export interface AccountProfilePage extends AccountFrame {
   username: string
   values: Record<'first_name' | 'last_name' | 'email', string>
   errors?: Partial<Record<'first_name' | 'last_name' | 'email', MessageCode<'set-up.error.'>>>
+  attributes?: AttributeField[]
   /** Seconds to wait, for `throttled`. */
   seconds?: number
   /** The unchangeable address, without a mail server: users cannot prove that a new address is theirs. */
@@ -465,6 +487,7 @@ export interface Pages {
   'set-up': SetUpPage
   'link-account': LinkAccountPage
   'complete-profile': CompleteProfilePage
+  attributes: AttributesPage
   'form-post': FormPostPage
   'signed-in': SignedInPage
   'logout-confirm': LogoutConfirmPage

@@ -8,8 +8,10 @@ import type { Tables } from './tables.ts'
 // Removes rows of every table whose parent is deleted. The schema does not: one cascade over a million rows
 // would stop all other writes.
 
+type Deletion = Exclude<PurgeKind, 'attribute_index'>
+
 /** The rows that refer to deleted objects: their table, the key of a batch and the condition. */
-const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
+const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
   const { authorization_requests: requests, external_accounts: accounts } = t
   const { actor_id, seq, subject_id, target_id, type } = t.events
@@ -48,7 +50,7 @@ const remainsOf = (t: Tables, kind: PurgeKind, ids: readonly string[]) => {
 /** Removes up to `DELETE_BATCH` rows that refer to deleted objects and returns their number. */
 export const removeRemains = async (
   tx: Transaction,
-  kind: PurgeKind,
+  kind: Deletion,
   ids: readonly string[],
 ): Promise<number> => {
   if (kind === 'user' || kind === 'organization') tx.changed('events')

@@ -207,6 +207,24 @@ export const tables = (kit: Kit) => {
     ],
   )
 
+  /**
+   * The searchable attributes of users (`settings.user_attributes`): a row for each value, and for each item of
+   * a list. `value_hash` is the SHA-256 of the value as text (base64url), which an index takes at any length.
+   */
+  const user_attributes = table(
+    'user_attributes',
+    {
+      user_id: user_id().references(() => users.id, cascade),
+      organization_id: organization_id(),
+      name: text('name').notNull(),
+      value_hash: text('value_hash').notNull(),
+    },
+    t => [
+      primaryKey({ columns: [t.user_id, t.name, t.value_hash] }),
+      index('user_attributes_value').on(t.name, t.value_hash, t.organization_id, t.user_id),
+    ],
+  )
+
   const groups = table(
     'groups',
     {
@@ -270,6 +288,7 @@ export const tables = (kit: Kit) => {
       access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
       access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
       refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
+      attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
       created_at: created_at(),
       updated_at: updated_at(),
     },
@@ -667,11 +686,16 @@ export const tables = (kit: Kit) => {
     ],
   )
 
-  /** Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. */
+  /**
+   * Deleted objects whose dependent rows are still being removed in batches; all reads ignore those rows. An
+   * `attribute_index` is no deletion: `user_attributes` of the organization in its id are being made again.
+   */
   const purges = table('purges', {
     id: text('id').primaryKey(),
     kind: text('kind')
-      .$type<'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider'>()
+      .$type<
+        'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider' | 'attribute_index'
+      >()
       .notNull(),
     created_at: created_at(),
   })
@@ -714,6 +738,7 @@ export const tables = (kit: Kit) => {
     roles,
     users,
     user_roles,
+    user_attributes,
     groups,
     group_roles,
     group_members,

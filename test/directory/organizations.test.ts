@@ -253,6 +253,7 @@ describe('settings', () => {
       allowed_domains: [],
       step_up: undefined,
       password_policy,
+      user_attributes: [],
     })
     const given = {
       session_ttl: '2d',

@@ -247,6 +247,33 @@ const profile: Pages['account-profile'] = {
   username: ada.username,
   values: { first_name: 'Ada', last_name: 'Lovelace', email: ada.email },
 }
+const attributes: NonNullable<Pages['account-profile']['attributes']> = [
+  {
+    id: 'attribute.phone',
+    label: 'Phone',
+    type: 'text',
+    value: '+44 20 7946 0958',
+    required: true,
+    editable: true,
+  },
+  { id: 'attribute.desk', label: 'Desk', type: 'text', value: '4.12', required: false, editable: false },
+  {
+    id: 'attribute.parking',
+    label: 'Parking space',
+    type: 'checkbox',
+    value: 'true',
+    required: false,
+    editable: true,
+  },
+]
+const missing: Pages['attributes'] = {
+  brand,
+  ...form,
+  action: '/oauth/attributes',
+  user: ada,
+  attributes: attributes.filter(({ editable }) => editable).map(field => ({ ...field, value: '' })),
+  other,
+}
 const applications: Pages['account-applications'] = {
   ...frame,
   applications: [
@@ -778,6 +805,14 @@ export const samples: Sample[] = [
     state: 'throttled',
     status: 429,
     data: { ...profile, errors: { email: 'throttled' }, seconds: 3600 },
+  },
+  { page: 'account-profile', state: 'attributes', data: { ...profile, attributes } },
+  { page: 'attributes', state: 'empty', data: missing },
+  {
+    page: 'attributes',
+    state: 'refused',
+    status: 400,
+    data: { ...missing, attributes: missing.attributes.map(field => ({ ...field, error: 'value' })) },
   },
   { page: 'account-profile', state: 'fixed', data: { ...profile, fixed_email: ada.email } },
   {

@@ -15,6 +15,7 @@ export const owners: Record<string, string> = {
   roles: 'directory/roles/store.ts',
   users: 'directory/users/store.ts',
   user_roles: 'directory/users/store.ts',
+  user_attributes: 'directory/organizations/attribute-store.ts',
   links: 'directory/users/link-store.ts',
   factors: 'directory/users/factors/store.ts',
   recovery_codes: 'directory/users/factors/store.ts',

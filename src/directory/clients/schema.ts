@@ -12,6 +12,7 @@ import {
   stored,
   times,
 } from '#src/directory/fields.ts'
+import { FreeAttributes } from '#src/directory/users/schema.ts'
 import { example } from '#src/http/example.ts'
 import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
@@ -103,6 +104,7 @@ export const writable = {
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds in which a used refresh token may be repeated by a client that lost the answer.',
   ),
+  attributes: FreeAttributes,
 }
 
 const shop = {
@@ -129,6 +131,7 @@ const shopAnswer = {
   access_token_signed_response_alg: null,
   access_token_typ: 'at+jwt',
   refresh_token_reuse_window: 0,
+  attributes: {},
   created_at: example.time,
   updated_at: example.time,
 }
@@ -159,6 +162,7 @@ export const CreateClient = z
     access_token_signed_response_alg: writable.access_token_signed_response_alg.default(null),
     access_token_typ: writable.access_token_typ.default('at+jwt'),
     refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
+    attributes: FreeAttributes.default({}),
   })
   .meta({ id: 'CreateClient', description: 'A new client.', example: shop })
 export type CreateClient = z.output<typeof CreateClient>

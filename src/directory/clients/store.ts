@@ -48,6 +48,7 @@ const consoleClient = ({ url }: Config): Client => ({
   access_token_ttl: 900,
   refresh_token_ttl: 900,
   refresh_token_reuse_window: 0,
+  attributes: {},
   capabilities: ['cross_organization'],
   consent_required: false,
   access_token_typ: 'at+jwt',

@@ -21,6 +21,7 @@ import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src
 import { THEME_NAME } from '#src/pages/themes.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
+import { UserAttributes } from './user-attributes.ts'
 
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
@@ -133,6 +134,9 @@ export const Settings = z
         '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default in the console alone.',
       ),
       password_policy: nullable(PasswordPolicy),
+      user_attributes: nullable(UserAttributes).describe(
+        'Attributes that its users may have, in the order of the account pages; replaced as a whole.',
+      ),
     },
     'An object of settings.',
   )

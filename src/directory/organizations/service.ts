@@ -16,6 +16,7 @@ import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.t
 import type { Queries } from '#src/storage/store.ts'
 import { insertAssets, removeAssets } from './asset-store.ts'
 import { addressesIn, takeAssets } from './assets.ts'
+import { beginIndex, rebuildIndex } from './attribute-store.ts'
 import {
   type CreateOrganization,
   organizationItem,
@@ -32,6 +33,7 @@ import {
   replaceLoginDomains,
   saveOrganization,
 } from './store.ts'
+import { definitionsOf, searchableNames } from './user-attributes.ts'
 
 /** Returns an organization by id or slug. No slug has the form of an id. */
 export const getOrganization = async (
@@ -64,6 +66,7 @@ const mergeSettings = (stored: Settings, change: Settings): Settings => {
   })
 }
 
+const searchableIn = ({ user_attributes }: Settings) => searchableNames(definitionsOf(user_attributes))
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
@@ -134,17 +137,17 @@ export const judgeChange = async (
 }
 
 /** Changes an organization. `settings` and its `password_policy` merge by key. */
-export const updateOrganization = (
+export const updateOrganization = async (
   context: Core,
   reference: string,
   change: UpdateOrganization,
   by: ChangedBy,
-): Promise<Organization> =>
-  writeAs(context, by.caller, async tx => {
+): Promise<Organization> => {
+  const { organization, mark } = await writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
-    if (fields.length === 0) return organization
+    if (fields.length === 0) return { organization, mark: undefined }
     const { name = organization.name, slug = organization.slug } = change
     // A tenant would gain the hosts that the operator allowed for this slug.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
@@ -162,8 +165,13 @@ export const updateOrganization = (
       organization_id: organization.id,
       metadata: { fields, ...(fields.includes('settings') && { settings }) },
     })
-    return changed
+    const isReindexed = !Bun.deepEquals(searchableIn(settings), searchableIn(organization.settings))
+    const mark = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
+    return { organization: changed, mark }
   })
+  if (mark) await rebuildIndex(context, mark)
+  return organization
+}
 
 /**
  * Deletes an organization. Every read hides it at once; its users' data is removed in batches

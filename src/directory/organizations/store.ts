@@ -10,6 +10,7 @@ import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { PasswordPolicy, Settings } from './schema.ts'
+import { definitionsOf } from './user-attributes.ts'
 
 export type Organization = Tables['organizations']['$inferSelect']
 
@@ -97,6 +98,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     allowed_domains,
     step_up,
     password_policy: policy,
+    user_attributes,
   } = settings as Settings
   return {
     theme: theme ?? undefined,
@@ -113,6 +115,7 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     allowed_domains: (allowed_domains ?? []).map(domain => canonicalDomain(domain) ?? domain),
     step_up: step_up ?? undefined,
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
+    user_attributes: definitionsOf(user_attributes),
   }
 }
 

@@ -1,8 +1,18 @@
 import type { Caller, Context } from '#src/context.ts'
+import {
+  findOrganization,
+  type Organization,
+  readOrganization,
+  settingsOf,
+} from '#src/directory/organizations/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { countByAttributes, listByAttributes } from './attribute-search-store.ts'
+import { shownAttributes } from './attributes.ts'
+import { getUser, judgeChange } from './change.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
 import { judgeNew } from './rules.ts'
@@ -16,19 +26,21 @@ import {
   userAnswer,
 } from './schema.ts'
 import { countUsers, listUsers } from './search-store.ts'
-import {
-  byCaller,
-  createUser,
-  deleteUser,
-  getUser,
-  judgeChange,
-  revokeUserSessions,
-  updateUser,
-} from './service.ts'
-import { roleNames, roleNamesOf } from './store.ts'
+import { byCaller, createUser, deleteUser, revokeUserSessions, updateUser } from './service.ts'
+import { roleNames, roleNamesOf, type UserWithRoles } from './store.ts'
+
+/** Returns a user with the attributes that administrators see. */
+const shown = (organization: Organization | undefined, user: UserWithRoles): UserWithRoles => {
+  const definitions = organization ? settingsOf(organization).user_attributes : []
+  return { ...user, attributes: shownAttributes(definitions, user.attributes) }
+}
+
+const answerOf = async (q: Queries, user: UserWithRoles): Promise<UserAnswer> =>
+  userAnswer(shown(await readOrganization(q, user.organization_id), user))
 
 const list = async (context: Context, caller: Caller, query: ListUsers) => {
-  const { search, enabled, role, email_verified, sort, order } = query
+  const { search, enabled, role, email_verified, attribute, sort, order } = query
+  const values = Object.entries(attribute ?? {})
   const filter = {
     search,
     enabled,
@@ -36,21 +48,31 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
     email_verified,
     organization_id: scopeOf(caller, query.organization_id),
   }
-  const unfiltered = [search, enabled, role, email_verified, query.organization_id].every(
+  const unfiltered = [search, enabled, role, email_verified, attribute, query.organization_id].every(
     value => value === undefined,
   )
+  const { store } = context
   return answerPage(context, {
     name: 'users',
     query,
     scope: within(caller) ?? '',
     fetch: async (after, limit) => {
-      const users = await listUsers(context.store, filter, { sort, order, after, limit })
-      return context.store.read(q => roleNamesOf(q, users))
+      const page = { sort, order, after, limit }
+      const users =
+        values.length > 0
+          ? await listByAttributes(store, filter, values, page)
+          : await listUsers(store, filter, page)
+      const named = await store.read(q => roleNamesOf(q, users))
+      return Promise.all(
+        named.map(async user => shown(await findOrganization(store, user.organization_id), user)),
+      )
     },
-    total: () =>
-      unfiltered
-        ? context.store.read(q => countAllUsers(q, filter.organization_id))
-        : countUsers(context.store, filter),
+    total: () => {
+      if (values.length > 0) return countByAttributes(store, filter, values)
+      return unfiltered
+        ? store.read(q => countAllUsers(q, filter.organization_id))
+        : countUsers(store, filter)
+    },
     keyset: keysetOf(query.sort),
     item: userAnswer,
   })
@@ -68,8 +90,10 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     answer: UserAnswer,
     errors: [409],
     review: (q, { caller }, good) => judgeNew(q, caller, good),
-    handle: async ({ caller, body, client_info }) =>
-      userAnswer(await createUser(context, body, byCaller(caller, client_info))),
+    handle: async ({ caller, body, client_info }) => {
+      const user = await createUser(context, body, byCaller(caller, client_info))
+      return context.store.read(q => answerOf(q, user))
+    },
   }),
   route({
     id: 'listUsers',
@@ -93,7 +117,7 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     errors: [404],
     read: async (q, { caller, params }) => {
       const user = await getUser(q, caller, params.user_id)
-      return userAnswer({ ...user, roles: await roleNames(q, user.id) })
+      return answerOf(q, { ...user, roles: await roleNames(q, user.id) })
     },
   }),
   route({
@@ -107,8 +131,10 @@ export const userRoutes = (context: Context): AdminRoute[] => [
     answer: UserAnswer,
     errors: [404, 409, 429],
     review: (q, { caller, params }, good) => judgeChange(q, params.user_id, good, { caller }),
-    handle: async ({ caller, params, body, client_info }) =>
-      userAnswer(await updateUser(context, params.user_id, body, byCaller(caller, client_info))),
+    handle: async ({ caller, params, body, client_info }) => {
+      const user = await updateUser(context, params.user_id, body, byCaller(caller, client_info))
+      return context.store.read(q => answerOf(q, user))
+    },
   }),
   route({
     id: 'resetUserPassword',

@@ -1,10 +1,12 @@
 import type { Caller } from '#src/context.ts'
 import { mayGrant, permissionsOf, requireOrganization } from '#src/directory/access.ts'
 import { readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
 import { type Detail, notFound } from '#src/lib/app-error.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { judgeAttributes } from './attributes.ts'
 import { checkPolicy } from './password.ts'
 import type { CreateUser } from './schema.ts'
 import { rolesNamed } from './store.ts'
@@ -63,14 +65,23 @@ export const judge = async (
   q: Queries,
   by: MaybeCaller,
   organization_id: OrganizationId,
-  { roles: names = [], email, password }: { roles?: string[]; email?: string; password?: string },
+  {
+    roles: names = [],
+    email,
+    password,
+    attributes: given = {},
+  }: { roles?: string[]; email?: string; password?: string; attributes?: Record<string, unknown> },
 ) => {
   const settings = settingsOf(await organizationById(q, organization_id))
   const { ids, problems } = await rolesToGive(q, by, organization_id, names)
+  const { user_attributes } = settings
+  const judged = judgeAttributes(user_attributes, {}, given, by.caller !== undefined)
   return {
     role_ids: ids,
+    indexed: searchableNames(user_attributes),
     problems: [
       ...problems,
+      ...judged.problems,
       ...(email === undefined ? [] : domainProblems(settings.allowed_domains, email)),
       ...(password === undefined ? [] : checkPolicy(settings.password_policy, password)),
     ],

@@ -74,7 +74,7 @@ const attributesProblem = (root: unknown): string | undefined => {
 }
 
 /** Free key-value pairs. Not `z.record`, which copies key by key and loses some. */
-const Attributes = z
+export const FreeAttributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {
     const message = attributesProblem(value)
@@ -95,7 +95,7 @@ export const writable = {
   enabled: flag.describe('Whether the user may sign in. Tokens of a disabled user are refused.'),
   email_verified: flag.describe('Whether the address is verified.'),
   roles: RoleNames,
-  attributes: Attributes,
+  attributes: FreeAttributes,
 }
 
 const person = {
@@ -115,7 +115,7 @@ export const CreateUser = z
     email_verified: writable.email_verified.default(false),
     organization_id: owner,
     roles: RoleNames.default(['user']),
-    attributes: Attributes.default({}),
+    attributes: FreeAttributes.default({}),
   })
   .meta({
     id: 'CreateUser',
@@ -192,6 +192,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   last_login: user.last_login === null ? null : iso(user.last_login),
 })
 
+const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
 
 const switched = z.stringbool({
@@ -213,6 +214,16 @@ export const ListUsers = listQuery({
   organization_id: ofOrganization,
   role: line(128, 1).optional().describe('Name of a role that the user holds, directly or through a group.'),
   email_verified: switched.optional().describe('Only users with or without a verified address.'),
+  attribute: z
+    .record(
+      z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'The name of an attribute.'),
+      z.string('One value.').min(1, 'A value.').max(1024, 'At most 1,024 characters.'),
+    )
+    .refine(values => Object.keys(values).length <= MAX_FILTERS, `At most ${MAX_FILTERS} attributes.`)
+    .optional()
+    .describe(
+      'Only users with exactly this value, or with a list that has it: `attribute.NAME=value`, for each searchable attribute.',
+    ),
 })
 export type ListUsers = z.output<typeof ListUsers>
 

@@ -60,7 +60,7 @@ export interface UserFilter {
 }
 
 /** The filters of a list. Their JSON is the cache key of the total. */
-interface Plan {
+export interface Plan {
   facets: Facets
   search?: string | undefined
   /** Excludes users whose field of this name begins with the term. */
@@ -85,7 +85,10 @@ const everywhere = ({ facets: { organization_id, purging }, search }: Search): S
 })
 
 /** Undefined when the organization has no such role, so no user matches. */
-const planOf = async (q: Queries, { role, search, ...filter }: UserFilter): Promise<Plan | undefined> => {
+export const planOf = async (
+  q: Queries,
+  { role, search, ...filter }: UserFilter,
+): Promise<Plan | undefined> => {
   const facets = { ...filter, purging: await hasPurges(q) }
   const plan = { facets, ...(search && { search }) }
   if (role === undefined) return plan
@@ -105,7 +108,7 @@ const termOf = ({ facets, search, unless }: Search) => ({
 })
 
 /** Condition for a row of `listed`. */
-const contains = (q: Queries, search: Search): SQL => {
+export const contains = (q: Queries, search: Search): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(search))
   return filtersByRole(search.facets)

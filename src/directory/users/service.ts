@@ -1,54 +1,40 @@
-import { type Actor, record } from '#src/audit/record.ts'
+import { record } from '#src/audit/record.ts'
 import type { Caller, Core } from '#src/context.ts'
-import {
-  changedFields,
-  mayActOn,
-  permissionsOf,
-  readOnlyProblems,
-  requireOrganization,
-  throwProblems,
-} from '#src/directory/access.ts'
-import { settingsOf } from '#src/directory/organizations/store.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { requireOrganization, throwProblems } from '#src/directory/access.ts'
+import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
 import { chargeAdminMail } from '#src/http/charge.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { within } from '#src/http/tenant.ts'
-import { conflict, notFound } from '#src/lib/app-error.ts'
+import { conflict } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import {
+  changedUser,
+  getUser,
+  getUserToChange,
+  judgeChange,
+  type UserChange,
+  type UserChangedBy,
+} from './change.ts'
 import { costOf, rememberCost } from './hash-costs.ts'
 import { hashPassword } from './password.ts'
 import { recordUser } from './record.ts'
 import { revokeAllSessions, revokePendingLinks } from './revocation.ts'
-import { domainProblems, judge, organizationById, rolesToGive } from './rules.ts'
-import { type CreateUser, type UpdateUser, userAnswer, writable } from './schema.ts'
+import { judge } from './rules.ts'
+import type { CreateUser } from './schema.ts'
 import {
-  findUser,
   insertUser,
   removeUsers,
   replaceUserRoles,
-  roleNames,
   saveUser,
   takenName,
   type UserRow,
   type UserWithRoles,
 } from './store.ts'
-
-/**
- * The actor of a change. The permissions of `caller` (admin API) limit it; without a caller the server itself
- * acts.
- */
-export interface UserChangedBy {
-  actor: Actor
-  client_info: ClientInfo
-  caller?: Caller
-}
 
 /** Returns the actor of a change through the admin API. */
 export const byCaller = (caller: Caller, client_info: ClientInfo): UserChangedBy => ({
@@ -65,32 +51,6 @@ export type NewUser = Omit<CreateUser, 'password'> & { id?: UserId } & (
     | { password: string }
     | { password_hash: string | null }
   )
-
-/**
- * Returns a user for a change.
- *
- * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
- */
-export const getUserToChange = async (
-  q: Queries,
-  { caller }: Pick<UserChangedBy, 'caller'>,
-  id: string,
-): Promise<UserRow> => {
-  const user = await getUser(q, caller, id)
-  if (caller) mayActOn(caller, permissionsOf(await effectiveRoles(q, user.id)))
-  return user
-}
-
-/**
- * Returns a user; without a caller, of any organization.
- *
- * @throws AppError 404 when unknown or foreign
- */
-export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
-  const user = await findUser(q, caller && within(caller), id)
-  if (!user) throw notFound('The user')
-  return user
-}
 
 const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
   const taken = await takenName(q, user)
@@ -115,10 +75,10 @@ export const createUser = async (
     const organization_id = by.caller
       ? (await requireOrganization(q, by.caller, input.organization_id)).id
       : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
-    const { role_ids, problems } = await judge(q, by, organization_id, input)
+    const { role_ids, indexed, problems } = await judge(q, by, organization_id, input)
     throwProblems(problems)
     await refuseTaken(q, { id, organization_id, username, email })
-    return { organization_id, role_ids }
+    return { organization_id, role_ids, indexed }
   }
   const { organization_id: organization } = await context.store.read(check)
   const password_hash =
@@ -126,7 +86,7 @@ export const createUser = async (
       ? await hashPassword(context, input.password, { work: 'change', organization })
       : input.password_hash
   return writeAs(context, by.caller, async tx => {
-    const { organization_id, role_ids } = await check(tx)
+    const { organization_id, role_ids, indexed } = await check(tx)
     const now = context.clock.now()
     if (password_hash !== null) await rememberCost(context, tx, costOf(password_hash))
     await insertUser(
@@ -152,70 +112,11 @@ export const createUser = async (
       role_ids,
     )
     const user = await getUser(tx, undefined, id)
+    if (indexed.length > 0) await indexAttributes(tx, [user], indexed)
     await recordUser(context, tx, by, 'user.created', user)
     await also?.(tx, user)
     return { ...user, roles: input.roles }
   })
-}
-
-/** Fields that a PUT may change, and the address that awaits verification. */
-type UserChange = UpdateUser & { pending_email?: string | null }
-
-/** True for a different address, not merely different letter case. */
-const isMoved = (user: UserRow, { email }: UserChange): boolean =>
-  email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
-
-const changedUser = (user: UserRow, change: UserChange, updated_at: number): UserRow => {
-  const {
-    username = user.username,
-    email = user.email,
-    pending_email = user.pending_email,
-    first_name = user.first_name,
-    last_name = user.last_name,
-    enabled = user.enabled,
-    email_verified = user.email_verified,
-    attributes = user.attributes,
-  } = change
-  const changed = {
-    username,
-    email,
-    pending_email,
-    first_name,
-    last_name,
-    enabled,
-    email_verified,
-    attributes,
-  }
-  return { ...user, ...changed, updated_at }
-}
-
-/**
- * Returns the user after the change, and its problems.
- *
- * @throws AppError 403 for permissions that the caller lacks, 404
- */
-export const judgeChange = async (
-  q: Queries,
-  id: string,
-  given: UserChange,
-  by: Pick<UserChangedBy, 'caller'>,
-) => {
-  const user = await getUserToChange(q, by, id)
-  const is_moved = isMoved(user, given)
-  // A new address is unverified unless the same change says otherwise.
-  const change = is_moved ? { email_verified: false, ...given } : given
-  const roles = change.roles && (await rolesToGive(q, by, user.organization_id, change.roles))
-  const before = { ...user, roles: await roleNames(q, user.id) }
-  const { pending_email } = user
-  const changed = changedFields({ ...userAnswer(before), pending_email }, change)
-  const { allowed_domains } = settingsOf(await organizationById(q, user.organization_id))
-  const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
-  const problems = [
-    ...readOnlyProblems(changed, { ...writable, pending_email }),
-    ...(roles?.problems ?? []),
-    ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
-  ]
-  return { user, before, change, changed, is_moved, roles, problems }
 }
 
 /**
@@ -231,7 +132,8 @@ export const updateUser = (
   also?: (tx: Transaction, before: UserRow, changed: string[]) => Promise<void>,
 ): Promise<UserWithRoles> =>
   writeAs(context, by.caller, async tx => {
-    const { user, before, change, changed, is_moved, roles, problems } = await judgeChange(tx, id, given, by)
+    const judged = await judgeChange(tx, id, given, by)
+    const { user, before, change, changed, is_moved, roles, indexed, problems } = judged
     throwProblems(problems)
     await also?.(tx, user, changed)
     if (changed.length === 0) return before
@@ -239,6 +141,9 @@ export const updateUser = (
     const after = { ...row, roles: change.roles ?? before.roles }
     await refuseTaken(tx, after)
     await saveUser(tx, row)
+    // A rebuild of the index may have passed the new name.
+    if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
+      await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (is_moved) {

@@ -15,6 +15,8 @@ export type EligibleLogin = {
   readonly may_enrol: boolean
   /** The user has to prove a second factor, for this login or for the requested acr. */
   readonly factor_due: boolean
+  /** The user lacks attributes that the organization requires. */
+  readonly attributes_due: boolean
   /** The user has granted this client all requested scopes before. */
   readonly has_consented: boolean
 }
@@ -52,7 +54,7 @@ export type NextStep<Login extends EligibleLogin> =
   | { readonly step: 'login'; readonly login: Login | undefined }
   | { readonly step: 'select_account'; readonly logins: readonly Login[] }
   | {
-      readonly step: 'second_factor' | 'enrol' | 'change_password' | 'consent'
+      readonly step: 'second_factor' | 'enrol' | 'change_password' | 'attributes' | 'consent'
       readonly login: Login
     }
   | { readonly step: 'issue'; readonly login: Login }
@@ -72,6 +74,7 @@ const refusals = {
   change_password: 'interaction_required',
   enrol: 'interaction_required',
   second_factor: 'interaction_required',
+  attributes: 'interaction_required',
   consent: 'consent_required',
 } as const
 
@@ -84,7 +87,7 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
 
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, change_password, enrol,
- * consent, issue, in this order, each only while it is required.
+ * attributes, consent, issue, in this order, each only while it is required.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
  * cookie is not enough, and follows the second factor.
@@ -123,6 +126,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   // With prompt=none the error names the missing change, because a new login alone would not help.
   const mayChange = isProven || isFresh(login, facts.now) || prompts.includes('none')
   if (change) return { step: mayChange ? change : 'login', login }
+  if (login.attributes_due) return { step: 'attributes', login }
   return { step: isConsentDue(facts, login) ? 'consent' : 'issue', login }
 }
 

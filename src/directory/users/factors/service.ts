@@ -1,7 +1,7 @@
 import type { Core } from '#src/context.ts'
+import type { UserChangedBy } from '#src/directory/users/change.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { revokeUser } from '#src/directory/users/revocation.ts'
-import type { UserChangedBy } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'

@@ -1,0 +1,128 @@
+import { hash } from 'node:crypto'
+import { and, asc, type Column, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
+import type { Core } from '#src/context.ts'
+import { retryLater } from '#src/lib/app-error.ts'
+import { MINUTE } from '#src/lib/duration.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { beginPurge, endPurge } from '#src/storage/purges.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { readOrganization, settingsOf } from './store.ts'
+import { searchableNames } from './user-attributes.ts'
+
+/** Users whose rows one write replaces. */
+const BATCH = 100
+/** Rows of one statement; SQLite takes 32,766 parameters. */
+const ROWS = 1000
+
+interface IndexedUser {
+  id: UserId
+  organization_id: OrganizationId
+  attributes: Record<string, unknown>
+}
+
+const hashOf = (text: string): string => hash('sha256', text, 'base64url')
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+const rowsOf = ({ id, organization_id, attributes }: IndexedUser, names: readonly string[]) =>
+  names.flatMap(name => {
+    if (!Object.hasOwn(attributes, name)) return []
+    const value = attributes[name]
+    const hashes = new Set((Array.isArray(value) ? value : [value]).map(item => hashOf(textOf(item))))
+    return [...hashes].map(value_hash => ({ user_id: id, organization_id, name, value_hash }))
+  })
+
+/** Replaces the index rows of users by those of the attributes with these names. */
+export const indexAttributes = async (
+  tx: Transaction,
+  users: IndexedUser[],
+  names: readonly string[],
+): Promise<void> => {
+  const { user_attributes: t } = tx.tables
+  await tx.delete(t).where(
+    inArray(
+      t.user_id,
+      users.map(({ id }) => id),
+    ),
+  )
+  const rows = users.flatMap(user => rowsOf(user, names))
+  for (let at = 0; at < rows.length; at += ROWS) await tx.insert(t).values(rows.slice(at, at + ROWS))
+}
+
+const MARK = 'attributes:'
+
+/** Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. */
+export const beginIndex = async (tx: Transaction, id: OrganizationId, now: number): Promise<string> => {
+  await beginPurge(tx, 'attribute_index', MARK + id, now)
+  return MARK + id
+}
+
+/** Users of an organization after a name, in the order of an index. */
+const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) => {
+  const { users } = q.tables
+  return q
+    .select({
+      id: users.id,
+      organization_id: users.organization_id,
+      attributes: users.attributes,
+      name: users.username_fold,
+    })
+    .from(users)
+    .where(and(eq(users.organization_id, organization_id), gt(users.username_fold, name)))
+    .orderBy(asc(users.username_fold))
+    .limit(BATCH)
+}
+
+/**
+ * Makes the index rows of an organization again, in writes of bounded size. It starts over when the definitions
+ * change meanwhile, so the first of several runs to end has made all rows.
+ *
+ * @param mark id of the row in `purges` that asks for it
+ */
+export const rebuildIndex = async (context: Core, mark: string): Promise<void> => {
+  const id = mark.slice(MARK.length) as OrganizationId
+  let names: string[] = []
+  let after: string | undefined = ''
+  while (after !== undefined) {
+    const last: string = after
+    await context.store.drained()
+    const run = await context.store.write(async tx => {
+      const organization = await readOrganization(tx, id)
+      const now = organization ? searchableNames(settingsOf(organization).user_attributes) : []
+      const batch = await usersAfter(tx, id, Bun.deepEquals(now, names) ? last : '')
+      if (batch.length > 0) await indexAttributes(tx, batch, now)
+      if (batch.length < BATCH) await endPurge(tx, mark)
+      tx.changed('users')
+      return { names: now, after: batch.length < BATCH ? undefined : batch.at(-1)?.name }
+    })
+    names = run.names
+    after = run.after
+  }
+}
+
+/**
+ * Refuses a search in an index that is being made.
+ *
+ * @throws AppError 503
+ */
+export const requireIndex = async (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+): Promise<void> => {
+  const { purges } = q.tables
+  const mark = organization_id ? eq(purges.id, MARK + organization_id) : eq(purges.kind, 'attribute_index')
+  const rows = await q.select({ id: purges.id }).from(purges).where(mark).limit(1)
+  if (rows.length > 0)
+    throw retryLater('temporarily_unavailable', 'The index of attributes is being made.', MINUTE)
+}
+
+/** Condition for an index row: it has this value of this attribute. */
+export const isValue = ({ tables }: Queries, [name, value]: readonly [name: string, value: string]) => {
+  const { user_attributes: t } = tables
+  return and(eq(t.name, name), eq(t.value_hash, hashOf(value)))
+}
+
+/** Condition: the user in this column has this value of this attribute. */
+export const hasValue = (q: Queries, user_id: Column, value: readonly [name: string, value: string]): SQL => {
+  const { user_attributes: t } = q.tables
+  return sql`EXISTS (SELECT 1 FROM ${t} WHERE ${t.user_id} = ${user_id} AND ${isValue(q, value)})`
+}

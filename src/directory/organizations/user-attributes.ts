@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { flag, line, oneOf } from '#src/directory/fields.ts'
+
+const types = ['string', 'integer', 'number', 'boolean', 'array', 'object'] as const
+const readers = ['administrator', 'user', 'nobody'] as const
+const MAX_ATTRIBUTES = 50
+const MAX_SEARCHABLE = 10
+const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
+
+/** A definition with its defaults. */
+export type UserAttribute = {
+  name: string
+  label?: string | undefined
+  type: (typeof types)[number]
+  required: boolean
+  searchable: boolean
+  visible: (typeof readers)[number]
+  editable: (typeof readers)[number]
+}
+
+type Given = Pick<UserAttribute, 'name' | 'label' | 'type'> & {
+  [Key in 'required' | 'searchable' | 'visible' | 'editable']?: UserAttribute[Key] | undefined
+}
+
+const withDefaults = ({
+  required = false,
+  searchable = false,
+  visible = 'administrator',
+  editable = 'administrator',
+  ...attribute
+}: Given): UserAttribute => ({ ...attribute, required, searchable, visible, editable })
+
+/** Conditions that a definition must fulfil: field, broken when true, message. */
+const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
+  [
+    ['visible', visible === 'user' && type === 'object', 'Pages show no objects: administrator or nobody.'],
+    ['visible', editable === 'user' && visible !== 'user', 'Users must see what they edit: user.'],
+    [
+      'visible',
+      editable === 'administrator' && visible === 'nobody',
+      'Administrators must see what they edit: administrator or user.',
+    ],
+    ['required', required && editable !== 'user', 'Users are asked for it, so editable must be user.'],
+    [
+      'searchable',
+      searchable && (visible === 'nobody' || type === 'object'),
+      'An attribute that nobody sees, or an object, cannot be searched.',
+    ],
+    [
+      'editable',
+      editable === 'user' && (type === 'array' || name.endsWith('_verified')),
+      'Users edit no lists and nothing that ends in _verified: administrator or nobody.',
+    ],
+  ] as const
+
+/** The definition of a user attribute. */
+const UserAttributeSchema = z
+  .strictObject(
+    {
+      name: z
+        .string(NAME)
+        .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, NAME)
+        .describe('Key in `attributes`.'),
+      label: line(64, 1).optional().describe('Name on the account pages; default: `name`.'),
+      type: oneOf(types).describe(
+        'Type of the value. `string`: a line of at most 1,024 characters; `array`: at most 100 lines of at most 256 characters.',
+      ),
+      required: flag
+        .optional()
+        .describe(
+          'Whether users are asked for it at their next login. The admin API accepts users without it.',
+        ),
+      searchable: flag
+        .optional()
+        .describe(`Whether \`listUsers\` finds its values; at most ${MAX_SEARCHABLE} attributes.`),
+      visible: oneOf(readers)
+        .optional()
+        .describe('Who sees it: administrators, users too, or nobody (claims only).'),
+      editable: oneOf(readers)
+        .optional()
+        .describe('Who changes it: administrators, users too, or nobody but the seed file.'),
+    },
+    'The definition of an attribute.',
+  )
+  .superRefine((attribute, issues) => {
+    for (const [field, broken, message] of rules(withDefaults(attribute)))
+      if (broken) issues.addIssue({ code: 'custom', path: [field], message })
+  })
+  .meta({
+    id: 'UserAttribute',
+    description: 'An attribute that users of an organization may have.',
+    example: {
+      name: 'department',
+      label: 'Department',
+      type: 'string',
+      required: false,
+      searchable: true,
+      visible: 'user',
+      editable: 'administrator',
+    },
+  })
+/** The definitions of an organization, in the order of the account pages. */
+export const UserAttributes = z
+  .array(UserAttributeSchema, 'A list of definitions.')
+  .max(MAX_ATTRIBUTES, `At most ${MAX_ATTRIBUTES} definitions.`)
+  .superRefine((attributes, issues) => {
+    const names = attributes.map(({ name }) => name)
+    for (const [index, name] of names.entries())
+      if (names.indexOf(name) < index)
+        issues.addIssue({ code: 'custom', path: [index, 'name'], message: 'This name is defined twice.' })
+    if (attributes.filter(({ searchable }) => searchable).length > MAX_SEARCHABLE)
+      issues.addIssue({ code: 'custom', message: `At most ${MAX_SEARCHABLE} attributes are searchable.` })
+  })
+
+/** Returns definitions with their defaults. */
+export const definitionsOf = (attributes: readonly Given[] | null | undefined): UserAttribute[] =>
+  (attributes ?? []).map(withDefaults)
+
+/** Returns the names of the searchable attributes, sorted. */
+export const searchableNames = (attributes: readonly UserAttribute[]): string[] =>
+  attributes.flatMap(({ name, searchable }) => (searchable ? name : [])).sort()

@@ -1,0 +1,81 @@
+import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
+import type { AttributeField } from '#src/pages/data.ts'
+import { attributeProblem, ownAttribute } from './attributes.ts'
+
+type Attributes = Record<string, unknown>
+
+/** Error codes by the id of the field. */
+export type AttributeErrors = Record<string, NonNullable<AttributeField['error']>>
+
+const idOf = ({ name }: UserAttribute): string => `attribute.${name}`
+
+const textOf = (value: unknown): string =>
+  value === undefined ? '' : Array.isArray(value) ? value.join(', ') : String(value)
+
+/**
+ * Returns the form fields of the attributes that users see.
+ *
+ * @param form the refused form, whose values are shown again
+ */
+export const attributeFields = (
+  definitions: readonly UserAttribute[],
+  attributes: Attributes,
+  refused?: { form: ReadonlyMap<string, string>; errors: AttributeErrors },
+): AttributeField[] =>
+  definitions.flatMap(definition => {
+    const { name, label = name, type, required, visible, editable } = definition
+    if (visible !== 'user') return []
+    const id = idOf(definition)
+    const value = textOf(ownAttribute(attributes, name))
+    const error = refused?.errors[id]
+    return {
+      id,
+      label,
+      type: type === 'boolean' ? 'checkbox' : 'text',
+      value: refused && editable === 'user' ? (refused.form.get(id) ?? '') : value,
+      required,
+      editable: editable === 'user',
+      ...(error && { error }),
+    }
+  })
+
+const NUMBER = /^[+-]?\d{1,16}(\.\d{1,16})?$/
+
+const readValue = ({ type }: UserAttribute, text: string | undefined): unknown => {
+  if (type === 'boolean') return text === 'true'
+  const trimmed = text?.trim() || undefined
+  return trimmed !== undefined && type !== 'string' && NUMBER.test(trimmed) ? Number(trimmed) : trimmed
+}
+
+/**
+ * Reads the attributes that users edit from a form. Its field `attributes` names those that the page showed,
+ * because an empty field and a box without a tick are not sent.
+ */
+export const readAttributes = (
+  definitions: readonly UserAttribute[],
+  attributes: Attributes,
+  form: ReadonlyMap<string, string>,
+): { changes: Attributes; errors: AttributeErrors } => {
+  const shown = new Set(form.get('attributes')?.split(' '))
+  const changes: Attributes = {}
+  const errors: AttributeErrors = {}
+  for (const definition of definitions) {
+    const id = idOf(definition)
+    if (definition.editable !== 'user' || !shown.has(id)) continue
+    const { name, required } = definition
+    const read = readValue(definition, form.get(id))
+    const isUntouched = read === false && !required && ownAttribute(attributes, name) === undefined
+    const value = isUntouched ? undefined : read
+    changes[name] = value
+    if (value === undefined && required) errors[id] = 'required'
+    if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
+  }
+  return { changes, errors }
+}
+
+/** Returns the attributes that the user still has to fill in. */
+export const missingAttributes = (
+  definitions: readonly UserAttribute[],
+  attributes: Attributes,
+): UserAttribute[] =>
+  definitions.filter(({ name, required }) => required && ownAttribute(attributes, name) === undefined)

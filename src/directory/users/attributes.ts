@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { flag, line } from '#src/directory/fields.ts'
+import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
+import type { Detail } from '#src/lib/app-error.ts'
+
+type Attributes = Record<string, unknown>
+
+const LIST = 'A list of at most 100 lines of at most 256 characters.'
+
+const schemas: Record<UserAttribute['type'], z.ZodType> = {
+  string: line(1024, 1),
+  integer: z.int('A whole number.'),
+  number: z.number('A number.'),
+  boolean: flag,
+  array: z.array(line(256, 1), LIST).max(100, LIST),
+  object: z.custom(
+    value => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'A JSON object.',
+  ),
+}
+
+/** Returns why a value does not have the type of the attribute. */
+export const attributeProblem = ({ type }: UserAttribute, value: unknown): string | undefined =>
+  schemas[type].safeParse(value).error?.issues[0]?.message
+
+/** Returns the value of an own key. */
+export const ownAttribute = (attributes: Attributes, name: string): unknown =>
+  Object.hasOwn(attributes, name) ? attributes[name] : undefined
+
+/**
+ * Judges new attributes by the definitions of the organization. A value that stays as it is stored is always
+ * accepted. An attribute that administrators do not change is kept when they leave it out.
+ *
+ * @param isCaller true for a change through the admin API, false for the server's own (seed file)
+ */
+export const judgeAttributes = (
+  definitions: readonly UserAttribute[],
+  before: Attributes,
+  given: Attributes,
+  isCaller: boolean,
+): { attributes: Attributes; problems: Detail[] } => {
+  const attributes = { ...given }
+  const problems: Detail[] = []
+  for (const definition of definitions) {
+    const { name, editable } = definition
+    const [old, value] = [ownAttribute(before, name), ownAttribute(given, name)]
+    const isFixed = isCaller && editable === 'nobody'
+    if (isFixed && value === undefined && old !== undefined) attributes[name] = old
+    if (value === undefined || Bun.deepEquals(value, old)) continue
+    const message = isFixed ? 'This attribute cannot be changed.' : attributeProblem(definition, value)
+    const code = isFixed ? 'read_only' : 'invalid_type'
+    if (message) problems.push({ field: `attributes.${name}`, code, message })
+  }
+  return { attributes, problems }
+}
+
+/** Returns the attributes that administrators see. */
+export const shownAttributes = (
+  definitions: readonly UserAttribute[],
+  attributes: Attributes,
+): Attributes => {
+  const hidden = definitions.filter(
+    ({ visible, name }) => visible === 'nobody' && Object.hasOwn(attributes, name),
+  )
+  if (hidden.length === 0) return attributes
+  return Object.fromEntries(
+    Object.entries(attributes).filter(([key]) => !hidden.some(({ name }) => name === key)),
+  )
+}
+
+/**
+ * Returns the attributes after a change by the user; `undefined` removes one. A new phone number is
+ * unverified.
+ */
+export const withOwnAttributes = (before: Attributes, changes: Attributes): Attributes => {
+  const attributes = Object.fromEntries(
+    Object.entries({ ...before, ...changes }).filter(([, value]) => value !== undefined),
+  )
+  const isMoved = !Bun.deepEquals(
+    ownAttribute(before, 'phone_number'),
+    ownAttribute(attributes, 'phone_number'),
+  )
+  if (isMoved) delete attributes.phone_number_verified
+  return attributes
+}

@@ -1,0 +1,126 @@
+import type { Actor } from '#src/audit/record.ts'
+import type { Caller } from '#src/context.ts'
+import { changedFields, mayActOn, permissionsOf, readOnlyProblems } from '#src/directory/access.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
+import { within } from '#src/http/tenant.ts'
+import { notFound } from '#src/lib/app-error.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
+import { canonicalEmail } from '#src/lib/email.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { judgeAttributes, withOwnAttributes } from './attributes.ts'
+import { domainProblems, organizationById, rolesToGive } from './rules.ts'
+import { type UpdateUser, userAnswer, writable } from './schema.ts'
+import { findUser, roleNames, type UserRow } from './store.ts'
+/**
+ * The actor of a change. The permissions of `caller` (admin API) limit it; without a caller the server itself
+ * acts.
+ */
+export interface UserChangedBy {
+  actor: Actor
+  client_info: ClientInfo
+  caller?: Caller
+}
+
+/**
+ * Returns a user for a change.
+ *
+ * @throws AppError 404 when unknown or foreign, 403 when it has permissions that the caller lacks
+ */
+export const getUserToChange = async (
+  q: Queries,
+  { caller }: Pick<UserChangedBy, 'caller'>,
+  id: string,
+): Promise<UserRow> => {
+  const user = await getUser(q, caller, id)
+  if (caller) mayActOn(caller, permissionsOf(await effectiveRoles(q, user.id)))
+  return user
+}
+
+/**
+ * Returns a user; without a caller, of any organization.
+ *
+ * @throws AppError 404 when unknown or foreign
+ */
+export const getUser = async (q: Queries, caller: Caller | undefined, id: string): Promise<UserRow> => {
+  const user = await findUser(q, caller && within(caller), id)
+  if (!user) throw notFound('The user')
+  return user
+}
+
+/** Fields that a PUT may change, and what the user's own pages change. */
+export type UserChange = UpdateUser & {
+  /** The address that awaits verification. */
+  pending_email?: string | null
+  /** Changed attributes; `undefined` removes one. */
+  own_attributes?: Record<string, unknown>
+}
+
+/** True for a different address, not merely different letter case. */
+const isMoved = (user: UserRow, { email }: UserChange): boolean =>
+  email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
+
+/** Returns the user with the changed fields. */
+export const changedUser = (user: UserRow, change: UserChange, updated_at: number): UserRow => {
+  const {
+    username = user.username,
+    email = user.email,
+    pending_email = user.pending_email,
+    first_name = user.first_name,
+    last_name = user.last_name,
+    enabled = user.enabled,
+    email_verified = user.email_verified,
+    attributes = user.attributes,
+  } = change
+  const changed = {
+    username,
+    email,
+    pending_email,
+    first_name,
+    last_name,
+    enabled,
+    email_verified,
+    attributes,
+  }
+  return { ...user, ...changed, updated_at }
+}
+
+/**
+ * Returns the user after the change, and its problems.
+ *
+ * @throws AppError 403 for permissions that the caller lacks, 404
+ */
+export const judgeChange = async (
+  q: Queries,
+  id: string,
+  given: UserChange,
+  by: Pick<UserChangedBy, 'caller'>,
+) => {
+  const user = await getUserToChange(q, by, id)
+  const is_moved = isMoved(user, given)
+  const { user_attributes, allowed_domains } = settingsOf(await organizationById(q, user.organization_id))
+  const { own_attributes, ...fields } = given
+  const attributes = own_attributes ? withOwnAttributes(user.attributes, own_attributes) : fields.attributes
+  const judged =
+    attributes && judgeAttributes(user_attributes, user.attributes, attributes, by.caller !== undefined)
+  const change = {
+    // A new address is unverified unless the same change says otherwise.
+    ...(is_moved && { email_verified: false }),
+    ...fields,
+    ...(judged && { attributes: judged.attributes }),
+  }
+  const roles = change.roles && (await rolesToGive(q, by, user.organization_id, change.roles))
+  const before = { ...user, roles: await roleNames(q, user.id) }
+  const { pending_email } = user
+  const changed = changedFields({ ...userAnswer(before), pending_email }, change)
+  const addresses = [change.email ?? user.email, change.pending_email ?? user.email]
+  const problems = [
+    ...readOnlyProblems(changed, { ...writable, pending_email }),
+    ...(roles?.problems ?? []),
+    ...(judged?.problems ?? []),
+    ...addresses.flatMap(email => (email === user.email ? [] : domainProblems(allowed_domains, email))),
+  ]
+  const indexed = searchableNames(user_attributes)
+  return { user, before, change, changed, is_moved, roles, indexed, problems }
+}

@@ -1,0 +1,26 @@
+/**
+ * Parses the query. A repeated name becomes an array, which no schema accepts; `NAME.KEY=value` becomes a key
+ * of the object NAME.
+ */
+export const parseQuery = (request: Request): Record<string, unknown> => {
+  const start = request.url.indexOf('?')
+  if (start < 0) return {}
+  const query: Record<string, unknown> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(request.url.slice(start + 1))) {
+    const [, object, key] = /^(\w+)\.(?!__proto__$)(.+)$/s.exec(name) ?? []
+    if (object === undefined || key === undefined) put(query, name, value)
+    else {
+      const inner = query[object] ?? Object.create(null)
+      if (isRecord(inner)) put(inner, key, value)
+      query[object] = isRecord(inner) ? inner : [inner, value]
+    }
+  }
+  return { ...query }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const put = (query: Record<string, unknown>, name: string, value: string): void => {
+  query[name] = name in query ? [query[name], value] : value
+}
