@@ -1,7 +1,7 @@
 // Comfort only: every page works without it.
 // Mail about the account shows times in the reader's zone.
 document.cookie = `time_zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=34560000; samesite=lax`
-document.querySelector('.tab[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+document.querySelector('.tab[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
 for (const button of document.querySelectorAll('.reveal')) {
   const input = document.getElementById(button.getAttribute('aria-controls'))
   const show = visible => {

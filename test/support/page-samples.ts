@@ -890,7 +890,11 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
       application: 'Orbit Notes',
     },
   }),
-  url: isNotice(kind)
-    ? 'https://id.northwind.example/account/security?organization=northwind'
-    : `https://id.northwind.example/account/${kind.replaceAll('_', '-')}?token=q3VJ8sZt1xWc5yNf7LbRk2mHd9GpEu4Ao6Ti0QvYzXw`,
+  // The owner of a former address no longer owns the account.
+  url:
+    kind === 'email_changed'
+      ? undefined
+      : isNotice(kind)
+        ? 'https://id.northwind.example/account/security?organization=northwind'
+        : `https://id.northwind.example/account/${kind.replaceAll('_', '-')}?token=q3VJ8sZt1xWc5yNf7LbRk2mHd9GpEu4Ao6Ti0QvYzXw`,
 })
