@@ -21,7 +21,7 @@ import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance } from './advance.ts'
 import { type Addressee, answerError } from './answer.ts'
 import { browserSessionOf, type Flow, flowOf } from './flow.ts'
-import { type Refusal, refuseRequest } from './refused-request.ts'
+import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
 const POST_KEPT_FOR = 5 * MINUTE
@@ -156,7 +156,8 @@ const redirectingErrors = async (
     return await body()
   } catch (error) {
     if (error instanceof PageError) throw error
-    if (error instanceof OAuthError) return answerError(context, call, addressee, error)
+    if (error instanceof OAuthError)
+      return answerError(context, call, addressee, publicError(context, call, addressee.client, error))
     const refusal = asAppError(error)
     if (refusal.code === 'rate_limited') throw refusal
     context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'authorize failed')

@@ -6,6 +6,7 @@ import { charge } from '#src/http/charge.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
@@ -57,6 +58,25 @@ export const refuseRequest = async (
     request: { reason, redirect_uri: given.redirect_uri, registered: client?.redirect_uris ?? [] },
   }
   return new PageError(pages[reason], 400, explanation)
+}
+
+/**
+ * Returns the error that the client gets. The allowed scopes of `invalid_scope` go to the log and, in development
+ * mode, to the client: anyone can make a request with its public id.
+ */
+export const publicError = (
+  context: Context,
+  call: Call,
+  client: Client | undefined,
+  error: OAuthError,
+): OAuthError => {
+  if (error.code !== 'invalid_scope') return error
+  if (isWithinLimit(context, call, client)) {
+    const { request_id } = call
+    const { client_id, scopes: allowed } = client ?? {}
+    context.log.warn({ event: 'authorization_refused', request_id, reason: error.code, client_id, allowed })
+  }
+  return context.loginPage ? error : new OAuthError(error.code)
 }
 
 const isWithinLimit = (context: Context, { ip_address }: Call, client: Client | undefined): boolean => {

@@ -105,3 +105,28 @@ test('development mode shows the requested address and the registered ones', asy
   expect(html).toContain('redirect_uri_not_registered')
   expect(html).toContain('http://localhost:9/&lt;b&gt;')
 })
+
+test('AUT-38 allowed scopes are told in the log, and to the client in development mode alone', async () => {
+  const page = await ask({ scope: 'openid s3cret' })
+  expect(await app.events()).toEqual([])
+  const { searchParams } = new URL(page.location ?? '')
+  expect(searchParams.get('error')).toBe('invalid_scope')
+  expect(searchParams.get('error_description')).toBe('The requested scope is malformed or not allowed.')
+  expect(refusals()).toEqual([
+    {
+      event: 'authorization_refused',
+      request_id: page.headers.get('x-request-id'),
+      reason: 'invalid_scope',
+      client_id: 'web',
+      allowed: (await app.admin('GET', '/clients/web')).body.scopes,
+    },
+  ])
+  const server = await startServer({})
+  const redirect_uri = 'http://localhost:3000/callback'
+  const url = `${server.url}${authorizeUrl('dev-web', { scope: 'openid s3cret', redirect_uri })}`
+  const { headers } = await fetch(url, { redirect: 'manual' })
+  expect(new URL(headers.get('location') ?? '').searchParams.get('error_description')).toBe(
+    'A requested scope is not allowed. Allowed: openid profile email admin read write.',
+  )
+  await server.stop()
+})

@@ -328,12 +328,16 @@ describe('client credentials', () => {
     ])
   })
 
-  test('a narrower scope is granted, a wider one is invalid_scope, nothing is recorded', async () => {
+  test('AUT-38 a narrower scope is granted, a wider one is invalid_scope, nothing is recorded', async () => {
     const ask = (scope: string) =>
       post(app, '/oauth/token', { grant_type: 'client_credentials', scope, ...secretOf(service) })
     expect((await ask('reports:read')).body.scope).toBe('reports:read')
     await app.events()
-    expect(await ask('reports:read admin')).toMatchObject(refusal('invalid_scope'))
+    const wider = await ask('reports:read admin')
+    expect(wider).toMatchObject(refusal('invalid_scope'))
+    expect(wider.body.error_description).toBe(
+      'A requested scope is not allowed. Allowed: reports:read reports:write.',
+    )
     expect(await ask('"')).toMatchObject(refusal('invalid_scope'))
     expect(await types()).toEqual([])
   })

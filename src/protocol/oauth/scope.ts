@@ -33,7 +33,7 @@ export const isSubset = (scopes: readonly string[], allowed: readonly string[]):
 /**
  * Returns the granted scopes: the requested ones, or the fallback without a request.
  *
- * @throws OAuthError `invalid_scope` for a scope outside `allowed`
+ * @throws OAuthError `invalid_scope` for a scope outside `allowed`; its description names the allowed ones
  */
 export const grantScopes = (
   requested: readonly string[] | undefined,
@@ -41,6 +41,9 @@ export const grantScopes = (
   fallback: readonly string[] = allowed,
 ): readonly string[] => {
   const scopes = requested ?? fallback
-  if (!isSubset(scopes, allowed)) throw new OAuthError('invalid_scope')
-  return scopes
+  if (isSubset(scopes, allowed)) return scopes
+  throw new OAuthError(
+    'invalid_scope',
+    `A requested scope is not allowed. Allowed: ${formatScope(allowed) || 'none'}.`,
+  )
 }
