@@ -323,8 +323,8 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'guide',
-    about: 'read the guide',
-    arguments: [['[subject]', 'page to print; default: the list of pages']],
+    about: 'read the guide, or search it for a word',
+    arguments: [['[subject]', 'page to print, or word to find; default: the list of pages']],
     run: async (_options, subject) => (await import('./guide.ts')).guide(subject),
   },
   {

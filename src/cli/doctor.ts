@@ -15,14 +15,16 @@ import { checkFiles } from './config-check.ts'
 import { MASTER_KEY_FILE, openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
 
-/** Result of one check: works, should be known, does not work. */
+/** Result of one check: works, should be known, does not work, could not be checked. */
 interface Finding {
-  state: 'ok' | 'warn' | 'fail'
+  state: 'ok' | 'warn' | 'fail' | 'skip'
   text: string
 }
 const ok = (text: string): Finding => ({ state: 'ok', text })
 const warn = (text: string): Finding => ({ state: 'warn', text })
 const fail = (text: string): Finding => ({ state: 'fail', text })
+/** @param text what to do to have it checked */
+const skip = (text: string): Finding => ({ state: 'skip', text })
 
 const TIMEOUT = 5_000
 const GB = 1e9
@@ -123,10 +125,11 @@ const loop: Check = async ({ url, metrics_token }) => {
     redirect: 'manual',
     headers: metrics_token === undefined ? {} : { authorization: `Bearer ${metrics_token}` },
   }).catch(reasonOf)
-  const text = typeof answer === 'string' ? '' : await answer.text().catch(() => '')
+  if (typeof answer === 'string') return skip('the event loop: start the server to have it checked')
+  const text = await answer.text().catch(() => '')
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(text)?.[1]
   if (held === undefined)
-    return ok(`the event loop cannot be checked: ${url}/metrics is closed (set metrics_token to open it)`)
+    return skip(`the event loop: ${url}/metrics is closed; set metrics_token to have it checked`)
   const found = `the event loop was held for at most ${Number(held).toFixed(3)} s in the last minute`
   return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
 }
@@ -153,11 +156,12 @@ const themes: Check = async config => {
   }
 }
 
-/**
- * Checks that read the instance. Without an instance they would all fail for the same reason, so they are
- * skipped.
- */
-const needInstance: ReadonlySet<string> = new Set(['modes', 'themes', 'disk'])
+/** Checks that would all fail for the same reason without an instance, with what they look at. */
+const needInstance: Record<string, string> = {
+  modes: 'the modes of the files',
+  themes: 'the themes in use',
+  disk: 'the free space',
+}
 const checks: Record<string, Check> = {
   files,
   modes,
@@ -178,8 +182,10 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
   const hasInstance = config.database_url || existsSync(join(config.data_dir, DATABASE_FILE))
   let failed = 0
   for (const [name, check] of Object.entries(checks)) {
-    if (!hasInstance && needInstance.has(name)) continue
-    const { state, text } = await runCheck(check, config)
+    const subject = hasInstance ? undefined : needInstance[name]
+    const { state, text } = subject
+      ? skip(`${subject}: create an instance with \`gatehouse serve\` to have it checked`)
+      : await runCheck(check, config)
     if (state === 'fail') failed++
     console.log(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
   }

@@ -1,10 +1,13 @@
 import { ConfigError } from '#src/config.ts'
 import { findGuidePage } from '#src/guide/pages.ts'
-import { contentsText, pageText } from '#src/guide/terminal.ts'
+import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
 
 const WIDTH = 80
 
-/** Prints a page of the guide, or its table of contents. Bold only on a terminal: https://no-color.org */
+/**
+ * Prints a page of the guide, the lines that contain a word, or the table of contents. Bold only on a terminal:
+ * https://no-color.org
+ */
 export const guide = (subject?: string): void => {
   const isBold = process.stdout.isTTY && !process.env.NO_COLOR
   const style = {
@@ -13,13 +16,16 @@ export const guide = (subject?: string): void => {
     bold: (text: string) => (isBold ? `\u001b[1m${text}\u001b[0m` : text),
   }
   if (subject === undefined) {
-    console.log(`${contentsText(style)}\n\n\`gatehouse guide SUBJECT\` prints a page.`)
+    console.log(
+      `${contentsText(style)}\n\n\`gatehouse guide SUBJECT\` prints a page, \`gatehouse guide WORD\` finds a word.`,
+    )
     return
   }
   const page = findGuidePage(subject)
-  if (!page)
+  const found = page ? pageText(page, style) : linesWith(subject, style)
+  if (!found)
     throw new ConfigError(
-      `guide: there is no such page. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,
+      `guide: no page has this name or contains it. Pages:\n\n${contentsText({ ...style, bold: text => text })}`,
     )
-  console.log(pageText(page, style))
+  console.log(found)
 }

@@ -1,5 +1,5 @@
 import { guideSections } from './pages.ts'
-import type { Block, GuidePage, Inline } from './tree.ts'
+import { type Block, type GuidePage, type Inline, plain } from './tree.ts'
 
 interface Style {
   /** Columns. */
@@ -129,3 +129,46 @@ export const contentsText = ({ width, bold }: Style): string => {
     )
     .join('\n\n')
 }
+
+/** Returns the texts of a block, a row of a table as one. */
+const textsOf = (part: Block): string[] => {
+  if (part.type === 'code') return part.text.split('\n')
+  if (part.type === 'list') return part.items.map(plain)
+  if (part.type === 'table') return part.rows.map(row => row.map(plain).join('  '))
+  return [plain(part.text)]
+}
+
+/** Longest text before and after a word that was found. */
+const AROUND = 60
+
+const excerpt = (text: string, at: number, length: number): string => {
+  const from = at <= AROUND ? 0 : text.indexOf(' ', at - AROUND) + 1
+  const to = text.length - at - length <= AROUND ? text.length : text.lastIndexOf(' ', at + length + AROUND)
+  return `${from > 0 ? '… ' : ''}${text.slice(from, Math.max(to, at + length))}${to < text.length ? ' …' : ''}`
+}
+
+/** Lists the places that contain a word in any case, below their page and heading; empty without any. */
+export const linesWith = (word: string, { width, bold }: Style): string =>
+  guideSections
+    .flatMap(({ pages }) => pages)
+    .flatMap(({ subject, blocks }) => {
+      let title = ''
+      const found = Map.groupBy(
+        blocks.flatMap(part => {
+          if (part.type === 'heading') title = plain(part.text)
+          const under = title
+          return textsOf(part).flatMap(text => {
+            const at = text.toLowerCase().indexOf(word.toLowerCase())
+            return at < 0 ? [] : [{ under, text: excerpt(text, at, word.length) }]
+          })
+        }),
+        ({ under }) => under,
+      )
+      return [...found].map(([under, places]) =>
+        [
+          bold(`${subject}: ${under}`),
+          ...places.flatMap(({ text }) => wrap(text.trim(), width - 4).map(line => `    ${line}`)),
+        ].join('\n'),
+      )
+    })
+    .join('\n\n')

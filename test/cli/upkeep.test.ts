@@ -192,6 +192,8 @@ describe('doctor and config check', () => {
       GATEHOUSE_METRICS_TOKEN: 'scrape-me',
     })
     expect(stdout).toMatch(new RegExp(`^${state} +loop +the event loop was held for ${said}`, 'm'))
+    const skipped = stdout.match(/^skip .*: create an instance with `gatehouse serve` to have it checked$/gm)
+    expect(skipped).toHaveLength(3)
     expect(asked).toEqual(['Bearer scrape-me'])
   })
 
@@ -204,6 +206,7 @@ describe('doctor and config check', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(/^fail {2}files .*geoip_file/m)
     expect(stdout).toMatch(/^fail {2}address /m)
+    expect(stdout).toMatch(/^skip {2}loop .*start the server to have it checked$/m)
     expect(stderr).toContain('2 things are wrong')
   })
 

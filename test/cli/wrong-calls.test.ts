@@ -110,7 +110,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['keys', 'import', 'missing'], /no instance here/],
   [['keys', 'export', 'x'], /no instance here/],
   [['keys', 'rekey', '--new-key-file', 'new.key'], /no instance here/],
-  [['guide', 'nothing'], /no such page/],
+  [['guide', 'xyzzy'], /no page has this name/],
   [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
   [['man', 'serve'], /too many arguments/],
   [['version', 'now'], /too many arguments/],

@@ -107,9 +107,18 @@ test('gatehouse guide lists the subjects, one line each, and prints a page', asy
 test('an unknown subject exits with 2 and the list, and is not repeated', async () => {
   const { code, stdout, stderr } = await gatehouse(['guide', 'nonsense'])
   expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toStartWith('gatehouse: guide: there is no such page.')
+  expect(stderr).toStartWith('gatehouse: guide: no page has this name or contains it.')
   for (const { subject } of pages) expect(stderr).toContain(`\n${subject} `)
   expect(stderr).not.toContain('nonsense')
+})
+
+test('a word lists the lines that contain it, below their page and heading', async () => {
+  const { code, stdout } = await gatehouse(['guide', 'OAUTH2-PROXY'])
+  expect(code).toBe(0)
+  const blocks = stdout.trim().split('\n\n')
+  expect(blocks.some(text => text.startsWith('connect: Reverse proxy with oauth2-proxy\n    '))).toBe(true)
+  for (const text of blocks) expect(text.toLowerCase()).toContain('oauth2-proxy')
+  expect(stdout.split('\n').filter(line => line.length > 80 && line.trim().includes(' '))).toEqual([])
 })
 
 test('headings are bold only on a terminal without NO_COLOR', async () => {
