@@ -153,11 +153,87 @@ testInChromium(
   60_000,
 )
 
+testInChromium(
+  'CON-11 by keyboard alone a user is found, opened, changed and saved, and a group gets a member',
+  async () => {
+    await enterConsole(page, served.url)
+    await heading('Overview')
+    await page.keyboard.press('/')
+    await page.getByRole('combobox').waitFor()
+    await page.keyboard.type('grace')
+    await page.getByRole('option', { name: /grace@example.com/ }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.keyboard.press('ArrowUp')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await heading('Grace Example')
+    await page.getByLabel('First name').focus()
+    await page.keyboard.press('End')
+    await page.keyboard.type(' Brewster')
+    await page.keyboard.press('Enter')
+    await page.getByText('Saved').waitFor()
+    await heading('Grace Brewster Example')
+
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('groups')
+    await page.keyboard.press('Enter')
+    await heading('Groups')
+    await button('Add a group').focus()
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Name').fill('Staff')
+    await page.keyboard.press('Enter')
+    await heading('Staff')
+    await page.getByPlaceholder('Name, user name or e-mail').fill('grace')
+    await button('Add').focus()
+    await page.keyboard.press('Enter')
+    await button('Remove').waitFor()
+    const { body } = await served.app.admin('GET', '/groups')
+    expect(body.data[0]).toMatchObject({ name: 'Staff', member_count: 1 })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-12 a role, an organization and sessions are managed',
+  async () => {
+    await enterConsole(page, served.url, '/console/roles')
+    await button('Add a role').click()
+    await page.getByLabel('Name').fill('helper')
+    await button('Create').click()
+    await heading('helper')
+    await page.getByRole('group', { name: 'users' }).getByLabel('read').check()
+    await button('Save changes').click()
+    await page.getByText('Saved').waitFor()
+    const roles = await served.app.admin('GET', '/roles')
+    expect(roles.body.data[0]).toMatchObject({ name: 'helper', permissions: ['users:read'] })
+
+    await open('Organizations')
+    await button('Add an organization').click()
+    await page.getByLabel('Name').fill('Acme Inc')
+    await button('Create').click()
+    await heading('Acme Inc')
+    await page.getByLabel('Accent colour').fill('blue')
+    await button('Save changes').click()
+    await page.getByText('A colour of six hexadecimal digits').waitFor()
+    await page.getByLabel('Accent colour').fill('#0a7d4b')
+    await page.getByLabel('Everyone needs a second factor').check()
+    await button('Save changes').click()
+    await page.getByText('Saved').waitFor()
+    const { body } = await served.app.admin('GET', '/organizations/acme-inc')
+    expect(body.settings).toEqual({ accent_color: '#0a7d4b', mfa_required: true })
+
+    await open('Sessions')
+    await page.getByText('gatehouse-console').first().waitFor()
+  },
+  60_000,
+)
+
 for (const colorScheme of ['light', 'dark'] as const)
   testInChromium(
     `CON-10 each screen fits 320 pixels and has no findings of axe, ${colorScheme}`,
     async () => {
       const { body } = await served.app.admin('GET', '/users?search=ada')
+      const role = (await served.app.admin('GET', '/roles')).body.data[0].id
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await enterConsole(page, served.url)
       for (const path of [
@@ -168,6 +244,12 @@ for (const colorScheme of ['light', 'dark'] as const)
         '/clients',
         '/clients/shop',
         '/clients/new',
+        '/sessions',
+        '/roles',
+        `/roles/${role}`,
+        '/groups',
+        '/organizations',
+        '/organizations/default',
         '/events',
       ])
         for (const width of [320, 1280]) {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { openRenewal, renewal } from './api.ts'
+import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Dialog, Icon, type IconName } from './parts.tsx'
 import { path } from './router.ts'
 import { person } from './session.ts'
@@ -11,6 +12,10 @@ const screens: [name: IconName & keyof typeof words.nav, href: string][] = [
   ['overview', '/console'],
   ['users', '/console/users'],
   ['clients', '/console/clients'],
+  ['sessions', '/console/sessions'],
+  ['roles', '/console/roles'],
+  ['groups', '/console/groups'],
+  ['organizations', '/console/organizations'],
   ['events', '/console/events'],
 ]
 
@@ -72,6 +77,11 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
           <span class="unseen">{nav.menu}</span>
         </button>
         <div class={isOpen ? 'menu open' : 'menu'} id="menu">
+          <button type="button" class="find" onClick={openPalette}>
+            <Icon name="search" />
+            <span>{words.palette.title}</span>
+            <kbd>/</kbd>
+          </button>
           <nav aria-label={nav.menu}>
             {screens.map(([name, href]) => (
               <a key={name} href={href} aria-current={isAt(href) ? 'page' : undefined}>
@@ -96,6 +106,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
       </main>
       <Toast />
       <RenewalDialog />
+      <Palette />
     </div>
   )
 }

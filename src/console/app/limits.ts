@@ -1,4 +1,5 @@
 import { eventTypes } from '#src/audit/types.ts'
+import { permissions } from '#src/lib/permission.ts'
 
 /** Returns what the console needs of the server's rules. This is a Bun macro: it runs when the console is built. */
-export const consoleLimits = () => ({ eventTypes: [...eventTypes] })
+export const consoleLimits = () => ({ eventTypes: [...eventTypes], permissions: [...permissions] })

@@ -1,36 +1,52 @@
-import { render } from 'preact'
+import { type JSX, render } from 'preact'
 import { Frame, Gate } from './frame.tsx'
+import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
-import { partAfter, path, startRouter } from './router.ts'
+import { decoded, path, startRouter } from './router.ts'
 import { ClientScreen } from './screens/client.tsx'
 import { ClientsScreen } from './screens/clients.tsx'
 import { EventsScreen } from './screens/events.tsx'
+import { GroupScreen, GroupsScreen } from './screens/groups.tsx'
 import { NewClientScreen } from './screens/new-client.tsx'
 import { NewUserScreen } from './screens/new-user.tsx'
+import { OrganizationScreen } from './screens/organization.tsx'
+import { OrganizationsScreen } from './screens/organizations.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
+import { RoleScreen, RolesScreen } from './screens/roles.tsx'
+import { SessionsScreen } from './screens/sessions.tsx'
 import { UserScreen } from './screens/user.tsx'
 import { UsersScreen } from './screens/users.tsx'
 import { SessionError, startSession } from './session.ts'
 
+const screens: Record<string, () => JSX.Element> = {
+  '': OverviewScreen,
+  users: UsersScreen,
+  'users/new': NewUserScreen,
+  clients: ClientsScreen,
+  'clients/new': NewClientScreen,
+  sessions: SessionsScreen,
+  roles: RolesScreen,
+  groups: GroupsScreen,
+  organizations: OrganizationsScreen,
+  events: EventsScreen,
+}
+
+/** Screens of one object, by the path before its id. */
+const objects: Record<string, (props: { id: string }) => JSX.Element> = {
+  users: UserScreen,
+  clients: ClientScreen,
+  roles: RoleScreen,
+  groups: GroupScreen,
+  organizations: OrganizationScreen,
+}
+
 const Screen = () => {
-  const user_id = partAfter('/console/users')
-  const client_id = partAfter('/console/clients')
-  switch (path.value) {
-    case '/console':
-      return <OverviewScreen />
-    case '/console/users':
-      return <UsersScreen />
-    case '/console/users/new':
-      return <NewUserScreen />
-    case '/console/clients':
-      return <ClientsScreen />
-    case '/console/clients/new':
-      return <NewClientScreen />
-    case '/console/events':
-      return <EventsScreen />
-  }
-  if (user_id) return <UserScreen key={user_id} id={user_id} />
-  if (client_id) return <ClientScreen key={client_id} id={client_id} />
+  const here = path.value.replace(/^\/console\/?/, '')
+  const Found = Object.hasOwn(screens, here) ? screens[here] : undefined
+  if (Found) return <Found />
+  const [kind = '', id] = here.split(/\/(.*)/s)
+  const One = Object.hasOwn(objects, kind) ? objects[kind] : undefined
+  if (One && id) return <One key={here} id={decoded(id)} />
   return <Failure problem={{ status: 404, error: 'not_found', error_description: '' }} />
 }
 
@@ -64,6 +80,7 @@ document.body.append(root)
 try {
   await startSession()
   startRouter()
+  startPalette()
   const App = () => (
     <Frame>
       <Screen />

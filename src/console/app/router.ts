@@ -38,6 +38,11 @@ export const startRouter = (): void => {
   })
 }
 
-/** Returns the part of a path that follows `prefix`, decoded; undefined for another path. */
-export const partAfter = (prefix: string): string | undefined =>
-  path.value.startsWith(`${prefix}/`) ? decodeURIComponent(path.value.slice(prefix.length + 1)) : undefined
+/** Returns a part of a path without its escapes; broken ones stay. */
+export const decoded = (part: string): string => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

@@ -6,6 +6,10 @@ export const words = {
     overview: 'Overview',
     users: 'Users',
     clients: 'Applications',
+    sessions: 'Sessions',
+    organizations: 'Organizations',
+    roles: 'Roles',
+    groups: 'Groups',
     events: 'Audit log',
     account: 'Your account',
     menu: 'Menu',
@@ -37,6 +41,18 @@ export const words = {
     of: (shown: number, total: number) =>
       `${shown} of ${total > 10_000 ? 'more than 10,000' : number(total)}`,
     asCurl: 'As curl',
+    users: (count: number) => `${number(count)} ${count === 1 ? 'user' : 'users'}`,
+    members: (count: number) => `${number(count)} ${count === 1 ? 'member' : 'members'}`,
+  },
+  palette: {
+    title: 'Search or go to',
+    results: 'Results',
+    screen: 'Screen',
+    action: 'Action',
+    role: 'Role',
+    newUser: 'Add a user',
+    newClient: 'Connect an application',
+    none: 'Nothing fits.',
   },
   renewal: {
     step_up: 'Confirm that it is you',
@@ -75,6 +91,22 @@ export const ago = (time: string): string => {
   if (Math.abs(seconds) > 7 * 86_400) return fullDate(time)
   const [unit, length] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1]
   return unit === 'second' ? 'just now' : relative.format(Math.round(seconds / length), unit)
+}
+
+const browsers = /\b(Firefox|Edg|OPR|Chrome|Version|curl)\/(\d+)/
+const systems = /\b(Windows|Android|iPhone|iPad|Mac OS X|Linux)\b/
+const shortNames: Record<string, string> = {
+  Edg: 'Edge',
+  OPR: 'Opera',
+  Version: 'Safari',
+  'Mac OS X': 'macOS',
+}
+
+/** Returns browser and system of a user agent; an unknown one as it is, cut to 60 characters. */
+export const programOf = (user_agent: string): string => {
+  const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
+  const known = [browser, system].filter(Boolean).map(name => shortNames[name ?? ''] ?? name)
+  return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
 }
 
 const events: Partial<Record<EventType, string>> = {

@@ -9,8 +9,11 @@ import { EventRow, type LogEvent } from './event-row.tsx'
 const { eventTypes } = consoleLimits()
 const EVERY = 4_000
 
-type Filters = Record<'type' | 'actor_id' | 'target_id' | 'ip_address' | 'from' | 'to', string>
-const names = ['type', 'actor_id', 'target_id', 'ip_address', 'from', 'to'] as const
+type Filters = Record<
+  'type' | 'actor_id' | 'target_id' | 'organization_id' | 'ip_address' | 'from' | 'to',
+  string
+>
+const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const
 
 export const EventsScreen = () => {
   const [filters, setFilters] = useState(
@@ -63,6 +66,7 @@ export const EventsScreen = () => {
         />
         {field('actor_id', 'Actor id')}
         {field('target_id', 'Target id')}
+        {field('organization_id', 'Organization id')}
         {field('ip_address', 'Address')}
         {field('from', 'From', 'date')}
         {field('to', 'To', 'date')}

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
+import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem, read } from '../api.ts'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -21,7 +22,7 @@ import {
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
-import { words } from '../words.ts'
+import { programOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
@@ -119,7 +120,9 @@ const Sessions = ({ id }: { id: string }) => {
               <span>
                 <strong>{session.client_id}</strong>
                 <span class="hint">
-                  {[session.location, session.ip_address, session.user_agent].filter(Boolean).join(' · ')}
+                  {[session.location, session.ip_address, programOf(session.user_agent)]
+                    .filter(Boolean)
+                    .join(' · ')}
                 </span>
               </span>
               {session.last_active_at && <When time={session.last_active_at} />}
@@ -188,26 +191,6 @@ const Factors = ({ id }: { id: string }) => {
       )}
     </Card>
   )
-}
-
-/** One call from a button, with its refusal. */
-const useAction = (onDone: () => void) => {
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
-  const run = async (method: string, path: string, done: string, body?: unknown): Promise<void> => {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      await callApi(method, path, body === undefined ? {} : { body })
-      show(done)
-      onDone()
-    } catch (error) {
-      setProblem(asProblem(error))
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { run, problem, dialog: { problem, isBusy } }
 }
 
 const Log = ({ id }: { id: string }) => {

@@ -1,0 +1,38 @@
+import type { ComponentChildren } from 'preact'
+import type { Listed } from './hooks.ts'
+import { Card, Failure, Loading } from './parts.tsx'
+import { words } from './words.ts'
+
+/** Rows of a list with its states, and the way to the next page. */
+export const ListCard = <T,>(props: {
+  list: Listed<T>
+  empty: ComponentChildren
+  row(item: T): ComponentChildren
+}) => {
+  const { list, empty, row } = props
+  return (
+    <>
+      <Card flush>
+        {list.problem ? (
+          <Failure problem={list.problem} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading rows={5} />
+        ) : list.items.length === 0 ? (
+          empty
+        ) : (
+          <ul class="rows">{list.items.map(row)}</ul>
+        )}
+      </Card>
+      {list.items.length > 0 && (
+        <p class="foot">
+          <span>{words.common.of(list.items.length, list.total)}</span>
+          {list.hasMore && (
+            <button type="button" onClick={list.more}>
+              {words.common.more}
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  )
+}

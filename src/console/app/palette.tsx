@@ -1,0 +1,206 @@
+import { signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { read, withQuery } from './api.ts'
+import { type PageOf, useSettled } from './hooks.ts'
+import { Icon, type IconName } from './parts.tsx'
+import { announce, go } from './router.ts'
+import { words } from './words.ts'
+
+const isOpen = signal(false)
+export const openPalette = (): void => {
+  isOpen.value = true
+}
+
+interface Found {
+  icon: IconName
+  title: string
+  about: string
+  href: string
+}
+
+const { nav, palette } = words
+
+const actions: Found[] = [
+  ...(
+    ['overview', 'users', 'clients', 'sessions', 'roles', 'groups', 'organizations', 'events'] as const
+  ).map(
+    (name): Found => ({
+      icon: name,
+      title: nav[name],
+      about: palette.screen,
+      href: name === 'overview' ? '/console' : `/console/${name}`,
+    }),
+  ),
+  { icon: 'plus', title: palette.newUser, about: palette.action, href: '/console/users/new' },
+  { icon: 'plus', title: palette.newClient, about: palette.action, href: '/console/clients/new' },
+  { icon: 'account', title: nav.account, about: palette.action, href: '/account' },
+]
+
+/** Objects with a name, as the lists answer them. */
+interface Named {
+  id?: string
+  client_id?: string
+  name?: string
+  username?: string
+  email?: string
+  display_name?: string
+  slug?: string
+}
+
+/** A refused list has no results; the caller may lack its permission. */
+const listOf = (path: string, query: Record<string, string | number>): Promise<Named[]> =>
+  read<PageOf<Named>>(withQuery(path, query)).then(
+    ({ data }) => data,
+    () => [],
+  )
+
+const fits = (term: string, ...texts: (string | undefined)[]): boolean =>
+  texts.some(text => text?.toLowerCase().includes(term))
+
+/** Finds users, applications, organizations and roles. Few applications and roles: their first 100 are read. */
+const find = async (term: string): Promise<Found[]> => {
+  const [users, clients, organizations, roles] = await Promise.all([
+    term.startsWith('usr_')
+      ? read<Named>(`/users/${encodeURIComponent(term)}`).then(
+          user => [user],
+          () => [],
+        )
+      : listOf('/users', { search: term, limit: 6 }),
+    listOf('/clients', { limit: 100 }),
+    listOf('/organizations', { search: term, limit: 4 }),
+    listOf('/roles', { limit: 100 }),
+  ])
+  return [
+    ...users.map(
+      ({ id = '', username = '', email = '' }): Found => ({
+        icon: 'account',
+        title: username,
+        about: email,
+        href: `/console/users/${id}`,
+      }),
+    ),
+    ...clients
+      .filter(({ client_id, name }) => fits(term, client_id, name))
+      .slice(0, 6)
+      .map(
+        ({ client_id = '', name = '' }): Found => ({
+          icon: 'clients',
+          title: name,
+          about: client_id,
+          href: `/console/clients/${encodeURIComponent(client_id)}`,
+        }),
+      ),
+    ...organizations.map(
+      ({ display_name = '', slug = '' }): Found => ({
+        icon: 'organizations',
+        title: display_name,
+        about: slug,
+        href: `/console/organizations/${slug}`,
+      }),
+    ),
+    ...roles
+      .filter(({ id, name }) => fits(term, id, name))
+      .slice(0, 4)
+      .map(
+        ({ id = '', name = '' }): Found => ({
+          icon: 'roles',
+          title: name,
+          about: palette.role,
+          href: `/console/roles/${id}`,
+        }),
+      ),
+  ]
+}
+
+const Panel = () => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [text, setText] = useState('')
+  const [found, setFound] = useState<Found[]>([])
+  const [at, setAt] = useState(0)
+  const term = useSettled(text.trim().toLowerCase(), 150)
+  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    setAt(0)
+    if (term === '') return setFound([])
+    let isCurrent = true
+    void find(term).then(results => isCurrent && setFound(results))
+    return () => {
+      isCurrent = false
+    }
+  }, [term])
+  const typed = text.trim().toLowerCase()
+  const shown = [...actions.filter(({ title }) => fits(typed, title)), ...(typed === '' ? [] : found)]
+  const close = () => {
+    isOpen.value = false
+  }
+  const choose = ({ href }: Found) => {
+    close()
+    if (!href.startsWith('/console')) return location.assign(href)
+    go(href)
+    setTimeout(announce)
+  }
+  const press = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    const chosen = shown[at]
+    if (step !== undefined && shown.length > 0) setAt((at + step + shown.length) % shown.length)
+    else if (event.key === 'Enter' && chosen) choose(chosen)
+    else return
+    event.preventDefault()
+  }
+  return (
+    <dialog ref={dialog} class="palette" aria-label={palette.title} onClose={close}>
+      <label class="search">
+        <Icon name="search" />
+        <span class="unseen">{palette.title}</span>
+        <input
+          type="text"
+          role="combobox"
+          aria-expanded
+          aria-controls="found"
+          aria-activedescendant={shown.length > 0 ? `found-${at}` : undefined}
+          autocomplete="off"
+          spellcheck={false}
+          placeholder={palette.title}
+          value={text}
+          onInput={event => setText(event.currentTarget.value)}
+          onKeyDown={press}
+        />
+      </label>
+      <div class="found" role="listbox" id="found" aria-label={palette.results}>
+        {shown.map((each, n) => (
+          <div
+            key={each.href}
+            id={`found-${n}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={n === at}
+            onPointerMove={() => setAt(n)}
+            onClick={() => choose(each)}
+            onKeyDown={press}
+          >
+            <Icon name={each.icon} />
+            <span>{each.title}</span>
+            <span class="hint">{each.about}</span>
+          </div>
+        ))}
+      </div>
+      {shown.length === 0 && <p class="hint">{palette.none}</p>}
+    </dialog>
+  )
+}
+
+const isTyping = ({ target }: KeyboardEvent): boolean =>
+  target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
+
+/** Opens with Ctrl-K, or with / outside of fields. */
+export const startPalette = (): void =>
+  document.addEventListener('keydown', event => {
+    const isAsked =
+      (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)) ||
+      (event.key === '/' && !isTyping(event))
+    if (!isAsked || document.querySelector('dialog[open]')) return
+    event.preventDefault()
+    openPalette()
+  })
+
+export const Palette = () => (isOpen.value ? <Panel /> : null)

@@ -1,0 +1,239 @@
+import { useState } from 'preact/hooks'
+import type { GroupAnswer } from '#src/directory/groups/schema.ts'
+import type { UserAnswer } from '#src/directory/users/schema.ts'
+import { useAction } from '../action.ts'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { NewDialog } from '../new-dialog.tsx'
+import {
+  Card,
+  Check,
+  Confirm,
+  Empty,
+  Failure,
+  Field,
+  Heading,
+  Icon,
+  Loading,
+  Refused,
+  Value,
+} from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { words } from '../words.ts'
+
+type Group = (typeof GroupAnswer)['_output']
+
+export const GroupsScreen = () => {
+  const list = useList<Group>('/groups', { limit: 50 })
+  const [draft, setDraft] = useState<{ name: string; description: string }>()
+  return (
+    <>
+      <Heading title={words.nav.groups} lead="Each member has the roles of the group.">
+        <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
+          <Icon name="plus" /> Add a group
+        </button>
+      </Heading>
+      <ListCard
+        list={list}
+        empty={<Empty title="No groups yet" icon="groups" />}
+        row={group => (
+          <li key={group.id}>
+            <a class="row link" href={`/console/groups/${group.id}`}>
+              <span>
+                <strong>{group.name}</strong>
+                <span class="hint">{group.roles.join(', ') || group.description}</span>
+              </span>
+              <span class="wide muted">{words.common.members(group.member_count)}</span>
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+      {draft && (
+        <NewDialog<Group>
+          title="Add a group"
+          path="/groups"
+          body={draft}
+          onMade={group => {
+            go(`/console/groups/${group.id}`)
+            announce()
+          }}
+          onClose={() => setDraft(undefined)}
+        >
+          {problem => (
+            <Field
+              name="name"
+              label="Name"
+              required
+              autocomplete="off"
+              value={draft.name}
+              problem={problem}
+              onValue={name => setDraft({ ...draft, name })}
+            />
+          )}
+        </NewDialog>
+      )}
+    </>
+  )
+}
+
+const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
+  const path = `/groups/${group.id}`
+  const edit = useEdit<Group>(path, group, loaded.etag, loaded)
+  const { values, set, problem } = edit
+  const roles = useObject<PageOf<{ name: string; description: string }>>(
+    `/roles?limit=100&organization_id=${group.organization_id}`,
+  ).data
+  const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...group.roles])]
+  return (
+    <EditForm edit={edit} path={path} stored={group}>
+      <Card title="Settings">
+        <Field
+          name="name"
+          label="Name"
+          value={values.name}
+          problem={problem}
+          onValue={name => set({ name })}
+        />
+        <Field
+          name="description"
+          label="Description"
+          multiline={2}
+          value={values.description}
+          problem={problem}
+          onValue={description => set({ description })}
+        />
+      </Card>
+      <Card title="Roles" lead="Each member has them.">
+        {names.map(name => (
+          <Check
+            key={name}
+            label={name}
+            hint={roles?.data.find(role => role.name === name)?.description ?? ''}
+            checked={values.roles.includes(name)}
+            onChecked={isOn =>
+              set({
+                roles: names.filter(each => (each === name ? isOn : values.roles.includes(each))).sort(),
+              })
+            }
+          />
+        ))}
+      </Card>
+    </EditForm>
+  )
+}
+
+const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
+  const list = useList<UserAnswer>(`/groups/${group.id}/members`, { limit: 50 })
+  const [search, setSearch] = useState('')
+  const wanted = useSettled(search.trim())
+  const found = useObject<PageOf<UserAnswer>>(
+    wanted === ''
+      ? undefined
+      : `/users?${new URLSearchParams({ search: wanted, limit: '5', organization_id: group.organization_id })}`,
+  ).data
+  const change = useAction(() => {
+    list.reload()
+    onChanged()
+  })
+  const path = (user: UserAnswer) => `/groups/${group.id}/members/${user.id}`
+  const person = (user: UserAnswer) => (
+    <span>
+      <a href={`/console/users/${user.id}`}>
+        <strong>{user.username}</strong>
+      </a>
+      <span class="hint">{user.email}</span>
+    </span>
+  )
+  return (
+    <div class="stack">
+      <Card title="Add a member">
+        <Refused problem={change.problem} />
+        <label class="search">
+          <Icon name="search" />
+          <span class="unseen">Search users</span>
+          <input
+            type="search"
+            placeholder="Name, user name or e-mail"
+            value={search}
+            onInput={event => setSearch(event.currentTarget.value)}
+          />
+        </label>
+        <ul class="rows">
+          {found?.data.map(user => (
+            <li key={user.id} class="row">
+              {person(user)}
+              <button
+                type="button"
+                disabled={list.items.some(({ id }) => id === user.id)}
+                onClick={() => void change.run('PUT', path(user), `${user.username} was added`)}
+              >
+                Add
+              </button>
+            </li>
+          ))}
+        </ul>
+      </Card>
+      <ListCard
+        list={list}
+        empty={<Empty title="No members yet" icon="users" />}
+        row={user => (
+          <li key={user.id} class="row">
+            {person(user)}
+            <button
+              type="button"
+              onClick={() => void change.run('DELETE', path(user), `${user.username} was removed`)}
+            >
+              Remove
+            </button>
+          </li>
+        )}
+      />
+    </div>
+  )
+}
+
+export const GroupScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Group>(`/groups/${id}`)
+  const [isAsked, setAsked] = useState(false)
+  const removal = useAction(() => {
+    go('/console/groups')
+    announce()
+  })
+  const back = { href: '/console/groups', label: words.nav.groups }
+  const group = loaded.data
+  if (!group)
+    return (
+      <>
+        <Heading title="Group" back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  return (
+    <>
+      <Heading title={group.name} back={back} lead={<Value text={group.id} />}>
+        <button type="button" class="danger" onClick={() => setAsked(true)}>
+          Delete
+        </button>
+      </Heading>
+      <div class="columns">
+        <Form group={group} loaded={loaded} />
+        <Members group={group} onChanged={loaded.reload} />
+      </div>
+      {isAsked && (
+        <Confirm
+          title={`Delete ${group.name}?`}
+          text="Its members lose the roles that they have through it."
+          action="Delete"
+          typed={group.name}
+          {...removal.dialog}
+          onConfirm={() => void removal.run('DELETE', `/groups/${id}`, `${group.name} was deleted`)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}

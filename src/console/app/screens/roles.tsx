@@ -1,0 +1,185 @@
+import { useState } from 'preact/hooks'
+import type { RoleAnswer } from '#src/directory/roles/schema.ts'
+import { useAction } from '../action.ts'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, useList, useObject } from '../hooks.ts'
+import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { ListCard } from '../list.tsx'
+import { NewDialog } from '../new-dialog.tsx'
+import {
+  Badge,
+  Card,
+  Check,
+  Confirm,
+  Empty,
+  Failure,
+  Field,
+  Heading,
+  Icon,
+  Loading,
+  Value,
+} from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { words } from '../words.ts'
+
+type Role = (typeof RoleAnswer)['_output']
+
+const { permissions } = consoleLimits()
+const resources = [...new Set(permissions.map(name => name.split(':')[0] ?? ''))]
+
+export const RolesScreen = () => {
+  const list = useList<Role>('/roles', { limit: 50 })
+  const [draft, setDraft] = useState<{ name: string; description: string }>()
+  return (
+    <>
+      <Heading title={words.nav.roles} lead="Named lists of permissions, given to users and groups.">
+        <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
+          <Icon name="plus" /> Add a role
+        </button>
+      </Heading>
+      <ListCard
+        list={list}
+        empty={<Empty title="No roles yet" icon="roles" />}
+        row={role => (
+          <li key={role.id}>
+            <a class="row link" href={`/console/roles/${role.id}`}>
+              <span>
+                <strong>{role.name}</strong>
+                <span class="hint">{role.description || role.permissions.slice(0, 4).join(', ')}</span>
+              </span>
+              {role.built_in && <Badge>Built in</Badge>}
+              <span class="wide muted">{words.common.users(role.user_count)}</span>
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+      {draft && (
+        <NewDialog<Role>
+          title="Add a role"
+          path="/roles"
+          body={{ ...draft, permissions: [] }}
+          onMade={role => {
+            go(`/console/roles/${role.id}`)
+            announce()
+          }}
+          onClose={() => setDraft(undefined)}
+        >
+          {problem => (
+            <>
+              <Field
+                name="name"
+                label="Name"
+                hint="It never changes."
+                required
+                autocomplete="off"
+                value={draft.name}
+                problem={problem}
+                onValue={name => setDraft({ ...draft, name })}
+              />
+              <Field
+                name="description"
+                label="Description"
+                value={draft.description}
+                problem={problem}
+                onValue={description => setDraft({ ...draft, description })}
+              />
+            </>
+          )}
+        </NewDialog>
+      )}
+    </>
+  )
+}
+
+const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
+  const path = `/roles/${role.id}`
+  const edit = useEdit<Role>(path, role, loaded.etag, loaded)
+  const { values, set, problem } = edit
+  const has = (name: string) => values.permissions.includes(name) || values.permissions.includes('*')
+  return (
+    <EditForm edit={edit} path={path} stored={role}>
+      <Card title="Description">
+        <Field
+          name="description"
+          label="Shown to administrators"
+          multiline={2}
+          value={values.description}
+          problem={problem}
+          onValue={description => set({ description })}
+        />
+      </Card>
+      <Card title="Permissions" lead="You can give only those that you hold.">
+        <div class="permissions">
+          {resources.map(resource => (
+            <fieldset key={resource}>
+              <legend>{resource.replaceAll('_', ' ')}</legend>
+              {permissions
+                .filter(name => name.startsWith(`${resource}:`))
+                .map(name => (
+                  <Check
+                    key={name}
+                    label={name.slice(resource.length + 1)}
+                    checked={has(name)}
+                    onChecked={isOn =>
+                      set({ permissions: permissions.filter(each => (each === name ? isOn : has(each))) })
+                    }
+                  />
+                ))}
+            </fieldset>
+          ))}
+        </div>
+      </Card>
+    </EditForm>
+  )
+}
+
+export const RoleScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Role>(`/roles/${id}`)
+  const [isAsked, setAsked] = useState(false)
+  const removal = useAction(() => {
+    go('/console/roles')
+    announce()
+  })
+  const back = { href: '/console/roles', label: words.nav.roles }
+  const role = loaded.data
+  if (!role)
+    return (
+      <>
+        <Heading title="Role" back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  return (
+    <>
+      <Heading
+        title={role.name}
+        back={back}
+        badge={role.built_in ? <Badge>Built in</Badge> : undefined}
+        lead={<Value text={role.id} />}
+      >
+        {!role.built_in && (
+          <button type="button" class="danger" onClick={() => setAsked(true)}>
+            Delete
+          </button>
+        )}
+      </Heading>
+      <div class="narrow">
+        <Form role={role} loaded={loaded} />
+      </div>
+      {isAsked && (
+        <Confirm
+          title={`Delete ${role.name}?`}
+          text="Users and groups lose it at once."
+          action="Delete"
+          typed={role.name}
+          {...removal.dialog}
+          onConfirm={() => void removal.run('DELETE', `/roles/${id}`, `${role.name} was deleted`)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,83 @@
+import { useState } from 'preact/hooks'
+import type { SessionAnswer } from '#src/sessions/schema.ts'
+import { useAction } from '../action.ts'
+import { withQuery } from '../api.ts'
+import { useList, useSettled } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
+import { programOf, words } from '../words.ts'
+
+export const SessionsScreen = () => {
+  const [filters, setFilters] = useState({ user_id: '', client_id: '' })
+  const [isAsked, setAsked] = useState(false)
+  const settled = useSettled(filters, 300)
+  const list = useList<SessionAnswer>('/sessions', { ...settled, limit: 50 })
+  const one = useAction(list.reload)
+  const all = useAction(() => {
+    setAsked(false)
+    list.reload()
+  })
+  const isFiltered = settled.user_id !== '' || settled.client_id !== ''
+  const field = (name: 'user_id' | 'client_id', label: string) => (
+    <label class="choice">
+      <span>{label}</span>
+      <input
+        value={filters[name]}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={event => setFilters({ ...filters, [name]: event.currentTarget.value.trim() })}
+      />
+    </label>
+  )
+  return (
+    <>
+      <Heading title={words.nav.sessions} lead="People who are logged in to an application now.">
+        {isFiltered && list.items.length > 0 && (
+          <button type="button" class="danger" onClick={() => setAsked(true)}>
+            End all of these
+          </button>
+        )}
+      </Heading>
+      <div class="filters">
+        {field('user_id', 'User id')}
+        {field('client_id', 'Client id')}
+      </div>
+      <Refused problem={one.problem} />
+      <ListCard
+        list={list}
+        empty={<Empty title={isFiltered ? 'No session fits' : 'Nobody is logged in'} />}
+        row={session => (
+          <li key={session.id} class="row">
+            <span>
+              <a href={`/console/users/${session.user_id}`}>
+                <strong>{session.username}</strong>
+              </a>
+              <span class="hint">
+                {[session.client_id, session.location || session.ip_address, programOf(session.user_agent)]
+                  .filter(Boolean)
+                  .join(' · ')}
+              </span>
+            </span>
+            <When time={session.last_active_at} />
+            <button
+              type="button"
+              onClick={() => void one.run('DELETE', `/sessions/${session.id}`, 'The session has ended')}
+            >
+              End
+            </button>
+          </li>
+        )}
+      />
+      {isAsked && (
+        <Confirm
+          title="End all of these sessions?"
+          text={`${list.total} sessions fit the filters. Their tokens stop working at once.`}
+          action="End them"
+          {...all.dialog}
+          onConfirm={() => void all.run('DELETE', withQuery('/sessions', settled), 'The sessions have ended')}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}
