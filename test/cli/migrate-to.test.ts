@@ -1,6 +1,6 @@
 /** An instance moves to PostgreSQL and back at the executable, and is backed up there. */
 import { afterAll, expect } from 'bun:test'
-import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addRole, gatehouse, roleNames, serveExecutable, stop } from '#test/support/executable.ts'
@@ -143,3 +143,19 @@ testOnPostgres(
   },
   60_000,
 )
+
+testOnPostgres('RUN-34 a refused seed leaves no instance in an empty database', async () => {
+  const data_dir = join(folder, 'refused')
+  const { url, drop } = await temporaryPostgres(true)
+  const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_DATABASE_URL: url }
+  const apply = (roles: string) =>
+    gatehouse(['apply', '-'], env, `users: [{ username: ada, email: ada@example.com, roles: [${roles}] }]`)
+  expect(await apply('ghost')).toMatchObject({ code: 2, stderr: expect.stringContaining('no role ghost') })
+  expect(existsSync(data_dir)).toBe(false)
+  expect(await gatehouse(['user', 'list'], env)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('there is no instance in it yet'),
+  })
+  expect(await apply('user')).toMatchObject({ code: 0, stdout: expect.stringContaining('1 created') })
+  await drop()
+})
