@@ -55,7 +55,7 @@ export const token = async (options: TokenOptions): Promise<void> => {
 }
 
 const issue = async (options: TokenOptions): Promise<Issued> => {
-  const { config } = loadServerConfig(options)
+  const { config, sources } = loadServerConfig(options)
   const { data_dir } = config
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
@@ -66,6 +66,12 @@ const issue = async (options: TokenOptions): Promise<Issued> => {
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   if (!hasOwn && !file)
     throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
+  // Development starts in the folder of an instance too; its token would be refused there, long after this.
+  const other = !file && options.dataDir === undefined && sources.data_dir === 'default' && latestRunning()
+  if (other)
+    console.error(
+      `gatehouse: this is for the instance in ${data_dir}; for the development server at ${other.url} add --data-dir ${other.data_dir}`,
+    )
   const context = await openOffline({ ...config, ...(file && { url: file.url, data_dir: file.data_dir }) })
   try {
     return await (file ? mintOffline(context, file, options) : issueReal(context, options))

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Json } from '#test/support/app.ts'
 import { startDev } from '#test/support/development.ts'
-import { gatehouse } from '#test/support/executable.ts'
+import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
 import { claimsOf, headerOf } from '#test/support/tokens.ts'
 import { createVerifier } from './sdk.ts'
 
@@ -72,6 +72,21 @@ describe('dev 2: gatehouse token', () => {
     const keys: Json = await (await fetch(`${again.ready.url}/.well-known/jwks.json`)).json()
     const { kid } = headerOf(stdout)
     expect(keys.keys.map((key: Json) => key.kid)).toContain(kid)
+  })
+
+  test('RUN-32 in the folder of an instance, for that instance, and says so beside a development server', async () => {
+    const cwd = join(folder, 'beside')
+    mkdirSync(cwd)
+    const seed = await file('beside.yaml', { users: [{ username: 'alice', email: 'alice@example.com' }] })
+    expect((await gatehouse(['apply', seed], { GATEHOUSE_DATA_DIR: join(cwd, 'data') })).code).toBe(0)
+    await using _ = await startDev()
+    const env = { PATH: process.env.PATH ?? '' }
+    const command = [EXECUTABLE, 'token', '--user', 'alice', '--client', 'gatehouse-admin']
+    const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd, env })
+    expect([exitCode, claimsOf(stdout.toString()).iss]).toEqual([0, 'http://localhost:8080'])
+    expect(stderr.toString()).toMatch(
+      /^gatehouse: this is for the instance in \.\/data; for the development server at http\S+ add --data-dir \S+\n$/,
+    )
   })
 
   test('from production: only a real user with their real rights, and recorded', async () => {
