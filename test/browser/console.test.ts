@@ -228,6 +228,35 @@ testInChromium(
   60_000,
 )
 
+testInChromium(
+  'CON-13 an identity provider is added, switched on and off, and a server setting changed',
+  async () => {
+    await enterConsole(page, served.url, '/console/identity-providers')
+    await button('Add a provider').click()
+    await page.getByLabel('Client id there').fill('their-id')
+    await page.getByLabel('Client secret there').fill('their-secret')
+    await page.getByText(`${served.url}/oauth/social/google/callback`).waitFor()
+    await button('Create').click()
+    await heading(/Google/)
+    const provider = async () => (await served.app.admin('GET', '/identity-providers/google')).body
+    expect(await provider()).toMatchObject({ enabled: false, preset: 'google', client_id: 'their-id' })
+    await page.getByRole('checkbox', { name: /^On/ }).check()
+    await button('Save changes').click()
+    await page.getByText('Saved').waitFor()
+    expect(await provider()).toMatchObject({ enabled: true })
+
+    await open('Settings')
+    await page.getByLabel('Time between backups').fill('soon')
+    await button('Save changes').click()
+    await page.getByText('A duration from 1h to 365d').waitFor()
+    await page.getByLabel('Time between backups').fill('1d')
+    await button('Save changes').click()
+    await page.getByText('Saved').waitFor()
+    expect((await served.app.admin('GET', '/settings')).body.backup_interval).toBe('1d')
+  },
+  60_000,
+)
+
 for (const colorScheme of ['light', 'dark'] as const)
   testInChromium(
     `CON-10 each screen fits 320 pixels and has no findings of axe, ${colorScheme}`,
@@ -250,6 +279,8 @@ for (const colorScheme of ['light', 'dark'] as const)
         '/groups',
         '/organizations',
         '/organizations/default',
+        '/identity-providers',
+        '/settings',
         '/events',
       ])
         for (const width of [320, 1280]) {

@@ -29,13 +29,18 @@ export interface Renewal {
 }
 export const renewal = signal<Renewal | undefined>(undefined)
 
+/** The question that is open; calls that fail meanwhile wait for its answer. */
+let asked: Promise<boolean> | undefined
+
 /** Asks for a new token; the screen and what was typed into it stay. */
-const askForToken = async (reason: Renewal['reason'], max_age: number): Promise<boolean> => {
-  const granted = await new Promise<boolean>(answer => {
+const askForToken = (reason: Renewal['reason'], max_age: number): Promise<boolean> => {
+  asked ??= new Promise<boolean>(answer => {
     renewal.value = { reason, max_age, answer }
+  }).finally(() => {
+    asked = undefined
+    renewal.value = undefined
   })
-  renewal.value = undefined
-  return granted
+  return asked
 }
 
 /** Opens the window; called by the button, since browsers open none without a click. */

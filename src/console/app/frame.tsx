@@ -16,7 +16,9 @@ const screens: [name: IconName & keyof typeof words.nav, href: string][] = [
   ['roles', '/console/roles'],
   ['groups', '/console/groups'],
   ['organizations', '/console/organizations'],
+  ['providers', '/console/identity-providers'],
   ['events', '/console/events'],
+  ['settings', '/console/settings'],
 ]
 
 const isAt = (href: string): boolean =>

@@ -12,11 +12,13 @@ import { NewUserScreen } from './screens/new-user.tsx'
 import { OrganizationScreen } from './screens/organization.tsx'
 import { OrganizationsScreen } from './screens/organizations.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
+import { ProviderScreen, ProvidersScreen } from './screens/providers.tsx'
 import { RoleScreen, RolesScreen } from './screens/roles.tsx'
 import { SessionsScreen } from './screens/sessions.tsx'
+import { SettingsScreen } from './screens/settings.tsx'
 import { UserScreen } from './screens/user.tsx'
 import { UsersScreen } from './screens/users.tsx'
-import { SessionError, startSession } from './session.ts'
+import { SessionError, startSession, watchIdleness } from './session.ts'
 
 const screens: Record<string, () => JSX.Element> = {
   '': OverviewScreen,
@@ -28,6 +30,8 @@ const screens: Record<string, () => JSX.Element> = {
   roles: RolesScreen,
   groups: GroupsScreen,
   organizations: OrganizationsScreen,
+  'identity-providers': ProvidersScreen,
+  settings: SettingsScreen,
   events: EventsScreen,
 }
 
@@ -38,6 +42,7 @@ const objects: Record<string, (props: { id: string }) => JSX.Element> = {
   roles: RoleScreen,
   groups: GroupScreen,
   organizations: OrganizationScreen,
+  'identity-providers': ProviderScreen,
 }
 
 const Screen = () => {
@@ -81,6 +86,7 @@ try {
   await startSession()
   startRouter()
   startPalette()
+  watchIdleness()
   const App = () => (
     <Frame>
       <Screen />

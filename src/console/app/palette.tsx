@@ -22,13 +22,26 @@ const { nav, palette } = words
 
 const actions: Found[] = [
   ...(
-    ['overview', 'users', 'clients', 'sessions', 'roles', 'groups', 'organizations', 'events'] as const
+    [
+      'overview',
+      'users',
+      'clients',
+      'sessions',
+      'roles',
+      'groups',
+      'organizations',
+      'providers',
+      'events',
+      'settings',
+    ] as const
   ).map(
     (name): Found => ({
       icon: name,
       title: nav[name],
       about: palette.screen,
-      href: name === 'overview' ? '/console' : `/console/${name}`,
+      href:
+        { overview: '/console', providers: '/console/identity-providers' }[String(name)] ??
+        `/console/${name}`,
     }),
   ),
   { icon: 'plus', title: palette.newUser, about: palette.action, href: '/console/users/new' },

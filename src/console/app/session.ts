@@ -89,6 +89,20 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
   }
 }
 
+const IDLE = 30 * 60_000
+let lastUsed = Date.now()
+
+/** Drops the token after half an hour without a key or click; the screen stays. */
+export const watchIdleness = (): void => {
+  for (const event of ['keydown', 'pointerdown'])
+    addEventListener(event, () => {
+      lastUsed = Date.now()
+    })
+  setInterval(() => {
+    if (Date.now() - lastUsed > IDLE) token = ''
+  }, 30_000)
+}
+
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 
 /** Why the console cannot log in here. */

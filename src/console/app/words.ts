@@ -10,6 +10,8 @@ export const words = {
     organizations: 'Organizations',
     roles: 'Roles',
     groups: 'Groups',
+    providers: 'Identity providers',
+    settings: 'Settings',
     events: 'Audit log',
     account: 'Your account',
     menu: 'Menu',

@@ -45,8 +45,9 @@ const consoleClient = ({ url }: Config): Client => ({
   grant_types: ['authorization_code'],
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
-  access_token_ttl: 900,
-  refresh_token_ttl: 900,
+  // A working day, in memory: each call looks up session and permissions, and destructive ones ask again.
+  access_token_ttl: 28_800,
+  refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
   attributes: {},
   capabilities: ['cross_organization'],

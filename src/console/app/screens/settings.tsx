@@ -1,0 +1,91 @@
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, useObject } from '../hooks.ts'
+import { Card, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { issuer } from '../session.ts'
+import { words } from '../words.ts'
+
+/** Settings of the server that may change while it runs. */
+interface ServerSettings {
+  key_rotation_interval: string
+  backup_interval: string | null
+  backup_keep: number
+}
+
+const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<ServerSettings> }) => {
+  const edit = useEdit<ServerSettings>('/settings', stored, loaded.etag, loaded)
+  const { values, set, problem } = edit
+  return (
+    <EditForm edit={edit} path="/settings" stored={stored}>
+      <Card
+        title="Signing keys"
+        lead="Old keys stay published until the last token that they signed has expired."
+      >
+        <Field
+          name="key_rotation_interval"
+          label="Time between new keys"
+          hint="From 1d to 365d."
+          value={values.key_rotation_interval}
+          problem={problem}
+          onValue={key_rotation_interval => set({ key_rotation_interval })}
+        />
+      </Card>
+      <Card title="Backups" lead="Kept in the data directory of the server; copy them to another machine.">
+        <div class="pair">
+          <Field
+            name="backup_interval"
+            label="Time between backups"
+            hint="From 1h to 365d; empty: none."
+            value={values.backup_interval ?? ''}
+            problem={problem}
+            onValue={text => set({ backup_interval: text === '' ? null : text })}
+          />
+          <Field
+            name="backup_keep"
+            label="Backups to keep"
+            type="number"
+            value={String(values.backup_keep)}
+            problem={problem}
+            onValue={text => set({ backup_keep: Number(text) })}
+          />
+        </div>
+      </Card>
+    </EditForm>
+  )
+}
+
+const addresses = [
+  ['Issuer', ''],
+  ['Discovery', '/.well-known/openid-configuration'],
+  ['Key set', '/.well-known/jwks.json'],
+  ['API reference', '/api/v1/docs'],
+] as const
+
+export const SettingsScreen = () => {
+  const loaded = useObject<ServerSettings>('/settings')
+  return (
+    <>
+      <Heading title={words.nav.settings} lead="Of the server; all others are read when it starts." />
+      <div class="stack narrow">
+        {loaded.data ? (
+          <Form stored={loaded.data} loaded={loaded} />
+        ) : (
+          <Card>
+            {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+          </Card>
+        )}
+        <Card title="Addresses">
+          <dl class="facts">
+            {addresses.map(([name, path]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>
+                  <Value text={`${issuer}${path}`} />
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </Card>
+      </div>
+    </>
+  )
+}
