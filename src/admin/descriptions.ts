@@ -14,6 +14,7 @@ export const tags: Record<string, string> = {
   sessions: 'Users at clients.',
   events: 'The audit log. No route changes or deletes an event.',
   statistics: 'Counts of logins, users and tokens.',
+  me: 'The caller.',
   settings: 'Settings of the server, for callers of the default organization.',
 }
 

@@ -11,6 +11,7 @@ import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
+import { meRoutes } from './me.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
 
@@ -27,4 +28,5 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...sessionRoutes(context),
   ...eventRoutes(context),
   ...settingsRoutes(context),
+  ...meRoutes,
 ]

@@ -44,6 +44,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getEvent',
     'getGroup',
     'getIdentityProvider',
+    'getMe',
     'getOrganization',
     'getRole',
     'getSettings',

@@ -98,6 +98,7 @@ describe('the route table', () => {
   test('M-02 every route has the permission of its resource and verb, and every permission guards a route', () => {
     const odd: Record<string, string> = {
       'GET /statistics': 'events:read',
+      'GET /me': 'profile:read',
       'POST /users/:user_id/reset-password': 'users:update',
       'POST /users/:user_id/send-password-reset': 'users:update',
       'POST /users/:user_id/send-verification': 'users:update',

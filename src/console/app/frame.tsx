@@ -1,25 +1,41 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { openRenewal, renewal } from './api.ts'
+import { useObject } from './hooks.ts'
 import { openPalette, Palette } from './palette.tsx'
-import { Avatar, Dialog, Icon, type IconName } from './parts.tsx'
+import { Avatar, Dialog, Failure, Icon, type IconName } from './parts.tsx'
 import { path } from './router.ts'
 import { person } from './session.ts'
 import { Toast } from './toast.tsx'
 import { words } from './words.ts'
 
-const screens: [name: IconName & keyof typeof words.nav, href: string][] = [
-  ['overview', '/console'],
-  ['users', '/console/users'],
-  ['clients', '/console/clients'],
-  ['sessions', '/console/sessions'],
-  ['roles', '/console/roles'],
-  ['groups', '/console/groups'],
-  ['organizations', '/console/organizations'],
-  ['providers', '/console/identity-providers'],
-  ['events', '/console/events'],
-  ['settings', '/console/settings'],
+type Name = IconName & keyof typeof words.nav
+
+/** Screens with the permission that each needs; the overview needs any. */
+const screens: [name: Name, href: string, permission: string][] = [
+  ['overview', '/console', ''],
+  ['users', '/console/users', 'users:read'],
+  ['clients', '/console/clients', 'clients:read'],
+  ['sessions', '/console/sessions', 'sessions:read'],
+  ['roles', '/console/roles', 'roles:read'],
+  ['groups', '/console/groups', 'groups:read'],
+  ['organizations', '/console/organizations', 'organizations:read'],
+  ['providers', '/console/identity-providers', 'identity_providers:read'],
+  ['events', '/console/events', 'events:read'],
+  ['settings', '/console/settings', 'settings:read'],
 ]
+
+/** The caller, as the admin API knows it. */
+interface Me {
+  instance: boolean
+  permissions: string[]
+}
+
+/** Settings of the server belong to administrators of the default organization. */
+const isOpenTo = ({ instance, permissions }: Me, [name, , permission]: (typeof screens)[number]): boolean =>
+  name === 'overview' || (permissions.includes(permission) && (instance || name !== 'settings'))
+
+const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 
 const isAt = (href: string): boolean =>
   href === '/console' ? path.value === href : path.value === href || path.value.startsWith(`${href}/`)
@@ -56,6 +72,9 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
   const { nav } = words
   const [isOpen, setOpen] = useState(false)
   const who = person.value
+  const me = useObject<Me>('/me')
+  const isShut = me.problem?.status === 403 || (me.data !== undefined && isOwnOnly(me.data))
+  const open = isShut ? [] : screens.filter(screen => me.data && isOpenTo(me.data, screen))
   const here = path.value
   useEffect(() => setOpen(false), [here])
   return (
@@ -85,7 +104,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
             <kbd>/</kbd>
           </button>
           <nav aria-label={nav.menu}>
-            {screens.map(([name, href]) => (
+            {open.map(([name, href]) => (
               <a key={name} href={href} aria-current={isAt(href) ? 'page' : undefined}>
                 <Icon name={name} />
                 {nav[name]}
@@ -104,7 +123,12 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
         </div>
       </header>
       <main id="content" tabIndex={-1}>
-        {children}
+        {isShut ? (
+          <Failure problem={{ status: 403, error: 'forbidden', error_description: '' }} />
+        ) : (
+          me.data && children
+        )}
+        {me.problem && !isShut && <Failure problem={me.problem} retry={me.reload} />}
       </main>
       <Toast />
       <RenewalDialog />
