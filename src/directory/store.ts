@@ -28,6 +28,19 @@ const selectRoles = prepared((q, { group_members, group_roles, roles, user_roles
 /** Returns the roles that a user holds directly or inherits from groups, by name. */
 export const effectiveRoles = (q: Queries, user_id: UserId) => selectRoles(q, { user_id })
 
+const selectGroups = prepared((q, { group_members, groups }) =>
+  q
+    .select({ name: groups.name })
+    .from(group_members)
+    .innerJoin(groups, eq(groups.id, group_members.group_id))
+    .where(eq(group_members.user_id, placeholder('user_id')))
+    .orderBy(groups.name),
+)
+
+/** Returns the names of the groups of a user, sorted. */
+export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
+  (await selectGroups(q, { user_id })).map(({ name }) => name)
+
 const selectOrganization = prepared((q, { organizations }) =>
   q
     .select({ id: organizations.id, slug: organizations.slug })

@@ -11,6 +11,7 @@ import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { recordSession } from '#src/sessions/service.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
+import { furtherClaims } from './further-claims.ts'
 
 /**
  * Issues an access token for a user without a login, for `gatehouse token` and for development mode. The
@@ -36,7 +37,7 @@ export const issuePersonalToken = async (
   const { client_id } = client
   const now = context.clock.now()
   const session_id = newId('sess', now)
-  const { user, roles } = await context.store.write(async tx => {
+  const { user, roles, further } = await context.store.write(async tx => {
     const user = await findUser(tx, grant.user.organization_id, grant.user.id)
     if (!user?.enabled) throw new Error('the user is disabled')
     const { id: user_id, email, organization_id } = user
@@ -65,7 +66,9 @@ export const issuePersonalToken = async (
       client_info,
       metadata: { client_id, grant_type, scope },
     })
-    return { user, roles: await effectiveRoles(tx, user_id) }
+    const roles = await effectiveRoles(tx, user_id)
+    const { mapped } = await furtherClaims(tx, client, user_id, scopes, roles)
+    return { user, roles, further: mapped }
   })
   return issueToken(context, {
     alg: client.access_token_signed_response_alg ?? context.config.access_token_alg,
@@ -80,6 +83,7 @@ export const issuePersonalToken = async (
           user,
           session_id,
           roles: roles.map(({ name }) => name),
+          further,
         }),
       ),
   })

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { findClient } from '#src/directory/clients/store.ts'
 import { readForm } from '#src/http/body.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -6,6 +7,7 @@ import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { userinfoClaims } from '#src/protocol/oidc/claims.ts'
 import { authenticateBearer, claimedClient } from './bearer.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
+import { furtherClaims } from './further-claims.ts'
 
 /** UserInfo endpoint: https://openid.net/specs/openid-connect-core-1_0.html#UserInfo */
 export const userinfo = (context: Context) =>
@@ -14,11 +16,13 @@ export const userinfo = (context: Context) =>
     if (request.headers.has('origin')) endpoint_call.client_id = claimedClient(request)
     const hasForm = request.method === 'POST' && request.headers.has('content-type')
     const form = hasForm ? parseForm(await readForm(request)) : undefined
-    const { scopes, holder } = await authenticateBearer(context, request, form)
+    const { client_id, scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
     if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
     const updated_at = Math.floor(holder.updated_at / SECOND)
-    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes))
+    const client = await findClient(context, client_id)
+    const { mapped, memberships } = await context.store.read(q => furtherClaims(q, client, holder.id, scopes))
+    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes, { ...mapped, ...memberships }))
   })
 
 const insufficient = (description: string): AppError =>

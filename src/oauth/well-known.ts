@@ -34,7 +34,7 @@ export const getDiscovery = ({ config }: Core) => {
     discoveryDocument({
       issuer: config.url,
       ...(config.internal_url && { backchannel_url: config.internal_url }),
-      scopes: ['openid', 'profile', 'email'],
+      scopes: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
       id_token_algs: signingAlgs,
       acr_values: supportedAcrs(config),
       ui_locales: locales,

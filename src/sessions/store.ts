@@ -71,6 +71,7 @@ const selectHolder = prepared((q, { sessions, users }) =>
       email_verified: users.email_verified,
       first_name: users.first_name,
       last_name: users.last_name,
+      attributes: users.attributes,
       updated_at: users.updated_at,
     })
     .from(sessions)

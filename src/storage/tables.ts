@@ -14,6 +14,7 @@ import type {
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { GrantType } from '#src/protocol/oauth/token-request.ts'
+import type { ClaimMapping } from '#src/protocol/oidc/claim-mapping.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
 import type { MailKind } from './mail-kinds.ts'
@@ -289,6 +290,7 @@ export const tables = (kit: Kit) => {
       access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
       refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
       attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
+      claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
       created_at: created_at(),
       updated_at: updated_at(),
     },

@@ -61,6 +61,7 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
     access_token_typ: 'at+jwt',
     refresh_token_reuse_window: 0,
     attributes: {},
+    claims: {},
     created_at: '2026-01-15T12:00:00.000Z',
     updated_at: '2026-01-15T12:00:00.000Z',
   })

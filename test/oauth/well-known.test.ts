@@ -30,7 +30,7 @@ describe('discovery', () => {
       token_endpoint: 'http://localhost:8080/oauth/token',
       jwks_uri: `http://localhost:8080${keySet}`,
       id_token_signing_alg_values_supported: ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'],
-      scopes_supported: ['openid', 'profile', 'email'],
+      scopes_supported: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
       authorization_response_iss_parameter_supported: true,
       request_uri_parameter_supported: false,
     })

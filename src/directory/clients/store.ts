@@ -50,6 +50,7 @@ const consoleClient = ({ url }: Config): Client => ({
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
   attributes: {},
+  claims: {},
   capabilities: ['cross_organization'],
   consent_required: false,
   access_token_typ: 'at+jwt',

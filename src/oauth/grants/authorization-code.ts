@@ -6,6 +6,7 @@ import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
+import { furtherClaims } from '#src/oauth/further-claims.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
@@ -98,7 +99,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     client_info,
     metadata: { client_id, grant_type, scope: code.scope },
   })
-  return { code, user, session_id, ends_by, refresh_token, roles: await effectiveRoles(tx, user.id) }
+  const roles = await effectiveRoles(tx, user.id)
+  const further = await furtherClaims(tx, client, user.id, code.scope.split(' '), roles)
+  return { code, user, session_id, ends_by, refresh_token, roles, further }
 }
 
 const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, code: AuthorizationCode) => {
@@ -162,7 +165,7 @@ const answer = async (context: Context, { client }: CodeCall, granted: Redeemed)
 const issueIdToken = async (
   context: Context,
   client: CodeCall['client'],
-  { code, user, session_id, ends_by }: Redeemed,
+  { code, user, session_id, ends_by, further }: Redeemed,
   access_token: string,
 ): Promise<string> => {
   const alg = client.id_token_signed_response_alg ?? context.config.id_token_alg
@@ -185,6 +188,7 @@ const issueIdToken = async (
         nonce: code.nonce || undefined,
         access_token,
         alg,
+        further: { ...further.mapped, ...further.memberships },
       }),
   })
   return token

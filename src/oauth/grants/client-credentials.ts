@@ -1,5 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
+import { mappedClaims } from '#src/protocol/oidc/claim-mapping.ts'
 import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { accessTokenForm, type Grant } from './grant.ts'
@@ -26,9 +27,10 @@ export const clientCredentials: Grant<'client_credentials'> = async (
       metadata: { client_id, grant_type: request.grant_type, scope },
     }),
   )
+  const further = mappedClaims(client.claims, scopes, { client, groups: [], roles: [] })
   const { token, expires_in } = await issueToken(context, {
     ...accessTokenForm(context, client),
-    claims: issued => clientTokenClaims({ ...issued, client_id, organization_id, scopes }),
+    claims: issued => clientTokenClaims({ ...issued, client_id, organization_id, scopes, further }),
   })
   return { access_token: token, token_type: 'Bearer', expires_in, scope }
 }

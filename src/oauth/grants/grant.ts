@@ -4,6 +4,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
+import type { FurtherClaims } from '#src/oauth/further-claims.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
@@ -57,9 +58,10 @@ export const issueAccessToken = (
     /** Time of the authentication in seconds; absent after a refresh. */
     auth_time?: number
     ends_by: number | null
+    further: FurtherClaims
   },
 ): Promise<IssuedToken> => {
-  const { ends_by, roles, auth_time, ...facts } = grant
+  const { ends_by, roles, auth_time, further, ...facts } = grant
   const form = accessTokenForm(context, client)
   // The admin API alone reads it; of the type JWT it would mark an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
@@ -73,6 +75,7 @@ export const issueAccessToken = (
         client_id: client.client_id,
         roles: roles.map(({ name }) => name),
         auth_time: isRead ? auth_time : undefined,
+        further: further.mapped,
       }),
   })
 }

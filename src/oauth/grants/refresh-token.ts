@@ -5,6 +5,7 @@ import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
+import { furtherClaims } from '#src/oauth/further-claims.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
@@ -71,13 +72,16 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     subject_id: user_id,
     active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
   })
+  const roles = await effectiveRoles(tx, user_id)
+  // A scope that the client has lost since the login is not granted again.
+  const granted = scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
     user: { ...grant, id: user_id },
-    roles: await effectiveRoles(tx, user_id),
+    roles,
+    further: await furtherClaims(tx, client, user_id, granted, roles),
     session_id,
-    // A scope that the client has lost since the login is not granted again.
-    scopes: scopes.filter(scope => client.scopes.includes(scope)),
+    scopes: granted,
     ends_by,
   }
 }

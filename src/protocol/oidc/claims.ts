@@ -51,11 +51,14 @@ export const accessTokenClaims = (
   token: IssuedAccess & {
     readonly user: ClaimsUser
     readonly roles: readonly string[]
+    /** Mapped claims; no other claim is replaced by them. */
+    readonly further?: Readonly<Record<string, unknown>>
     readonly session_id: string
     /** Seconds. */
     readonly auth_time?: number | undefined
   },
 ) => ({
+  ...token.further,
   ...access(token, bareId(token.user.id)),
   ...(token.auth_time !== undefined && { auth_time: token.auth_time }),
   sid: bareId(token.session_id),
@@ -68,7 +71,13 @@ export const accessTokenClaims = (
  * the client's organization. Claims of users and sessions, including roles, are absent; a client's rights are
  * its scopes.
  */
-export const clientTokenClaims = (token: IssuedAccess & { readonly organization_id: string }) => ({
+export const clientTokenClaims = (
+  token: IssuedAccess & {
+    readonly organization_id: string
+    readonly further?: Readonly<Record<string, unknown>>
+  },
+) => ({
+  ...token.further,
   ...access(token, token.client_id),
   org_id: bareId(token.organization_id),
 })
@@ -88,8 +97,11 @@ export const idTokenClaims = (
     readonly nonce: string | undefined
     readonly access_token: string
     readonly alg: SigningAlg
+    /** Mapped claims and memberships. */
+    readonly further?: Readonly<Record<string, unknown>>
   },
 ) => ({
+  ...token.further,
   iss: token.issuer,
   sub: bareId(token.user.id),
   aud: token.client_id,
@@ -114,26 +126,61 @@ export const accessTokenHash = (accessToken: string, alg: SigningAlg): string =>
   return digest.toString('base64url', 0, digest.length / 2)
 }
 
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
+
+/** Returns the members whose values are texts. */
+const texts = (from: Readonly<Record<string, unknown>>, names: readonly string[]) =>
+  names.flatMap(name => (Object.hasOwn(from, name) && isText(from[name]) ? [[name, from[name]]] : []))
+
+/** Claims of the scope `profile` that come from attributes of these names. */
+export const profileAttributes = [
+  ...['middle_name', 'nickname', 'profile', 'picture', 'website', 'gender', 'birthdate', 'zoneinfo'],
+  'locale',
+]
+const addressMembers = [...['formatted', 'street_address', 'locality', 'region', 'postal_code', 'country']]
+
+const phoneOf = (attributes: Readonly<Record<string, unknown>>) => {
+  const [phone] = texts(attributes, ['phone_number'])
+  return phone
+    ? { phone_number: phone[1], phone_number_verified: attributes.phone_number_verified === true }
+    : {}
+}
+
+const addressOf = ({ address }: Readonly<Record<string, unknown>>) => {
+  if (isText(address)) return { address: { formatted: address } }
+  const members = typeof address === 'object' && address !== null ? texts({ ...address }, addressMembers) : []
+  return members.length > 0 ? { address: Object.fromEntries(members) } : {}
+}
+
 /**
  * Returns the userinfo answer for the scopes; `updated_at` is in seconds. Claims without a value are omitted.
  * https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims
  */
 export const userinfoClaims = (
-  user: ClaimsUser & { readonly updated_at: number },
+  user: ClaimsUser & {
+    readonly updated_at: number
+    readonly attributes: Readonly<Record<string, unknown>>
+  },
   scopes: readonly string[],
-): Readonly<Record<string, string | number | boolean>> => {
-  const profile = {
+  further: Readonly<Record<string, unknown>> = {},
+): Readonly<Record<string, unknown>> => {
+  const { attributes } = user
+  const profile = () => ({
+    ...Object.fromEntries(texts(attributes, profileAttributes)),
     name: `${user.first_name} ${user.last_name}`.trim(),
     preferred_username: user.username,
     given_name: user.first_name,
     family_name: user.last_name,
     updated_at: user.updated_at,
-  }
+  })
   const email = { email: user.email, email_verified: user.email_verified }
   const claims = {
+    ...further,
     sub: bareId(user.id),
-    ...(scopes.includes('profile') ? profile : {}),
+    ...(scopes.includes('profile') ? profile() : {}),
     ...(scopes.includes('email') ? email : {}),
+    ...(scopes.includes('phone') ? phoneOf(attributes) : {}),
+    ...(scopes.includes('address') ? addressOf(attributes) : {}),
   }
   return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== ''))
 }

@@ -1,6 +1,7 @@
 import { promptValues, responseModes } from '#src/protocol/oauth/authorize-request.ts'
 import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
+import { profileAttributes } from './claims.ts'
 import type { SigningAlg } from './signing-algs.ts'
 
 /** Claims that ID tokens and userinfo can contain. */
@@ -21,6 +22,7 @@ const claimsSupported = [
     'org_id',
   ],
   ...['name', 'preferred_username', 'given_name', 'family_name', 'updated_at', 'email', 'email_verified'],
+  ...[...profileAttributes, 'phone_number', 'phone_number_verified', 'address', 'groups', 'roles'],
 ]
 
 /**

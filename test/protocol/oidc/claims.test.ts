@@ -122,12 +122,12 @@ test.each([
   [['openid', 'email'], { sub, ...email }],
   [['email', 'openid', 'profile', 'users:read'], { sub, ...profile, ...email }],
 ])('userinfo for %p', (scopes, expected) => {
-  expect(userinfoClaims({ ...user, updated_at: 500 }, scopes)).toEqual(expected)
+  expect(userinfoClaims({ ...user, attributes: {}, updated_at: 500 }, scopes)).toEqual(expected)
 })
 
 test('userinfo omits absent values, but not false ones', () => {
   const bare = { ...user, first_name: '', last_name: '', email_verified: false, updated_at: 500 }
-  expect(userinfoClaims(bare, ['openid', 'profile', 'email'])).toEqual({
+  expect(userinfoClaims({ ...bare, attributes: {} }, ['openid', 'profile', 'email'])).toEqual({
     sub,
     preferred_username: 'ann',
     updated_at: 500,

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { idTokenClaims, userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import { idTokenClaims, profileAttributes, userinfoClaims } from '#src/protocol/oidc/claims.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 
 const server = {
@@ -52,6 +52,11 @@ test('claims_supported are exactly those of ID token and userinfo', () => {
     email_verified: true,
     first_name: 'Ann',
     last_name: 'Lee',
+    attributes: {
+      ...Object.fromEntries(profileAttributes.map(name => [name, 'x'])),
+      phone_number: '+1',
+      address: 'Main Street 1',
+    },
     updated_at: 1,
   }
   const idToken = idTokenClaims({
@@ -60,7 +65,7 @@ test('claims_supported are exactly those of ID token and userinfo', () => {
   })
   const claims = new Set([
     ...Object.keys(idToken),
-    ...Object.keys(userinfoClaims(user, ['profile', 'email'])),
+    ...Object.keys(userinfoClaims(user, ['profile', 'email', 'phone', 'address'], { groups: [], roles: [] })),
   ])
   expect([...discoveryDocument(server).claims_supported].sort()).toEqual([...claims].sort())
 })

@@ -1,0 +1,100 @@
+/**
+ * A claim of a client by its name: the path of its value, alone or with the scope that gives it. A path is
+ * `user.FIELD`, `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
+ */
+export type ClaimMapping = Readonly<
+  Record<string, string | { readonly from: string; readonly scope: string }>
+>
+
+/** The values that paths read. */
+export interface MappingSource {
+  readonly user?: Readonly<Record<string, unknown>>
+  readonly client: { readonly attributes: Readonly<Record<string, unknown>> }
+  readonly groups: readonly string[]
+  readonly roles: readonly string[]
+}
+
+/** Maximum number of claims of a mapping. */
+export const MAX_CLAIMS = 20
+/** Maximum bytes of the mapped claims of a token as JSON. */
+const MAX_CLAIM_BYTES = 4096
+
+const PATH =
+  /^(?:user\.(?:username|email|email_verified|first_name|last_name)|(?:user|client)\.attributes(?:\.[A-Za-z_][A-Za-z0-9_-]{0,63}){1,8}|(?:groups|roles)\[\]\.name)$/
+const NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
+
+/** Claims that a mapping may not name. */
+const reserved = new Set([
+  // https://www.rfc-editor.org/rfc/rfc7519#section-4.1
+  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'],
+  // https://www.rfc-editor.org/rfc/rfc9068#section-2.2
+  ...['auth_time', 'acr', 'amr', 'client_id', 'scope', 'entitlements'],
+  // https://openid.net/specs/openid-connect-core-1_0.html#IDToken, #StandardClaims and later sections
+  ...['nonce', 'azp', 'at_hash', 'c_hash', 'sub_jwk', '_claim_names', '_claim_sources'],
+  ...['name', 'given_name', 'family_name', 'middle_name', 'nickname', 'preferred_username', 'profile'],
+  ...['picture', 'website', 'email', 'email_verified', 'gender', 'birthdate', 'zoneinfo', 'locale'],
+  ...['phone_number', 'phone_number_verified', 'address', 'updated_at'],
+  // Gatehouse, https://www.rfc-editor.org/rfc/rfc7800, https://www.rfc-editor.org/rfc/rfc8693, logout tokens
+  ...['org_id', 'sid', 'cnf', 'act', 'may_act', 'events', 'toe', 'txn'],
+  // https://www.rfc-editor.org/rfc/rfc7662#section-2.2
+  ...['active', 'username', 'token_type'],
+  '__proto__',
+])
+
+/** Claims that come from memberships alone. */
+const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
+
+/** Returns why a mapping may not have this claim from this path. */
+export const mappingProblem = (name: string, from: string): string | undefined => {
+  if (!NAME.test(name)) return 'A claim has 1 to 128 printable ASCII characters without spaces and quotes.'
+  if (reserved.has(name)) return 'This claim is reserved.'
+  if (!PATH.test(from))
+    return 'A path is user.attributes.NAME, client.attributes.NAME, user.username, user.email, user.email_verified, user.first_name, user.last_name, groups[].name or roles[].name.'
+  const only = Object.hasOwn(memberships, name) ? memberships[name] : undefined
+  return only && from !== only ? `This claim comes from ${only} alone.` : undefined
+}
+
+/** Returns the path and the scope of each claim that the scopes give. */
+const given = (mapping: ClaimMapping, scopes: readonly string[]): [name: string, from: string][] =>
+  Object.entries(mapping).flatMap(([name, rule]): [string, string][] => {
+    if (typeof rule === 'string') return [[name, rule]]
+    return scopes.includes(rule.scope) ? [[name, rule.from]] : []
+  })
+
+/** True when the mapping reads memberships of this kind for these scopes. */
+export const reads = (mapping: ClaimMapping, scopes: readonly string[], kind: 'groups' | 'roles'): boolean =>
+  given(mapping, scopes).some(([, from]) => from.startsWith(kind))
+
+const valueAt = (source: MappingSource, path: string): unknown => {
+  if (path === 'groups[].name') return source.groups
+  if (path === 'roles[].name') return source.roles
+  let value: unknown = source
+  for (const key of path.split('.')) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, key))
+      return undefined
+    value = Reflect.get(value, key)
+  }
+  return value
+}
+
+/**
+ * Returns the mapped claims. One without a value is left out, and so is one that does not fit into the bytes
+ * that the claims before it have left.
+ */
+export const mappedClaims = (
+  mapping: ClaimMapping,
+  scopes: readonly string[],
+  source: MappingSource,
+): Record<string, unknown> => {
+  let left = MAX_CLAIM_BYTES
+  const claims: Record<string, unknown> = {}
+  for (const [name, from] of given(mapping, scopes)) {
+    const value = valueAt(source, from)
+    if (value === undefined || value === null) continue
+    const size = Buffer.byteLength(JSON.stringify({ [name]: value }))
+    if (size > left) continue
+    left -= size
+    claims[name] = value
+  }
+  return claims
+}
