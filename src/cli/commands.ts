@@ -1,6 +1,6 @@
 /** Over 300 lines on purpose: one list holds all commands and their help texts. */
 import { Argument, type Command, Option } from 'commander'
-import { VERSION } from '#src/lib/version.ts'
+import { VERSION_LINE } from '#src/lib/version.ts'
 
 /** Arguments that commander passes to an action. They are untyped; each command declares its own types. */
 type Parsed = Parameters<Parameters<Command['action']>[0]>
@@ -338,5 +338,20 @@ export const commands: readonly CommandRow[] = [
     about: 'print the manual page gatehouse(1)',
     run: async (_options, program) => (await import('./man.ts')).man(program),
   },
-  { name: 'version', about: 'print the version', run: () => console.log(VERSION) },
+  {
+    name: 'licenses',
+    about: 'print the libraries in this executable and their licences',
+    run: async () => (await import('./licenses.ts')).licenses(),
+  },
+  {
+    name: 'sbom',
+    about: 'print a software bill of materials in JSON',
+    options: [
+      new Option('--format <format>', 'CycloneDX 1.6 or SPDX 2.3')
+        .choices(['cyclonedx', 'spdx'])
+        .default('cyclonedx'),
+    ],
+    run: async options => (await import('./sbom.ts')).sbom(options),
+  },
+  { name: 'version', about: 'print the version, commit and runtime', run: () => console.log(VERSION_LINE) },
 ]

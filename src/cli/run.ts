@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { ConfigError, settings } from '#src/config.ts'
-import { VERSION } from '#src/lib/version.ts'
+import { VERSION_LINE } from '#src/lib/version.ts'
 import { type CommandRow, commands } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
 
@@ -8,7 +8,7 @@ import { exitCodes } from './exit-codes.ts'
 export const program = (): Command => {
   const gatehouse = new Command('gatehouse')
     .description('A multi-tenant identity server in one executable.')
-    .version(VERSION, '-V, --version')
+    .version(VERSION_LINE, '-V, --version')
     .option('--config <file>', 'settings file (YAML or JSON); environment variables take precedence')
     .exitOverride()
     .showSuggestionAfterError()

@@ -84,7 +84,11 @@ describe('commands without a server', () => {
   })
 
   test('RUN-14 version, help and usage errors', async () => {
-    expect(await gatehouse(['version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
+    expect(await gatehouse(['version'])).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(new RegExp(`^${VERSION} \\([0-9a-f]{12}, Bun ${Bun.version}\\)\n$`)),
+      stderr: '',
+    })
     const help = await gatehouse(['help'])
     expect(help.code).toBe(0)
     for (const word of ['serve', 'user', 'healthcheck', 'openapi', 'config', 'version', 'GATEHOUSE_DATA_DIR'])

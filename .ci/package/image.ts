@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { $ } from 'bun'
+import type { Build } from './build.ts'
+import { names } from './names.ts'
+import { lay, tar } from './pack.ts'
+
+/** Libraries that the runtime loads (`ldd`), from Debian's libc6, and the loader. */
+const LIBRARIES = [
+  'libc.so.6',
+  'libm.so.6',
+  'libpthread.so.0',
+  'libdl.so.2',
+  'libresolv.so.2',
+  'libnss_dns.so.2',
+  'libnss_files.so.2',
+]
+const USER = 65_532
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+/**
+ * Writes a container image without a container engine, as a tar that `podman load` and `docker load` take:
+ * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+ */
+export const image = async (build: Build, executable: string): Promise<void> => {
+  const { version, description, license } = build.project
+  const base = build.scratch()
+  const libraries = '/lib/x86_64-linux-gnu'
+  await lay(base, [
+    ...LIBRARIES.map(name => ({
+      path: `lib/x86_64-linux-gnu/${name}`,
+      content: { from: join(libraries, name) },
+      mode: 0o755,
+    })),
+    {
+      path: 'lib64/ld-linux-x86-64.so.2',
+      content: { from: '/lib64/ld-linux-x86-64.so.2' },
+      mode: 0o755,
+    },
+    { path: 'etc/passwd', content: `gatehouse:x:${USER}:${USER}::/data:/sbin/nologin\n` },
+    { path: 'etc/group', content: `gatehouse:x:${USER}:\n` },
+    { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
+    { path: 'usr/share/doc/libc6/copyright', content: { from: '/usr/share/doc/libc6/copyright' } },
+  ])
+  const program = build.scratch()
+  await lay(program, [
+    { path: 'usr/local/bin/gatehouse', content: { from: executable }, mode: 0o755 },
+    { path: 'usr/share/doc/gatehouse/LICENSE', content: { from: join(build.root, 'LICENSE') } },
+  ])
+
+  const layout = build.scratch()
+  const blobs = join(layout, 'blobs/sha256')
+  const put = async (bytes: Uint8Array<ArrayBuffer>) => {
+    const digest = sha256(bytes)
+    await Bun.write(join(blobs, digest), bytes)
+    return { digest: `sha256:${digest}`, size: bytes.length }
+  }
+  const layers = []
+  for (const [folder, owned] of [
+    [base, true],
+    [program, false],
+  ] as const) {
+    const file = join(build.scratch(), 'layer.tar.gz')
+    // The data directory and /tmp have modes and an owner that `tar` is told.
+    await (owned ? baseLayer(folder, file, build.epoch) : tar(folder, file, build.epoch))
+    const bytes = await Bun.file(file).bytes()
+    const diff = sha256(Bun.gunzipSync(bytes))
+    layers.push({ ...(await put(bytes)), diff_id: `sha256:${diff}` })
+  }
+  const created = new Date(build.epoch * 1000).toISOString()
+  const config = await put(
+    Buffer.from(
+      JSON.stringify({
+        architecture: 'amd64',
+        os: 'linux',
+        created,
+        config: {
+          User: `${USER}:${USER}`,
+          Env: ['PATH=/usr/local/bin', 'GATEHOUSE_DATA_DIR=/data', 'GATEHOUSE_HOST=::'],
+          Entrypoint: ['gatehouse'],
+          Cmd: ['serve'],
+          WorkingDir: '/data',
+          Volumes: { '/data': {} },
+          ExposedPorts: { '8080/tcp': {} },
+          StopSignal: 'SIGTERM',
+          Healthcheck: {
+            Test: ['CMD', 'gatehouse', 'healthcheck'],
+            Interval: 30e9,
+            Timeout: 6e9,
+            StartPeriod: 5e9,
+          },
+          Labels: {
+            'org.opencontainers.image.title': names.image,
+            'org.opencontainers.image.description': description,
+            'org.opencontainers.image.version': version,
+            'org.opencontainers.image.licenses': license,
+            'org.opencontainers.image.revision': build.commit,
+          },
+        },
+        rootfs: { type: 'layers', diff_ids: layers.map(({ diff_id }) => diff_id) },
+      }),
+    ),
+  )
+  const type = 'application/vnd.oci.image'
+  const manifest = await put(
+    Buffer.from(
+      JSON.stringify({
+        schemaVersion: 2,
+        mediaType: `${type}.manifest.v1+json`,
+        config: { mediaType: `${type}.config.v1+json`, ...config },
+        layers: layers.map(({ digest, size }) => ({ mediaType: `${type}.layer.v1.tar+gzip`, digest, size })),
+      }),
+    ),
+  )
+  const tag = `${names.image}:${version}`
+  await lay(layout, [
+    { path: 'oci-layout', content: '{"imageLayoutVersion":"1.0.0"}' },
+    {
+      path: 'index.json',
+      content: JSON.stringify({
+        schemaVersion: 2,
+        manifests: [
+          {
+            mediaType: `${type}.manifest.v1+json`,
+            ...manifest,
+            platform: { architecture: 'amd64', os: 'linux' },
+            annotations: { 'org.opencontainers.image.ref.name': tag },
+          },
+        ],
+      }),
+    },
+    {
+      path: 'manifest.json',
+      content: JSON.stringify([
+        {
+          Config: `blobs/${config.digest.replace(':', '/')}`,
+          RepoTags: [tag],
+          Layers: layers.map(({ digest }) => `blobs/${digest.replace(':', '/')}`),
+        },
+      ]),
+    },
+  ])
+  const file = join(build.out, `${names.image}-${version}-image-amd64.tar`)
+  await $`tar --sort=name --format=ustar --mtime=@${build.epoch} --owner=0 --group=0 --numeric-owner -C ${layout} -cf ${file} .`.quiet()
+}
+
+const baseLayer = async (folder: string, file: string, epoch: number): Promise<void> => {
+  const plain = `${file}.tar`
+  const options = ['--sort=name', '--format=ustar', `--mtime=@${epoch}`, '--numeric-owner']
+  await $`mkdir -p ${folder}/tmp ${folder}/data && chmod 1777 ${folder}/tmp && chmod 700 ${folder}/data`
+  await $`tar ${options} --owner=0 --group=0 --exclude=./data -C ${folder} -cf ${plain} .`.quiet()
+  await $`tar ${options} --owner=${USER} --group=${USER} -C ${folder} -rf ${plain} ./data`.quiet()
+  await $`cat ${plain} | gzip -n > ${file}`.quiet()
+}

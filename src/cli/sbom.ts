@@ -1,0 +1,84 @@
+import { commit, components } from '#src/lib/build-info.ts' with { type: 'macro' }
+import { VERSION } from '#src/lib/version.ts'
+import project from '../../package.json' with { type: 'json' }
+
+const formats = { cyclonedx: () => cycloneDx(), spdx: () => spdx() }
+
+/** Prints a software bill of materials of this executable: its libraries, and the runtime. */
+export const sbom = (options: { format: keyof typeof formats }): void =>
+  console.log(JSON.stringify(formats[options.format](), null, 2))
+
+const source = commit()
+const runtime = { name: 'bun', version: Bun.version, license: 'MIT', sha512: '' }
+const all = () => [...components(), runtime]
+
+/** https://github.com/package-url/purl-spec/blob/main/types-doc/npm-definition.md */
+const purl = (name: string, version: string): string => `pkg:npm/${name.replace('@', '%40')}@${version}`
+
+const hexOf = (base64: string): string => Buffer.from(base64, 'base64').toString('hex')
+
+/** https://cyclonedx.org/docs/1.6/json/ */
+const cycloneDx = () => ({
+  bomFormat: 'CycloneDX',
+  specVersion: '1.6',
+  version: 1,
+  metadata: {
+    timestamp: source.time,
+    component: {
+      type: 'application',
+      'bom-ref': project.name,
+      name: project.name,
+      version: VERSION,
+      licenses: [{ expression: project.license }],
+      properties: [{ name: 'commit', value: source.id }],
+    },
+  },
+  components: all().map(({ name, version, license, sha512 }) => ({
+    type: 'library',
+    'bom-ref': `${name}@${version}`,
+    name,
+    version,
+    purl: purl(name, version),
+    ...(sha512 && { hashes: [{ alg: 'SHA-512', content: hexOf(sha512) }] }),
+    ...(license !== 'NOASSERTION' && { licenses: [{ expression: license }] }),
+  })),
+})
+
+/** https://spdx.github.io/spdx-spec/v2.3/ */
+const spdx = () => {
+  const packageOf = (id: string, name: string, version: string, license: string) => ({
+    SPDXID: `SPDXRef-${id.replace(/[^\w.-]/g, '-').replaceAll('_', '-')}`,
+    name,
+    versionInfo: version,
+    downloadLocation: 'NOASSERTION',
+    filesAnalyzed: false,
+    licenseConcluded: 'NOASSERTION',
+    licenseDeclared: license,
+    copyrightText: 'NOASSERTION',
+  })
+  const root = packageOf(project.name, project.name, VERSION, project.license)
+  const libraries = all().map(({ name, version, license, sha512 }) => ({
+    ...packageOf(`${name}-${version}`, name, version, license),
+    ...(sha512 && { checksums: [{ algorithm: 'SHA512', checksumValue: hexOf(sha512) }] }),
+    externalRefs: [
+      { referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: purl(name, version) },
+    ],
+  }))
+  return {
+    spdxVersion: 'SPDX-2.3',
+    dataLicense: 'CC0-1.0',
+    SPDXID: 'SPDXRef-DOCUMENT',
+    name: `${project.name}-${VERSION}`,
+    documentNamespace: `https://spdx.org/spdxdocs/${project.name}-${VERSION}-${source.id}`,
+    creationInfo: { created: source.time, creators: [`Tool: ${project.name}-${VERSION}`] },
+    packages: [root, ...libraries],
+    relationships: [
+      { spdxElementId: 'SPDXRef-DOCUMENT', relationshipType: 'DESCRIBES', relatedSpdxElement: root.SPDXID },
+      ...libraries.map(({ SPDXID }) => ({
+        spdxElementId: root.SPDXID,
+        relationshipType: 'CONTAINS',
+        relatedSpdxElement: SPDXID,
+      })),
+    ],
+  }
+}

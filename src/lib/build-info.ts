@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import project from '../../package.json' with { type: 'json' }
+
+/** A library that the executable contains. */
+export interface Component {
+  name: string
+  version: string
+  /** SPDX expression of its manifest: https://spdx.org/licenses/ */
+  license: string
+  /** SHA-512 of the package in base64, as the registry signs it. */
+  sha512: string
+  /** Text of its licence file. */
+  text: string
+}
+
+const root = join(import.meta.dir, '../..')
+
+/** The commit that an executable is built from. */
+export interface Commit {
+  /** The first 12 digits; `unknown` outside a Git checkout. */
+  id: string
+  /** ISO 8601, UTC. */
+  time: string
+}
+
+/**
+ * Returns the commit of the repository. As {@link components}, a Bun macro: it runs when the caller is bundled.
+ * https://bun.com/docs/bundler/macros
+ */
+export const commit = (): Commit => {
+  const { stdout } = spawnSync('git', ['log', '-1', '--abbrev=12', '--format=%h %ct'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  const [id = '', seconds = 0] = stdout?.trim().split(' ') ?? []
+  return { id: id || 'unknown', time: `${new Date(Number(seconds) * 1000).toISOString().slice(0, 19)}Z` }
+}
+
+type Locked = [
+  spec: string,
+  registry: string,
+  { [kind in 'dependencies' | 'peerDependencies']?: object },
+  string,
+]
+
+/** Packages of types and of the compiler have no code in the executable. */
+const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
+
+/**
+ * Returns the libraries that package.json depends on, directly or not, sorted by name. The bundler may have
+ * left out some of them. A Bun macro.
+ */
+export const components = (): Component[] => {
+  const text = readFileSync(join(root, 'bun.lock'), 'utf8')
+  // The lock file is JSON with trailing commas.
+  const { packages } = JSON.parse(text.replace(/,(\s*[}\]])/g, '$1')) as { packages: Record<string, Locked> }
+  const found = new Map<string, Component>()
+  const visit = (name: string, path: string): void => {
+    const key = [`${path}/${name}`, name].find(each => packages[each])
+    const locked = key && packages[key]
+    // A peer that is not installed, or a package that another path has found.
+    if (!locked || found.has(locked[0]) || HAS_NO_CODE.test(name)) return
+    found.set(locked[0], componentOf(name, key, locked))
+    for (const next of Object.keys({ ...locked[2].dependencies, ...locked[2].peerDependencies }))
+      visit(next, key)
+  }
+  for (const name of Object.keys(project.dependencies)) visit(name, '')
+  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+const componentOf = (name: string, path: string, [spec, , , integrity]: Locked): Component => {
+  // A nested package is locked as `parent/name`, and installed in the parent's node_modules.
+  const parent = path === name ? [] : [path.slice(0, -name.length - 1), 'node_modules']
+  const folder = join(root, 'node_modules', ...parent, name)
+  const { license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder)
+    .sort()
+    .find(each => /^licen[cs]e/i.test(each))
+  return {
+    name,
+    version: spec.slice(name.length + 1),
+    license: typeof license === 'string' ? license : 'NOASSERTION',
+    sha512: integrity.replace('sha512-', ''),
+    text: file ? readFileSync(join(folder, file), 'utf8').trim() : '',
+  }
+}
