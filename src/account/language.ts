@@ -20,7 +20,7 @@ const pages: ReadonlySet<string> = new Set([
   ...below('/account', 'sign-in signed-out verify-email'),
   ...below(
     '/oauth',
-    'attributes authorize change-password consent enrol link-account login logout reset-password',
+    'attributes authorize change-password consent enrol excluded link-account login logout reset-password',
   ),
   ...below('/oauth', 'second-factor select-account'),
 ])

@@ -26,7 +26,7 @@ import {
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
-import { changePasswordPage, consentPage, loginPage, selectAccountPage } from './step-pages.ts'
+import { changePasswordPage, consentPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending } from './store.ts'
 
 type Next = NextStep<BrowserLogin>
@@ -72,6 +72,7 @@ const pages = {
   second_factor: secondFactorPage,
   enrol: enrolPage,
   change_password: changePasswordPage,
+  excluded: excludedPage,
   attributes: attributesPage,
   consent: consentPage,
 }

@@ -1,7 +1,7 @@
 import type { Context, Core } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { missingAttributes } from '#src/directory/users/attribute-form.ts'
 import { MAX_FACTORS } from '#src/directory/users/factors/service.ts'
 import { listFactors, listFactorTypes } from '#src/directory/users/factors/store.ts'
@@ -78,6 +78,7 @@ export const listBrowserLogins = async (
       enrol_due,
       may_enrol: enrol_due && (await mayEnrol(context, organization, subject, factors)),
       must_change_password: !waits(subject, pending) && mustChangePassword(context, organization, subject),
+      is_excluded: client ? !(await context.store.read(q => isAdmitted(q, client, subject.user_id))) : false,
       attributes_due: await owesAttributes(context, organization, subject),
       has_consented: consents.some(
         ({ user_id, scopes }) => user_id === subject.user_id && isSubset(request.scopes, scopes),

@@ -7,6 +7,7 @@ import { getAuthorize, getStoredPost, postAuthorize } from './authorize.ts'
 import { postChangePassword } from './change-password.ts'
 import { postConsent } from './consent.ts'
 import { postEnrol } from './enrol.ts'
+import { postExcluded } from './excluded.ts'
 import { browserSessionOf, findFlow } from './flow.ts'
 import { postLogin } from './login.ts'
 import { postOtherAccount } from './other-account.ts'
@@ -39,6 +40,8 @@ export const browserRoutes = (context: Context) => {
     'POST /oauth/select-account': postSelectAccount(context),
     'GET /oauth/change-password': resume,
     'POST /oauth/change-password': postChangePassword(context),
+    'GET /oauth/excluded': resume,
+    'POST /oauth/excluded': postExcluded(context),
     'GET /oauth/attributes': resume,
     'POST /oauth/attributes': postAttributes(context),
     'GET /oauth/consent': resume,

@@ -235,6 +235,29 @@ export const changePasswordPage = async (
     retry,
   )
 
+/** Tells a user whom the client does not admit whom to ask; its form answers the client. */
+export const excludedPage = (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  login: StepUser,
+): Response =>
+  show(
+    context,
+    'excluded',
+    browser,
+    flow,
+    {
+      action: '/oauth/excluded',
+      request: flow.handle,
+      csrf_token: stepToken(context, flow, 'excluded', login.id),
+      client: { name: flow.client?.name || flow.request.client_id },
+      user: pageUserOf(login),
+      ...exitOf(context, flow, login.id),
+    },
+    { data: {}, status: 403 },
+  )
+
 /** Shows the requested scopes for approval or denial. */
 export const consentPage = (
   context: Context,

@@ -41,6 +41,23 @@ const selectGroups = prepared((q, { group_members, groups }) =>
 export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectGroups(q, { user_id })).map(({ name }) => name)
 
+/** Roles and groups of which a user needs one to use a client; both empty: none. */
+interface Admission {
+  allowed_roles: readonly string[]
+  allowed_groups: readonly string[]
+}
+
+/** True when the client admits the user. It reads nothing for a client that admits everyone. */
+export const isAdmitted = async (
+  q: Queries,
+  { allowed_roles, allowed_groups }: Admission,
+  user_id: UserId,
+): Promise<boolean> => {
+  if (allowed_roles.length === 0 && allowed_groups.length === 0) return true
+  if ((await effectiveRoles(q, user_id)).some(({ name }) => allowed_roles.includes(name))) return true
+  return (await groupNames(q, user_id)).some(name => allowed_groups.includes(name))
+}
+
 const selectOrganization = prepared((q, { organizations }) =>
   q
     .select({ id: organizations.id, slug: organizations.slug })

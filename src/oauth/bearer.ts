@@ -1,5 +1,7 @@
 import type { Context } from '#src/context.ts'
+import { findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
+import { isAdmitted } from '#src/directory/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
@@ -11,14 +13,17 @@ export interface LiveToken extends AccessToken {
 
 /**
  * Verifies an access token and its state: undefined when the signature, issuer or expiry is wrong, when the
- * session was revoked, when the user was deleted or disabled, or when the organization was deleted.
+ * session was revoked, when the user was deleted or disabled or is not admitted by the client, or when the organization was deleted.
  */
 export const findLiveToken = async (context: Context, text: string): Promise<LiveToken | undefined> => {
   const token = await verifyAccessToken(context, text)
   if (!token) return undefined
   const { user, organization_id } = token
   if (user) {
-    const holder = await context.store.read(q => findHolder(q, user))
+    const client = await findClient(context, token.client_id)
+    const holder = await context.store.read(async q =>
+      !client || (await isAdmitted(q, client, user.user_id)) ? findHolder(q, user) : undefined,
+    )
     return holder && { ...token, holder }
   }
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }

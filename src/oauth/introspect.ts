@@ -1,6 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import type { Client } from '#src/directory/clients/store.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { isAdmitted } from '#src/directory/store.ts'
 import { readForm } from '#src/http/body.ts'
 import { forbidden } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
@@ -67,6 +68,8 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
     grant.expires_at > context.clock.now()
   if (!isLive) return undefined
   const { organization_id, user_id, session_id, client_id, scope, username, expires_at } = grant
+  const client = await findClient(context, client_id)
+  if (client && !(await context.store.read(q => isAdmitted(q, client, user_id)))) return undefined
   return {
     organization_id,
     user_id,

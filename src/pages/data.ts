@@ -252,6 +252,15 @@ export interface AttributeField {
   error?: MessageCode<'set-up.error.'>
 }
 
+/** Shown to a user whom the client does not admit. */
+export interface ExcludedPage extends Common, StepExit {
+  action: string
+  request: string
+  csrf_token: string
+  client: { name: string }
+  user: PageUser
+}
+
 /** Required attributes that the user lacks. */
 export interface AttributesPage extends Common, StepExit {
   action: string
@@ -488,6 +497,7 @@ export interface Pages {
   'link-account': LinkAccountPage
   'complete-profile': CompleteProfilePage
   attributes: AttributesPage
+  excluded: ExcludedPage
   'form-post': FormPostPage
   'signed-in': SignedInPage
   'logout-confirm': LogoutConfirmPage

@@ -290,6 +290,8 @@ export const tables = (kit: Kit) => {
       access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
       refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
       attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
+      allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
+      allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
       claims: json('claims').$type<ClaimMapping>().notNull().default(sql`'{}'`),
       created_at: created_at(),
       updated_at: updated_at(),

@@ -62,6 +62,8 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
     refresh_token_reuse_window: 0,
     attributes: {},
     claims: {},
+    allowed_roles: [],
+    allowed_groups: [],
     created_at: '2026-01-15T12:00:00.000Z',
     updated_at: '2026-01-15T12:00:00.000Z',
   })

@@ -809,6 +809,12 @@ export const samples: Sample[] = [
   { page: 'account-profile', state: 'attributes', data: { ...profile, attributes } },
   { page: 'attributes', state: 'empty', data: missing },
   {
+    page: 'excluded',
+    state: 'usual',
+    status: 403,
+    data: { brand, ...form, action: '/oauth/excluded', client: { name: 'Payroll' }, user: ada, other },
+  },
+  {
     page: 'attributes',
     state: 'refused',
     status: 400,

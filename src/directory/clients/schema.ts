@@ -132,6 +132,12 @@ export const writable = {
   ),
   attributes: FreeAttributes,
   claims: Claims,
+  allowed_roles: set(line(128, 1), 100).describe(
+    'Names of roles whose holders may use the client, beside members of `allowed_groups`; both empty: everyone.',
+  ),
+  allowed_groups: set(line(128, 1), 100).describe(
+    'Names of groups whose members may use the client, beside holders of `allowed_roles`; both empty: everyone.',
+  ),
 }
 
 const shop = {
@@ -160,6 +166,8 @@ const shopAnswer = {
   refresh_token_reuse_window: 0,
   attributes: {},
   claims: {},
+  allowed_roles: [],
+  allowed_groups: [],
   created_at: example.time,
   updated_at: example.time,
 }
@@ -192,6 +200,8 @@ export const CreateClient = z
     refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
     attributes: FreeAttributes.default({}),
     claims: Claims.default({}),
+    allowed_roles: writable.allowed_roles.default([]),
+    allowed_groups: writable.allowed_groups.default([]),
   })
   .meta({ id: 'CreateClient', description: 'A new client.', example: shop })
 export type CreateClient = z.output<typeof CreateClient>

@@ -51,6 +51,8 @@ const consoleClient = ({ url }: Config): Client => ({
   refresh_token_reuse_window: 0,
   attributes: {},
   claims: {},
+  allowed_roles: [],
+  allowed_groups: [],
   capabilities: ['cross_organization'],
   consent_required: false,
   access_token_typ: 'at+jwt',

@@ -1,7 +1,7 @@
 import { record } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -20,7 +20,14 @@ import type { Transaction } from '#src/storage/store.ts'
 import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
-import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED, type TokenAnswer } from './grant.ts'
+import {
+  type Grant,
+  type GrantCall,
+  issueAccessToken,
+  NOT_ADMITTED,
+  NOT_SERVED,
+  type TokenAnswer,
+} from './grant.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
 type CodeCall = GrantCall<CodeRequest>
@@ -55,6 +62,8 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     if (code.expires_at > now) await burnCode(tx, request.code, code)
     return new OAuthError('invalid_grant', fault)
   }
+
+  if (!(await isAdmitted(tx, client, user.id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
 
   const { ip_address, user_agent } = code.client_info ?? user
   const { session_ttl } = settingsOf(user)

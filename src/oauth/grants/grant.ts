@@ -39,6 +39,9 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 /** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
 export const NOT_SERVED = 'The client no longer serves users of this organization.'
 
+/** Description of `invalid_grant` for a user whom the client no longer admits. */
+export const NOT_ADMITTED = 'The client does not admit this user.'
+
 /** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens. */
 export const accessTokenForm = ({ config }: Core, client: Client) => ({
   alg: client.access_token_signed_response_alg ?? config.access_token_alg,

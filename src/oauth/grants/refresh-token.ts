@@ -1,6 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { effectiveRoles } from '#src/directory/store.ts'
+import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
@@ -18,7 +18,7 @@ import {
 } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Grant, type GrantCall, issueAccessToken, NOT_SERVED } from './grant.ts'
+import { type Grant, type GrantCall, issueAccessToken, NOT_ADMITTED, NOT_SERVED } from './grant.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
@@ -56,6 +56,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   // The token is not used up: the session works again once the user is enabled.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
   if (!serves(client, grant.organization_id)) return new OAuthError('invalid_grant', NOT_SERVED)
+  if (!(await isAdmitted(tx, client, grant.user_id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))

@@ -15,6 +15,8 @@ export type EligibleLogin = {
   readonly may_enrol: boolean
   /** The user has to prove a second factor, for this login or for the requested acr. */
   readonly factor_due: boolean
+  /** The client does not admit the user (`allowed_roles`, `allowed_groups`). */
+  readonly is_excluded: boolean
   /** The user lacks attributes that the organization requires. */
   readonly attributes_due: boolean
   /** The user has granted this client all requested scopes before. */
@@ -54,7 +56,7 @@ export type NextStep<Login extends EligibleLogin> =
   | { readonly step: 'login'; readonly login: Login | undefined }
   | { readonly step: 'select_account'; readonly logins: readonly Login[] }
   | {
-      readonly step: 'second_factor' | 'enrol' | 'change_password' | 'attributes' | 'consent'
+      readonly step: 'second_factor' | 'enrol' | 'change_password' | 'excluded' | 'attributes' | 'consent'
       readonly login: Login
     }
   | { readonly step: 'issue'; readonly login: Login }
@@ -64,6 +66,7 @@ export type NextStep<Login extends EligibleLogin> =
         | 'login_required'
         | 'consent_required'
         | 'interaction_required'
+        | 'access_denied'
         | 'unmet_authentication_requirements'
     }
 
@@ -74,6 +77,7 @@ const refusals = {
   change_password: 'interaction_required',
   enrol: 'interaction_required',
   second_factor: 'interaction_required',
+  excluded: 'access_denied',
   attributes: 'interaction_required',
   consent: 'consent_required',
 } as const
@@ -86,7 +90,7 @@ export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: nu
   now - auth_time <= FRESH * 1000
 
 /**
- * Returns the next step of an authorization: login, select_account, second_factor, change_password, enrol,
+ * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password, enrol,
  * attributes, consent, issue, in this order, each only while it is required.
  *
  * A new password or factor requires an authentication within this flow or just before it, so that a stolen
@@ -120,6 +124,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
   if (login.factor_due) return { step: 'second_factor', login }
+  if (login.is_excluded) return { step: 'excluded', login }
   const change = dueChange(login)
   if (change === 'enrol' && !login.may_enrol)
     return { step: 'refuse', error: 'unmet_authentication_requirements' }

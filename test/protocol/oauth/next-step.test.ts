@@ -14,6 +14,7 @@ const login = (id: string, changes: Partial<EligibleLogin> = {}): EligibleLogin 
   enrol_due: false,
   may_enrol: true,
   factor_due: false,
+  is_excluded: false,
   attributes_due: false,
   has_consented: true,
   ...changes,
@@ -98,6 +99,9 @@ const states: Record<string, Partial<Facts>> = {
     logins: [login('a', { must_change_password: true, factor_due: true, has_consented: false })],
   },
   'no consent yet': { logins: [unconsented] },
+  'not admitted': {
+    logins: [login('a', { is_excluded: true, attributes_due: true, enrol_due: true, has_consented: false })],
+  },
   'attributes due': { logins: [login('a', { attributes_due: true, has_consented: false })] },
   'attributes and enrolment due': { logins: [login('a', { attributes_due: true, enrol_due: true })] },
   'no consent yet, none required': { logins: [unconsented], consent_required: false },
@@ -154,6 +158,7 @@ enrolment and factor due               | second_factor a   | interaction_require
 enrolment and password change due      | change_password a | interaction_required | login          | change_password a| change_password a | login          | login                | change_password a      | login
 factor and password change due         | second_factor a   | interaction_required | login          | second_factor a  | second_factor a   | login          | login                | second_factor a        | login
 no consent yet                         | consent a         | consent_required     | login          | consent a        | consent a         | login          | login                | consent a              | login
+not admitted                           | excluded a        | access_denied        | login          | excluded a       | excluded a        | login          | login                | excluded a             | login
 attributes due                         | attributes a      | interaction_required | login          | attributes a     | attributes a      | login          | login                | attributes a           | login
 attributes and enrolment due           | enrol a           | interaction_required | login          | enrol a          | enrol a           | login          | login                | enrol a                | login
 no consent yet, none required          | issue a           | issue a              | login          | consent a        | issue a           | login          | login                | consent a              | login
@@ -214,6 +219,7 @@ describe('in every state', () => {
                 login('a', {
                   enabled,
                   attributes_due: !may_enrol,
+                  is_excluded: enrol_due && !may_enrol && !has_consented,
                   must_change_password,
                   enrol_due,
                   may_enrol,
@@ -257,7 +263,12 @@ describe('in every state', () => {
       const isProven = given.is_authenticated && given.chosen_login_id === one.id
       const isApproved = given.consent_given_by === one.user_id
       const isDue =
-        !one.enabled || one.must_change_password || one.enrol_due || one.factor_due || one.attributes_due
+        !one.enabled ||
+        one.must_change_password ||
+        one.enrol_due ||
+        one.factor_due ||
+        one.attributes_due ||
+        one.is_excluded
       const isAskedAgain = given.prompts.includes('login') || given.max_age === 0
       const isOld = given.max_age !== undefined && now - one.auth_time > given.max_age * 1000
       const isUnapproved = given.prompts.includes('consent') || given.always_ask || !one.has_consented
@@ -290,6 +301,8 @@ describe('in every state', () => {
           'enrol',
           'second_factor',
           'attributes',
+          'excluded',
+          'access_denied',
           'consent',
           'issue',
         ] as const),

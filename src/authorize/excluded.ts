@@ -1,0 +1,17 @@
+import type { Context } from '#src/context.ts'
+import type { Call } from '#src/http/call.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { advance, decide, refuseAuthorization } from './advance.ts'
+import { chooseLogin, openStep } from './flow.ts'
+
+/** Tells the client that its user is not admitted; goes on when an administrator has admitted them since. */
+export const postExcluded =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const { browser, flow: opened, login_id } = await openStep(context, call, 'excluded')
+    const flow = chooseLogin(opened, login_id)
+    const next = await decide(context, browser, flow)
+    if (next.step !== 'excluded') return advance(context, browser, flow, 'post')
+    if (next.login.id !== login_id) throw new PageError('expired', 400)
+    return refuseAuthorization(context, call, flow, 'access_denied')
+  }

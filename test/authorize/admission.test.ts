@@ -1,0 +1,102 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { create, refused } from '#test/support/callers.ts'
+import { addClient, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
+import { basic, bearer, get, grantTokens, post } from '#test/support/tokens.ts'
+
+let app: TestApp
+let ada: Json
+let group: Json
+let client: Json
+
+beforeEach(async () => {
+  app = await startApp()
+  ada = await addUser(app, 'ada')
+  await create(app, '/roles', { name: 'editor', permissions: [] })
+  await create(app, '/roles', { name: 'inherited', permissions: [] })
+  group = await create(app, '/groups', { name: 'writers', roles: ['inherited'] })
+  client = await addClient(app, 'web', { capabilities: ['token_introspection'] })
+})
+
+const limit = (change: Json) => app.admin('PUT', '/clients/web', change)
+const join = () => app.admin('PUT', `/groups/${group.id}/members/${ada.id}`)
+const EXCLUDED = 'You can’t use The web'
+
+test('ADM-01 one role, direct or inherited, or one group is enough', async () => {
+  const enters = async () => {
+    const browser = openBrowser(app)
+    const page = await signIn(browser, await browser.get(authorizeUrl('web')), 'ada')
+    return page.heading !== EXCLUDED && 'code' in answerOf(page)
+  }
+  expect(await enters()).toBe(true)
+  await limit({ allowed_roles: ['editor', 'inherited'], allowed_groups: ['writers'] })
+  expect(await enters()).toBe(false)
+  await app.admin('PUT', `/users/${ada.id}`, { roles: ['user', 'editor'] })
+  expect(await enters()).toBe(true)
+  await app.admin('PUT', `/users/${ada.id}`, { roles: ['user'] })
+  await join()
+  await limit({ allowed_groups: [] })
+  expect(await enters()).toBe(true)
+  await limit({ allowed_roles: [], allowed_groups: ['writers'] })
+  expect(await enters()).toBe(true)
+  await limit({ allowed_groups: ['others'] })
+  expect(await enters()).toBe(false)
+})
+
+test('ADM-02 the page says whom to ask, and leads to access_denied or another account', async () => {
+  await limit({ allowed_groups: ['writers'] })
+  await app.admin('PUT', '/organizations/org_default', {
+    settings: { support_url: 'mailto:help@example.com' },
+  })
+  const browser = openBrowser(app)
+  const page = await signIn(browser, await browser.get(authorizeUrl('web')), 'ada')
+  expect([page.status, page.heading]).toEqual([403, EXCLUDED])
+  expect(page.html).toContain('mailto:help@example.com')
+  expect(page.forms.map(({ action }) => action)).toEqual(['/oauth/excluded', '/oauth/other-account'])
+  const silent = await browser.get(authorizeUrl('web', { prompt: 'none' }))
+  expect(answerOf(silent)).toMatchObject({ error: 'access_denied', state: 'xyz' })
+  const denied = await browser.submit(page, {}, '/oauth/excluded')
+  expect(answerOf(denied)).toMatchObject({ error: 'access_denied', state: 'xyz' })
+  expect((await browser.submit(page, {}, '/oauth/excluded')).status).toBe(400)
+  const again = await browser.follow(await browser.get(authorizeUrl('web')))
+  await join()
+  const admitted = await browser.follow(await browser.submit(again, {}, '/oauth/excluded'))
+  expect(answerOf(admitted)).toHaveProperty('code')
+})
+
+test('ADM-03 a code, a refresh token and tokens of a person who is no longer admitted are refused', async () => {
+  const { access_token, refresh_token } = await grantTokens(app, client, ada, { scope: 'openid' })
+  const code = (await logInTo(openBrowser(app), 'web', 'ada')).code
+  const headers = basic(client.client_id, client.client_secret)
+  const active = async (token: string) =>
+    (await post(app, '/oauth/introspect', { token }, { headers })).body.active
+  const refresh = () => post(app, '/oauth/token', { grant_type: 'refresh_token', refresh_token }, { headers })
+  expect([await active(access_token), await active(refresh_token)]).toEqual([true, true])
+  await limit({ allowed_roles: ['editor'] })
+  expect([await active(access_token), await active(refresh_token)]).toEqual([false, false])
+  expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(401)
+  expect(await refresh()).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+  const form = {
+    ...{ grant_type: 'authorization_code', code, redirect_uri: 'https://app.example/callback' },
+    code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
+  }
+  expect(await post(app, '/oauth/token', form, { headers })).toMatchObject({
+    body: { error: 'invalid_grant' },
+  })
+  await limit({ allowed_roles: [] })
+  expect([await active(access_token), (await refresh()).status]).toEqual([true, 200])
+})
+
+test('ADM-01 lists of names are validated', async () => {
+  for (const field of ['allowed_roles', 'allowed_groups'])
+    for (const wrong of [
+      'x',
+      [1],
+      [''],
+      ['a\nb'],
+      ['x'.repeat(129)],
+      Array.from({ length: 101 }, (_, i) => `r${i}`),
+    ])
+      expect(refused(await limit({ [field]: wrong }))[0]).toStartWith(field)
+})
