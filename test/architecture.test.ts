@@ -42,6 +42,7 @@ const inDirectory = [
   'users',
   'sessions',
   'groups',
+  'apis',
   'clients',
   'identity-providers',
 ]
@@ -168,7 +169,7 @@ test('every interface and every export of a published package has a doc comment'
   expect(undocumented).toEqual([])
 })
 
-test('inside directory/ the order is access, roles, organizations, users, sessions, groups, clients, identity-providers', () => {
+test('inside directory/ the order is access, roles, organizations, users, sessions, groups, apis, clients, identity-providers', () => {
   const place = (file: string) => inDirectory.indexOf((file.split('/')[1] ?? '').replace(/\.ts$/, ''))
   expect(
     breaches((file, imported) => {

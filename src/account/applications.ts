@@ -1,5 +1,6 @@
 import { listGrants, removeGrant } from '#src/authorize/consent-store.ts'
 import type { Context } from '#src/context.ts'
+import { showScopes } from '#src/directory/apis/texts.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { iso } from '#src/lib/text.ts'
@@ -20,8 +21,16 @@ export const getApplications =
     permit(viewer, 'profile:read')
     const { user } = viewer
     const now = context.clock.now()
-    const [grants, sessions] = await context.store.read(q =>
-      Promise.all([listGrants(q, user.id), listUserSessions(q, user.id, now)]),
+    const [grants, sessions] = await context.store.read(async q =>
+      Promise.all([
+        Promise.all(
+          (await listGrants(q, user.id)).map(async grant => ({
+            ...grant,
+            scopes: await showScopes(q, grant.scopes, call.locale),
+          })),
+        ),
+        listUserSessions(q, user.id, now),
+      ]),
     )
     const granted = new Set(grants.map(({ client_id }) => client_id))
     const others = new Map(

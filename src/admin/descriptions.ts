@@ -1,6 +1,6 @@
 /** Texts of the OpenAPI document that several routes or schemas share. */
 
-export const about = `Users, organizations, roles, groups, clients, identity providers, sessions and the audit log.
+export const about = `Users, organizations, roles, groups, clients, APIs, identity providers, sessions and the audit log.
 
 Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. With \`If-Match\` a change is refused (412) when the object has changed since it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
 
@@ -10,6 +10,7 @@ export const tags: Record<string, string> = {
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
   clients: 'Applications that are registered with Gatehouse.',
+  apis: 'Services that accept tokens of their own (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Users at clients.',
   events: 'The audit log. No route changes or deletes an event.',
@@ -26,6 +27,7 @@ export const pathParameters: Record<string, string> = {
   role_id: 'Id of the role.',
   group_id: 'Id of the group.',
   client_id: '`client_id` of the client.',
+  api_id: 'Id of the API.',
   provider_id: 'Id or alias of the identity provider.',
   session_id: 'Id of the session.',
   event_id: 'Id of the event.',

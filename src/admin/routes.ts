@@ -1,5 +1,6 @@
 import { eventRoutes } from '#src/audit/routes.ts'
 import type { Context } from '#src/context.ts'
+import { apiRoutes } from '#src/directory/apis/routes.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
 import { groupRoutes } from '#src/directory/groups/routes.ts'
 import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
@@ -24,6 +25,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...roleRoutes(context),
   ...groupRoutes(context),
   ...clientRoutes(context),
+  ...apiRoutes(context),
   ...identityProviderRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),

@@ -24,6 +24,9 @@ export const eventTypes = [
   'client.deleted',
   'client.secret_regenerated',
   'client.request_refused',
+  'api.created',
+  'api.updated',
+  'api.deleted',
   'role.created',
   'role.updated',
   'role.deleted',
@@ -49,6 +52,7 @@ export type TargetType =
   | 'user'
   | 'session'
   | 'client'
+  | 'api'
   | 'role'
   | 'group'
   | 'organization'

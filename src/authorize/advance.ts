@@ -20,6 +20,7 @@ import { enrolPage, secondFactorPage } from './factor-pages.ts'
 import {
   type BrowserSession,
   chosenOf,
+  consentScopes,
   type Flow,
   findFlow,
   isProven,
@@ -151,6 +152,7 @@ const issue = async (
       login,
       redirect_uri: request.redirect_uri,
       scope: formatScope(request.scopes),
+      resources: request.resources?.join(' '),
       nonce: request.nonce,
       code_challenge: request.code_challenge,
       auth_time: login.auth_time,
@@ -175,12 +177,12 @@ const endFlow = async (
   { user_id, organization_id, ...login }: BrowserLogin,
   code: StoredCode | undefined,
 ): Promise<void> => {
-  const { request, client, pending, approved } = flow
+  const { client, pending, approved } = flow
   if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
   if (!client && isProven(flow))
     await recordLogin(context, tx, { ...login, organization_id, id: user_id }, call)
   if (client && approved) {
-    const consent = { user_id, client_id: client.client_id, organization_id, scopes: request.scopes }
+    const consent = { user_id, client_id: client.client_id, organization_id, scopes: consentScopes(flow) }
     await grantConsent(tx, consent, context.clock.now())
   }
   if (code) await storeCode(tx, code)

@@ -16,11 +16,12 @@ import {
   parseTarget,
 } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
-import { parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { checkRegular, parseParameters } from '#src/protocol/oauth/parameters.ts'
+import { readResources } from '#src/protocol/oauth/resource.ts'
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance } from './advance.ts'
 import { type Addressee, answerError } from './answer.ts'
-import { browserSessionOf, type Flow, flowOf } from './flow.ts'
+import { apisOf, browserSessionOf, type Flow, flowOf } from './flow.ts'
 import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
@@ -92,11 +93,13 @@ export const handleAuthorizationRequest = async (
 ): Promise<Response> => {
   const { parameters, client, target } = await readTarget(context, call, sources)
   return redirectingErrors(context, call, { request: target, client }, async () => {
-    const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target)
+    checkRegular(parameters)
+    const apis = await apisOf(context, client, readResources(parameters.values))
+    const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target, apis)
     const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
     const hinted_user_id = await hintedUser(context, request.client_id, id_token_hint)
-    const flow = { request: { ...request, hinted_user_id }, client, organization }
+    const flow = { request: { ...request, hinted_user_id }, client, organization, apis }
     return proceed({ ...flow, pending: undefined, approved: false })
   })
 }

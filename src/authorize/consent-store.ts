@@ -18,7 +18,7 @@ const consentsOf = prepared((q, { consents, logins }) =>
 export const listConsents = (
   q: Queries,
   key: { browser_hash: SecretHash; client_id: string },
-): Promise<{ user_id: UserId; scopes: string[] }[]> => consentsOf(q, key)
+): Promise<{ user_id: UserId; scopes: readonly string[] }[]> => consentsOf(q, key)
 
 /** Adds the scopes to those that the user has granted to the client. */
 export const grantConsent = async (

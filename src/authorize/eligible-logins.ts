@@ -16,7 +16,7 @@ import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
 import { listConsents } from './consent-store.ts'
-import type { BrowserSession, Flow, SubjectId } from './flow.ts'
+import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
 import type { FirstFactorProof } from './store.ts'
 
 /** The user of a step: a login, or a first factor whose login begins with the second. */
@@ -81,7 +81,7 @@ export const listBrowserLogins = async (
       is_excluded: client ? !(await context.store.read(q => isAdmitted(q, client, subject.user_id))) : false,
       attributes_due: await owesAttributes(context, organization, subject),
       has_consented: consents.some(
-        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(request.scopes, scopes),
+        ({ user_id, scopes }) => user_id === subject.user_id && isSubset(consentScopes(flow), scopes),
       ),
     }
   }

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { type Api, findApi } from '#src/directory/apis/store.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
@@ -9,9 +10,11 @@ import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
-import { serves } from '#src/protocol/oauth/authorize-request.ts'
+import { scopesWith, serves } from '#src/protocol/oauth/authorize-request.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { matches } from '#src/protocol/oauth/redirect-uri.ts'
+import { scopesAt } from '#src/protocol/oauth/resource.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
@@ -39,6 +42,8 @@ export interface Flow {
   /** Undefined for a login without a client, which ends on /account. */
   readonly client: Client | undefined
   readonly organization: Organization
+  /** The APIs that the request names. */
+  readonly apis: readonly Api[]
   /** The stored request, once the user has to act. */
   readonly pending: Pending | undefined
   /** True when this request approved the consent. */
@@ -60,16 +65,54 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
   if (!isOwn && !client) throw new PageError('unknown_client', 400)
   if (client && !client.redirect_uris.some(registered => matches(registered, request.redirect_uri)))
     throw new PageError('bad_redirect', 400)
-  if (client && !mayAsk(client, request)) throw new PageError('expired', 400)
+  const apis = client ? await apisToAsk(context, client, request) : []
+  if (!apis) throw new PageError('expired', 400)
   const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
   if (!organization) throw new PageError('expired', 400)
-  return { request, client, organization, pending: undefined, approved: false }
+  return { request, client, organization, apis, pending: undefined, approved: false }
 }
 
-const mayAsk = (client: Client, { scopes, organization_id }: FlowRequest): boolean =>
-  client.grant_types.includes('authorization_code') &&
-  isSubset(scopes, client.scopes) &&
-  serves(client, organization_id)
+/**
+ * Returns the APIs that a request names, as they are registered.
+ *
+ * @throws OAuthError `invalid_target` for an unknown one, and for one that the client may not use
+ */
+export const apisOf = async (
+  { store }: Context,
+  { client_id }: Client,
+  resources: readonly string[],
+): Promise<Api[]> =>
+  Promise.all(
+    resources.map(async resource => {
+      const api = await findApi(store, resource)
+      if (!api || !scopesAt(api, client_id)) throw new OAuthError('invalid_target')
+      return api
+    }),
+  )
+
+/** Returns the APIs of a request, or undefined when the client may no longer make it. */
+const apisToAsk = async (
+  context: Context,
+  client: Client,
+  { scopes, organization_id, resources = [] }: FlowRequest,
+): Promise<Api[] | undefined> => {
+  const apis = await apisOf(context, client, resources).catch(() => undefined)
+  const mayAsk =
+    apis?.every(api => api.organization_id === organization_id) &&
+    client.grant_types.includes('authorization_code') &&
+    isSubset(scopes, scopesWith(client, apis)) &&
+    serves(client, organization_id)
+  return mayAsk ? apis : undefined
+}
+
+/** Returns the scopes of a request as consents store them: a scope of an API has the id of the API before it. */
+export const consentScopes = ({ request, apis }: Pick<Flow, 'request' | 'apis'>): readonly string[] =>
+  apis.length === 0
+    ? request.scopes
+    : request.scopes.flatMap(scope => {
+        const own = apis.filter(api => api.scopes.some(({ name }) => name === scope))
+        return own.length === 0 ? scope : own.map(({ id }) => `${id}/${scope}`)
+      })
 
 /** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (

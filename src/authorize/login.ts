@@ -69,6 +69,8 @@ const continueAt = async (
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({
+  // A request that names an API stays with its organization.
+  apis: [],
   client,
   organization,
   request: { ...request, choose: false, organization_id: organization.id },

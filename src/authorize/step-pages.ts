@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { describeScope } from '#src/directory/apis/texts.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
@@ -275,7 +276,7 @@ export const consentPage = (
       action: '/oauth/consent',
       client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
       user: pageUserOf(login),
-      scopes: request.scopes.map(name => ({ name })),
+      scopes: request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
       ...exitOf(context, flow, login.id),
       fields: {
         client_id: request.client_id,

@@ -14,7 +14,15 @@ type AnyTable = Tables['users']
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
 /** Columns that triggers maintain: inserted as 0, before the rows that they count. */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
-const TOPICS: Topic[] = ['organizations', 'users', 'roles', 'clients', 'identity_providers', 'settings']
+const TOPICS: Topic[] = [
+  'organizations',
+  'users',
+  'roles',
+  'clients',
+  'identity_providers',
+  'apis',
+  'settings',
+]
 
 /** All rows by table, parents first. */
 export type Snapshot = ReadonlyMap<Name, readonly Row[]>

@@ -5,6 +5,7 @@ export const example = {
   role_id: 'role_019c1310-e401-7c54-8a0e-61b7d3f29c44',
   group_id: 'grp_019c1310-e402-7d19-b7c3-08e5a1946f2b',
   client_id: 'shop',
+  api_id: 'api_019c1310-e404-7b21-9d0c-5a8e42f61c37',
   session_id: 'sess_019c1310-e403-7e60-a25d-93f41c7b0e88',
   time: '2026-01-31T08:00:00.000Z',
   later: '2026-03-02T08:00:00.000Z',

@@ -12,8 +12,9 @@ export type KeyId = `key_${string}`
 export type LoginId = `login_${string}`
 export type IdentityProviderId = `idp_${string}`
 export type FactorId = `fac_${string}`
+export type ApiId = `api_${string}`
 
-const idPrefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac'] as const
+const idPrefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac', 'api'] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'

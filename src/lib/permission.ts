@@ -4,6 +4,7 @@ export const permissions = [
   ...verbs('roles', 'read', 'create', 'update', 'delete'),
   ...verbs('organizations', 'read', 'create', 'update', 'delete'),
   ...verbs('clients', 'read', 'create', 'update', 'delete'),
+  ...verbs('apis', 'read', 'create', 'update', 'delete'),
   ...verbs('groups', 'read', 'create', 'update', 'delete'),
   ...verbs('identity_providers', 'read', 'create', 'update', 'delete'),
   ...verbs('sessions', 'read', 'revoke'),

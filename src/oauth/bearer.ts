@@ -13,10 +13,15 @@ export interface LiveToken extends AccessToken {
 
 /**
  * Verifies an access token and its state: undefined when the signature, issuer or expiry is wrong, when the
- * session was revoked, when the user was deleted or disabled or is not admitted by the client, or when the organization was deleted.
+ * session was revoked, when the token is for an API and `audience` is `own`, when the user was deleted or
+ * disabled or is not admitted by the client, or when the organization was deleted.
  */
-export const findLiveToken = async (context: Context, text: string): Promise<LiveToken | undefined> => {
-  const token = await verifyAccessToken(context, text)
+export const findLiveToken = async (
+  context: Context,
+  text: string,
+  audience: 'own' | 'any' = 'own',
+): Promise<LiveToken | undefined> => {
+  const token = await verifyAccessToken(context, text, audience)
   if (!token) return undefined
   const { user, organization_id } = token
   if (user) {

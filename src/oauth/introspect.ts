@@ -1,5 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { findApi } from '#src/directory/apis/store.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { isAdmitted } from '#src/directory/store.ts'
 import { readForm } from '#src/http/body.ts'
@@ -18,6 +19,8 @@ import { endpoint, oauthJson } from './endpoint.ts'
 /** An active token of any organization, before the check that the client may see it. */
 interface Found {
   organization_id: OrganizationId
+  /** Identifier of the API that an access token is for. */
+  resource?: string | undefined
   user_id: UserId | undefined
   target_id: string
   target_type: 'session' | 'client'
@@ -35,19 +38,32 @@ export const postIntrospect = (context: Context) =>
         throw forbidden('The client lacks the capability token_introspection.')
       const token = requireParameter(form, 'token')
       const found = (await findAccess(context, token)) ?? (await findRefresh(context, token))
-      const isVisible = found?.organization_id === client.organization_id
+      const isVisible = found !== undefined && (await maySee(context, client, found))
       await recordIntrospection(context, client, call, isVisible ? found : undefined)
       return oauthJson(isVisible ? { active: true, ...found.claims } : { active: false })
     }
     return asClient(context, call, presented, attempt, 'either')
   })
 
+/** A token of an API is shown to the clients that serve it, another one to all of its organization. */
+const maySee = async (
+  { store }: Context,
+  client: Client,
+  { organization_id, resource }: Found,
+): Promise<boolean> => {
+  if (organization_id !== client.organization_id) return false
+  return (
+    resource === undefined || Boolean((await findApi(store, resource))?.served_by.includes(client.client_id))
+  )
+}
+
 const findAccess = async (context: Context, text: string): Promise<Found | undefined> => {
-  const token = await findLiveToken(context, text)
+  const token = await findLiveToken(context, text, 'any')
   if (!token) return undefined
-  const { organization_id, client_id, user, claims } = token
+  const { organization_id, resource, client_id, user, claims } = token
   return {
     organization_id,
+    resource,
     user_id: user?.user_id,
     target_id: user?.session_id ?? client_id,
     target_type: user ? 'session' : 'client',

@@ -11,7 +11,15 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
 import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
-import { allClients, allGroups, allOrganizations, allProviders, allRoles, allUsers } from './store.ts'
+import {
+  allApis,
+  allClients,
+  allGroups,
+  allOrganizations,
+  allProviders,
+  allRoles,
+  allUsers,
+} from './store.ts'
 
 /** A change that a seed makes, as a plan lists it. */
 export interface Change {
@@ -256,6 +264,7 @@ const all = {
   users: allUsers,
   groups: allGroups,
   clients: allClients,
+  apis: allApis,
   identity_providers: allProviders,
 }
 

@@ -5,6 +5,7 @@ import { withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { Seed, type SeedSection, seedSections } from './schema.ts'
 import {
+  allApis,
   allClients,
   allGroups,
   allOrganizations,
@@ -76,6 +77,7 @@ const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record
         ...homed(client),
         ...(secrets && client.secret_hash && { client_secret_hash: client.secret_hash }),
       })),
+    apis: (await allApis(q)).map(homed),
     identity_providers: (await allProviders(q)).map(provider => {
       const { settings, roles, ...row } = provider
       const secret = secrets && openSecret(base, provider)

@@ -1,6 +1,9 @@
 import { hostActor } from '#src/audit/record.ts'
 import type { Core } from '#src/context.ts'
 import { serverActor as by } from '#src/directory/access.ts'
+import { apiAnswer } from '#src/directory/apis/schema.ts'
+import { createApi, deleteApi, updateApi } from '#src/directory/apis/service.ts'
+import { type Api, findApiById, readApi } from '#src/directory/apis/store.ts'
 import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directory/clients/schema.ts'
 import { createClient, deleteClient, replaceSecret, updateClient } from '#src/directory/clients/service.ts'
 import { type Client, readClient } from '#src/directory/clients/store.ts'
@@ -173,6 +176,17 @@ const clients: SeedKind<'clients', Client> = {
   remove: (context, { client_id }) => deleteClient(context, client_id, by),
 }
 
+const apis: SeedKind<'apis', Api> = {
+  find: (tx, { id, identifier }) => (id ? findApiById(tx, id) : readApi(tx, identifier)),
+  show: (_, row) => ({ ...apiAnswer(row) }),
+  create: async ({ context }, value, organization_id) => {
+    const { organization: _, id, ...api } = value
+    await createApi(context, { ...api, organization_id, ...(id && { id }) }, by)
+  },
+  update: ({ context }, row, given) => updateApi(context, row.id, given, by),
+  remove: (context, { id }) => deleteApi(context, id, by),
+}
+
 const identity_providers: SeedKind<'identity_providers', ProviderWithRoles> = {
   find: async (tx, { id, alias }) => {
     const row = await readProvider(tx, id ?? alias)
@@ -197,7 +211,7 @@ const identity_providers: SeedKind<'identity_providers', ProviderWithRoles> = {
   remove: (context, { id }) => deleteProvider(context, id, by),
 }
 
-export const seedKinds = { organizations, roles, users, groups, clients, identity_providers }
+export const seedKinds = { organizations, roles, users, groups, clients, apis, identity_providers }
 
 /** Sections whose entries the entries of a section name. */
 export const referred: Record<SeedSection, readonly SeedSection[]> = {
@@ -206,5 +220,6 @@ export const referred: Record<SeedSection, readonly SeedSection[]> = {
   users: ['organizations', 'roles'],
   groups: ['organizations', 'roles', 'users'],
   clients: ['organizations'],
+  apis: ['organizations', 'roles', 'clients'],
   identity_providers: ['organizations', 'roles'],
 }

@@ -206,6 +206,7 @@ export const entryNames = {
   users: ({ organization, username }) => `${organization}/${username}`,
   groups: ({ organization, name }) => `${organization}/${name}`,
   clients: ({ client_id }) => client_id,
+  apis: ({ identifier }) => identifier,
   identity_providers: ({ alias }) => alias,
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 

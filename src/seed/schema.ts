@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CreateApi } from '#src/directory/apis/schema.ts'
 import { CreateClient, clientTypes } from '#src/directory/clients/schema.ts'
 import { line, lines, set } from '#src/directory/fields.ts'
 import { CreateGroup } from '#src/directory/groups/schema.ts'
@@ -7,7 +8,15 @@ import { CreateOrganization } from '#src/directory/organizations/schema.ts'
 import { CreateRole } from '#src/directory/roles/schema.ts'
 import { isKnownHash } from '#src/directory/users/password.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
-import type { GroupId, IdentityProviderId, IdPrefix, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import type {
+  ApiId,
+  GroupId,
+  IdentityProviderId,
+  IdPrefix,
+  OrganizationId,
+  RoleId,
+  UserId,
+} from '#src/lib/ids.ts'
 import { isUuid } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { VERSION } from '#src/lib/version.ts'
@@ -113,6 +122,9 @@ const Client = z
     if (given > 1 || (given > 0 && type === 'public')) issues.addIssue({ code: 'custom', path, message })
   })
 
+const { organization_id: ____, ...api } = CreateApi.shape
+const Api = z.strictObject({ id: chosenId<ApiId>('api'), organization, ...api })
+
 const provider = { id: chosenId<IdentityProviderId>('idp'), organization }
 const [Oidc, OAuth2, Saml] = CreateIdentityProvider.options
 const IdentityProvider = z.discriminatedUnion(
@@ -145,9 +157,10 @@ export const Seed = z.strictObject(
     users: listOf(User),
     groups: listOf(Group),
     clients: listOf(Client),
+    apis: listOf(Api),
     identity_providers: listOf(IdentityProvider),
   },
-  'A table with any of: organizations, roles, users, groups, clients, identity_providers.',
+  'A table with any of: organizations, roles, users, groups, clients, apis, identity_providers.',
 )
 export type SeedInput = z.input<typeof Seed>
 export type Seed = z.output<typeof Seed>
@@ -158,6 +171,7 @@ export const seedSections = [
   'users',
   'groups',
   'clients',
+  'apis',
   'identity_providers',
 ] as const
 export type SeedSection = (typeof seedSections)[number]

@@ -1,4 +1,5 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import type { Api } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { findGroup, type Group, type GroupWithRoles } from '#src/directory/groups/store.ts'
 import { withRoles } from '#src/directory/identity-providers/store.ts'
@@ -102,4 +103,9 @@ export const allClients = (q: Queries): Promise<Client[]> => {
 export const allProviders = async (q: Queries): Promise<ProviderWithRoles[]> => {
   const { identity_providers: t } = q.tables
   return withRoles(q, (await q.select().from(t).orderBy(t.created_at, t.id)) as IdentityProvider[])
+}
+
+export const allApis = (q: Queries): Promise<Api[]> => {
+  const { apis: t } = q.tables
+  return q.select().from(t).orderBy(t.created_at, t.id)
 }

@@ -7,7 +7,11 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Session = Tables['sessions']['$inferSelect']
-export type NewSession = Omit<Session, 'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until'>
+export type NewSession = Omit<
+  Session,
+  'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until' | 'resources'
+> &
+  Partial<Pick<Session, 'resources'>>
 
 /** Selects the sessions that match every field present. */
 export interface SessionFilter {
@@ -40,6 +44,7 @@ const insertSession = prepared((q, { sessions }) =>
       organization_id: placeholder('organization_id'),
       login_id: placeholder('login_id'),
       scope: placeholder('scope'),
+      resources: placeholder('resources'),
       ip_address: placeholder('ip_address'),
       user_agent: placeholder('user_agent'),
       location: placeholder('location'),
@@ -59,7 +64,7 @@ const insertSession = prepared((q, { sessions }) =>
  * id would conflict with each session that begins meanwhile, since ids of one moment share a page.
  */
 export const createSession = async (tx: Transaction, session: NewSession): Promise<boolean> =>
-  (await insertSession(tx, session)).length > 0
+  (await insertSession(tx, { resources: null, ...session })).length > 0
 
 const selectHolder = prepared((q, { sessions, users }) =>
   q
@@ -106,6 +111,7 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
       client_id: sessions.client_id,
       user_id: sessions.user_id,
       scope: sessions.scope,
+      resources: sessions.resources,
       expires_at: sessions.expires_at,
       due_at: sessions.due_at,
       ends_by: sessions.ends_by,

@@ -70,8 +70,8 @@ export const removeOrganizationParts = async (
   id: OrganizationId,
   now: number,
 ): Promise<void> => {
-  const { clients, groups, identity_providers, login_domains, organization_assets, roles } = tx.tables
-  for (const table of [organization_assets, login_domains, roles, groups, identity_providers])
+  const { apis, clients, groups, identity_providers, login_domains, organization_assets, roles } = tx.tables
+  for (const table of [apis, organization_assets, login_domains, roles, groups, identity_providers])
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx
     .delete(clients)
@@ -79,6 +79,6 @@ export const removeOrganizationParts = async (
     .returning({ id: clients.client_id })
   await beginPurge(tx, 'organization', id, now)
   for (const client of gone) await beginPurge(tx, 'client', client.id, now)
-  for (const topic of ['roles', 'clients', 'users', 'events', 'identity_providers'] as const)
+  for (const topic of ['roles', 'clients', 'users', 'events', 'identity_providers', 'apis'] as const)
     tx.changed(topic)
 }

@@ -27,6 +27,7 @@ export type Topic =
   | 'keys'
   | 'settings'
   | 'identity_providers'
+  | 'apis'
   | 'mails'
 
 /** Queries inside a write. All of them commit or none. */

@@ -1,6 +1,7 @@
 /** Over 300 lines on purpose: the whole data model is in one file. */
 import { sql } from 'drizzle-orm'
 import type {
+  ApiId,
   EventId,
   FactorId,
   GroupId,
@@ -303,6 +304,39 @@ export const tables = (kit: Kit) => {
   )
 
   /**
+   * Services that accept tokens of their own (https://www.rfc-editor.org/rfc/rfc8707). Clients, roles and
+   * scopes are named, all of the API's organization.
+   */
+  const apis = table(
+    'apis',
+    {
+      id: id<ApiId>('id').primaryKey(),
+      /** Audience of its tokens. */
+      identifier: text('identifier').notNull(),
+      /** The identifier without a trailing slash, as requests are compared. */
+      identifier_key: text('identifier_key').notNull(),
+      name: text('name').notNull(),
+      organization_id: organization_id(),
+      scopes: json('scopes')
+        .$type<{ name: string; texts: Record<string, string>; role: string | null }[]>()
+        .notNull(),
+      clients: json('clients').$type<{ client_id: string; scopes: string[] }[]>().notNull(),
+      /** Clients that may introspect its tokens. */
+      served_by: json('served_by').$type<string[]>().notNull(),
+      access_token_ttl: int('access_token_ttl'),
+      access_token_alg: text('access_token_alg').$type<SigningAlg>(),
+      open_to_dynamic_clients: bool('open_to_dynamic_clients').notNull(),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [
+      uniqueIndex('apis_identifier').on(t.identifier_key),
+      index('apis_created').on(t.organization_id, t.created_at, t.id),
+      index('apis_all_created').on(t.created_at, t.id),
+    ],
+  )
+
+  /**
    * An authenticated browser. Several logins may share one cookie, whose hash is `browser_hash` (account
    * selection).
    */
@@ -351,6 +385,8 @@ export const tables = (kit: Kit) => {
       organization_id: organization_id(),
       login_id: id<LoginId>('login_id').notNull(),
       scope: text('scope').notNull(),
+      /** Identifiers of the APIs that the authorization names, separated by spaces; null without any. */
+      resources: text('resources'),
       ip_address: text('ip_address').notNull(),
       user_agent: text('user_agent').notNull(),
       location: text('location').notNull().default(''),
@@ -747,6 +783,7 @@ export const tables = (kit: Kit) => {
     group_roles,
     group_members,
     clients,
+    apis,
     logins,
     sessions,
     authorization_codes,

@@ -25,6 +25,8 @@ export interface NewCode {
   redirect_uri: string
   /** Space-separated. */
   scope: string
+  /** Identifiers of the APIs that the request names, separated by spaces; empty without any. */
+  resources?: string | undefined
   nonce: string | undefined
   code_challenge: string
   /** Milliseconds. */
@@ -44,6 +46,7 @@ export interface AuthorizationCode
   /** The login's count of revocations when the code was issued. */
   revocations: number
   redirect_hash: Buffer
+  resources: string
   nonce: string
   issued_at: number
   expires_at: number
@@ -87,8 +90,18 @@ export const composeCode = (
   const now = context.clock.now()
   const { ip_address, user_agent } = client_info
   const isSame = ip_address === login.ip_address && user_agent === login.user_agent
-  const { scope, nonce = '', code_challenge, auth_time, acr, amr } = asked
-  const rest = [now, countRevocations(login.codes_revoked), scope, nonce, code_challenge, auth_time, acr, amr]
+  const { scope, resources = '', nonce = '', code_challenge, auth_time, acr, amr } = asked
+  const rest = [
+    now,
+    countRevocations(login.codes_revoked),
+    scope,
+    nonce,
+    code_challenge,
+    auth_time,
+    acr,
+    amr,
+    resources,
+  ]
   const plain = Buffer.concat([
     uuidBytes(newId('sess', now)),
     uuidBytes(login.id),
@@ -114,8 +127,19 @@ export const openCode = (context: Core, sealed: string, client_id: string): Auth
   } catch {
     return undefined
   }
-  const [issued_at, revocations, scope, nonce, code_challenge, auth_time, acr, amr, ip_address, user_agent] =
-    JSON.parse(plain.toString('utf8', 2 * UUID + HASH))
+  const [
+    issued_at,
+    revocations,
+    scope,
+    nonce,
+    code_challenge,
+    auth_time,
+    acr,
+    amr,
+    resources,
+    ip_address,
+    user_agent,
+  ] = JSON.parse(plain.toString('utf8', 2 * UUID + HASH))
   return {
     session_id: `sess_${uuidOf(plain.subarray(0, UUID))}`,
     login_id: `login_${uuidOf(plain.subarray(UUID, 2 * UUID))}`,
@@ -130,6 +154,7 @@ export const openCode = (context: Core, sealed: string, client_id: string): Auth
     auth_time,
     acr,
     amr,
+    resources,
     client_info: ip_address === undefined ? undefined : { ip_address, user_agent },
   }
 }

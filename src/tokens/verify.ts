@@ -9,6 +9,8 @@ const TOLERANCE = 5
 /** A verified access token of this server. Ids have the form of the store, with their prefix. */
 export interface AccessToken {
   client_id: string
+  /** Identifier of the API that it is for; undefined when it is for this server. */
+  resource: string | undefined
   organization_id: OrganizationId
   scopes: readonly string[]
   /** Seconds since the epoch. */
@@ -20,16 +22,17 @@ export interface AccessToken {
 
 /**
  * Verifies signature, header, issuer, times and kind of an access token of this server; undefined for any
- * other token. A token of type `JWT` could be an ID token: only access tokens have a scope. The caller checks
+ * other token, and for one of an API unless `audience` is `any`. A token of type `JWT` could be an ID token: only access tokens have a scope. The caller checks
  * that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Issuer,
   token: string,
+  audience: 'own' | 'any' = 'own',
 ): Promise<AccessToken | undefined> => {
   const opened = await keys.open(token)
   if (!opened) return undefined
-  const { iss, sub, sid, client_id, org_id, scope, iat, exp, nbf } = opened.claims
+  const { iss, sub, aud, sid, client_id, org_id, scope, iat, exp, nbf } = opened.claims
   const now = clock.now() / SECOND
   const isCurrent = typeof exp === 'number' && exp > now && typeof nbf === 'number' && nbf <= now + TOLERANCE
   const isAccessToken =
@@ -38,9 +41,11 @@ export const verifyAccessToken = async (
     typeof org_id === 'string' &&
     typeof iat === 'number' &&
     typeof scope === 'string'
-  if (iss !== config.url || !isCurrent || !isAccessToken) return undefined
+  if (iss !== config.url || !isCurrent || !isAccessToken || typeof aud !== 'string') return undefined
+  if (audience === 'own' && aud !== client_id) return undefined
   return {
     client_id,
+    resource: aud === client_id ? undefined : aud,
     organization_id: `org_${org_id}`,
     scopes: scope.split(' ').filter(Boolean),
     issued_at: iat,

@@ -101,6 +101,7 @@ describe('real answers', async () => {
   })
   const role = await create(app, '/roles', { name: 'editor', permissions: ['users:read'] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
+  const api = await create(app, '/apis', { identifier: 'https://api.example', name: 'API' })
   const user = await addUser(app, 'alice', { attributes: { team: { name: 'a' } } })
   const other = await addUser(app, 'bob')
   const client = await addClient(app, 'shop', { scopes: ['openid'] })
@@ -126,6 +127,7 @@ describe('real answers', async () => {
     org_id: () => org.id,
     role_id: () => role.id,
     group_id: () => group.id,
+    api_id: () => api.id,
     client_id: () => client.client_id,
     provider_id: () => provider.id,
     session_id: session,
@@ -147,6 +149,8 @@ describe('real answers', async () => {
     'PUT /roles/{role_id}': { description: 'Edits' },
     'POST /groups': { name: 'Crew' },
     'PUT /groups/{group_id}': { description: 'All of them' },
+    'POST /apis': { identifier: 'https://other.example', name: 'Other' },
+    'PUT /apis/{api_id}': { name: 'The API' },
     'POST /clients': {
       client_id: 'other',
       name: 'Other',
@@ -169,6 +173,8 @@ describe('real answers', async () => {
     org_id: async () => (await addOrganization(app, `spare${++made}`)).id,
     role_id: async () => (await create(app, '/roles', { name: `spare${++made}`, permissions: [] })).id,
     group_id: async () => (await create(app, '/groups', { name: `Spare ${++made}` })).id,
+    api_id: async () =>
+      (await create(app, '/apis', { identifier: `https://spare${++made}.example`, name: 'A' })).id,
     client_id: async () => (await addClient(app, `spare${++made}`)).client_id,
     provider_id: async () =>
       (await create(app, '/identity-providers', { ...google, alias: `spare${++made}` })).id,
@@ -229,7 +235,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(10)
+    expect(lists).toHaveLength(11)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

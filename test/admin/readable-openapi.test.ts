@@ -113,6 +113,7 @@ describe('API-25 the OpenAPI document', () => {
     ['/roles', 'Role'],
     ['/users', 'User'],
     ['/groups', 'Group'],
+    ['/apis', 'Api'],
     ['/organizations', 'Organization'],
     ['/identity-providers', 'OidcProvider'],
     ['/identity-providers', 'OAuth2Provider'],

@@ -48,6 +48,7 @@ const resources: [string, Json, Json, string][] = [
   ['/organizations', { name: 'Acme', slug: 'acme' }, { display_name: 'ACME' }, 'organization'],
   ['/roles', { name: 'editor', permissions: [] }, { permissions: ['users:read'] }, 'role'],
   ['/groups', { name: 'Staff' }, { description: 'All' }, 'group'],
+  ['/apis', { identifier: 'https://api.example', name: 'API' }, { name: 'The API' }, 'api'],
   [
     '/clients',
     { client_id: 'api', name: 'API', type: 'confidential', grant_types: ['client_credentials'], scopes: [] },

@@ -35,6 +35,7 @@ const nobody: Tenant = {
   session_id: newId('sess', START),
   event_id: newId('evt', START),
   factor_id: newId('fac', START),
+  api_id: newId('api', START),
 }
 
 const startWorld = async () => {
@@ -273,6 +274,7 @@ describe('the data of another tenant', () => {
     const root = await callerOf(app, acme.org_id, ['admin'])
     const lists = app.routes.filter(isList)
     expect(lists.map(route => route.path).sort()).toEqual([
+      '/apis',
       '/clients',
       '/events',
       '/groups',

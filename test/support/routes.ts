@@ -13,6 +13,7 @@ export interface Tenant {
   user_id: string
   role_id: string
   group_id: string
+  api_id: string
   client_id: string
   provider_id: string
   session_id: string
@@ -53,6 +54,10 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
       organization_id: org_id,
     },
   }),
+  'POST /apis': ({ org_id }) => ({
+    body: { identifier: `https://${fresh()}.example`, name: 'New', organization_id: org_id },
+  }),
+  'PUT /apis/:api_id': () => ({ body: { name: fresh() } }),
   'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),
   'POST /identity-providers': ({ org_id }) => ({
     body: { ...google, alias: fresh(), organization_id: org_id },
@@ -116,6 +121,11 @@ export const addTenant = async (
     scopes: [],
     organization_id,
   })
+  const api = await create(app, '/apis', {
+    identifier: `https://${fresh()}.example`,
+    name: 'API',
+    organization_id,
+  })
   const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
   const session_id = await addSession(app, organization_id, other.id)
@@ -128,6 +138,7 @@ export const addTenant = async (
     group_id: group.id,
     client_id: client.client_id,
     provider_id: provider.id,
+    api_id: api.id,
     session_id,
     event_id: body.data[0].id,
     factor_id: await addFactorTo(app, user.id),

@@ -22,6 +22,7 @@ export const owners: Record<string, string> = {
   groups: 'directory/groups/store.ts',
   group_roles: 'directory/groups/store.ts',
   group_members: 'directory/groups/store.ts',
+  apis: 'directory/apis/store.ts',
   clients: 'directory/clients/store.ts',
   identity_providers: 'directory/identity-providers/store.ts',
   external_accounts: 'directory/identity-providers/account-store.ts',

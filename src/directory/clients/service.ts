@@ -9,6 +9,7 @@ import {
   requireOrganization,
   throwProblems,
 } from '#src/directory/access.ts'
+import { forgetClient, readApi } from '#src/directory/apis/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
@@ -155,6 +156,10 @@ export const createClient = async (
     }
     if (await isPurging(tx, client.client_id))
       throw conflict('A client with this client_id is still being deleted.')
+    if (await readApi(tx, client.client_id))
+      throwProblems([
+        { field: 'client_id', code: 'reserved', message: 'It must not be the identifier of an API.' },
+      ])
     await insertClient(tx, client).catch(whenTaken('Another client has this client_id.'))
     await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
     return client
@@ -242,6 +247,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
+    await forgetClient(tx, client_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })
   await purgeClient(context, client_id)

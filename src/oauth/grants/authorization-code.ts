@@ -10,6 +10,7 @@ import { furtherClaims } from '#src/oauth/further-claims.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { idTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
@@ -21,12 +22,14 @@ import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
+  NOT_ADMITTED,
+  describeTarget,
   type Grant,
   type GrantCall,
   issueAccessToken,
-  NOT_ADMITTED,
   NOT_SERVED,
   type TokenAnswer,
+  targetOf,
 } from './grant.ts'
 
 type CodeRequest = Extract<TokenRequest, { grant_type: 'authorization_code' }>
@@ -64,7 +67,9 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   }
 
   if (!(await isAdmitted(tx, client, user.id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
-
+  const roles = await effectiveRoles(tx, user.id)
+  const granted = { resources: code.resources, scopes: code.scope.split(' '), user, roles }
+  const target = await targetOf(tx, client, granted, request.resource)
   const { ip_address, user_agent } = code.client_info ?? user
   const { session_ttl } = settingsOf(user)
   const ends_by = session_ttl === undefined ? null : now + session_ttl
@@ -78,6 +83,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     organization_id: user.organization_id,
     login_id: code.login_id,
     scope: code.scope,
+    resources: code.resources || null,
     ip_address,
     user_agent,
     location: locate(ip_address),
@@ -106,11 +112,10 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     target_id: session_id,
     target_type: 'session',
     client_info,
-    metadata: { client_id, grant_type, scope: code.scope },
+    metadata: { client_id, grant_type, ...describeTarget(target) },
   })
-  const roles = await effectiveRoles(tx, user.id)
-  const further = await furtherClaims(tx, client, user.id, code.scope.split(' '), roles)
-  return { code, user, session_id, ends_by, refresh_token, roles, further }
+  const further = await furtherClaims(tx, client, user.id, target.scopes, roles)
+  return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }
 
 const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, code: AuthorizationCode) => {
@@ -153,10 +158,9 @@ const findFault = (
 
 const answer = async (context: Context, { client }: CodeCall, granted: Redeemed): Promise<TokenAnswer> => {
   const { code, refresh_token, ...grant } = granted
-  const scopes = code.scope.split(' ')
+  const { scopes } = grant
   const { token, expires_in } = await issueAccessToken(context, client, {
     ...grant,
-    scopes,
     auth_time: Math.floor(code.auth_time / SECOND),
   })
   return {
@@ -167,7 +171,7 @@ const answer = async (context: Context, { client }: CodeCall, granted: Redeemed)
     ...(scopes.includes('openid') && {
       id_token: await issueIdToken(context, client, granted, token),
     }),
-    scope: code.scope,
+    scope: formatScope(scopes),
   }
 }
 

@@ -1,9 +1,10 @@
 import { record } from '#src/audit/record.ts'
+import { scopesAt } from '#src/protocol/oauth/resource.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import { mappedClaims } from '#src/protocol/oidc/claim-mapping.ts'
 import { clientTokenClaims } from '#src/protocol/oidc/claims.ts'
 import { issueToken } from '#src/tokens/issue.ts'
-import { accessTokenForm, type Grant } from './grant.ts'
+import { accessTokenForm, type Grant, requireApi } from './grant.ts'
 
 /**
  * Issues a client's own token, without user, session or refresh token:
@@ -14,7 +15,12 @@ export const clientCredentials: Grant<'client_credentials'> = async (
   { client, request, client_info },
 ) => {
   const { client_id, organization_id } = client
-  const scopes = grantScopes(request.scopes, client.scopes)
+  const api =
+    request.resource === undefined
+      ? undefined
+      : await context.store.read(q => requireApi(q, client, request.resource ?? '', organization_id))
+  const allowed = api ? (scopesAt(api, client_id) ?? []) : client.scopes
+  const scopes = grantScopes(request.scopes, allowed)
   const scope = formatScope(scopes)
   await context.store.write(tx =>
     record(context, tx, {
@@ -24,13 +30,19 @@ export const clientCredentials: Grant<'client_credentials'> = async (
       target_type: 'client',
       organization_id,
       client_info,
-      metadata: { client_id, grant_type: request.grant_type, scope },
+      metadata: {
+        client_id,
+        grant_type: request.grant_type,
+        scope,
+        ...(api && { resource: api.identifier }),
+      },
     }),
   )
   const further = mappedClaims(client.claims, scopes, { client, groups: [], roles: [] })
   const { token, expires_in } = await issueToken(context, {
-    ...accessTokenForm(context, client),
-    claims: issued => clientTokenClaims({ ...issued, client_id, organization_id, scopes, further }),
+    ...accessTokenForm(context, client, api),
+    claims: issued =>
+      clientTokenClaims({ ...issued, client_id, audience: api?.identifier, organization_id, scopes, further }),
   })
   return { access_token: token, token_type: 'Bearer', expires_in, scope }
 }

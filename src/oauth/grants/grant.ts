@@ -1,12 +1,17 @@
 import type { Context, Core } from '#src/context.ts'
+import { type Api, readApi } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { SessionId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
+import { OAuthError } from '#src/protocol/oauth/error.ts'
+import { chooseResource, scopesAt, scopesOfToken } from '#src/protocol/oauth/resource.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { accessTokenClaims, type ClaimsUser } from '#src/protocol/oidc/claims.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 
 /** A token request of an authenticated client. */
@@ -42,11 +47,58 @@ export const NOT_SERVED = 'The client no longer serves users of this organizatio
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
-/** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens. */
-export const accessTokenForm = ({ config }: Core, client: Client) => ({
-  alg: client.access_token_signed_response_alg ?? config.access_token_alg,
+/** Algorithm, `typ` and lifetime (in seconds) of the client's access tokens, for an API when there is one. */
+export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
+  alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,
   typ: client.access_token_typ,
-  lifetime: client.access_token_ttl,
+  lifetime: api?.access_token_ttl ?? client.access_token_ttl,
+})
+
+/**
+ * Returns the API of a token request. Its organization is that of the user or client that gets the token.
+ *
+ * @throws OAuthError `invalid_target` when it was deleted, or the client may no longer use it
+ */
+export const requireApi = async (
+  q: Queries,
+  client: Client,
+  resource: string,
+  organization_id: string,
+): Promise<Api> => {
+  const api = await readApi(q, resource)
+  if (!api || api.organization_id !== organization_id || !scopesAt(api, client.client_id))
+    throw new OAuthError('invalid_target')
+  return api
+}
+
+/**
+ * Returns the API and the scopes of a user's token: of those that the authorization granted, the ones that
+ * the client may still ask for.
+ *
+ * @throws OAuthError `invalid_target`
+ */
+export const targetOf = async (
+  q: Queries,
+  client: Client,
+  granted: {
+    resources: string | null
+    scopes: readonly string[]
+    user: ClaimsUser
+    roles: { name: string }[]
+  },
+  requested: string | undefined,
+): Promise<{ api?: Api; scopes: readonly string[] }> => {
+  const { scopes, user, roles } = granted
+  const resource = chooseResource(granted.resources?.split(' ').filter(Boolean) ?? [], requested)
+  if (resource === undefined) return { scopes }
+  const api = await requireApi(q, client, resource, user.organization_id)
+  return { api, scopes: scopesOfToken(scopes, api, client, roles) }
+}
+
+/** Returns scope and API of a token as events record them. */
+export const describeTarget = ({ api, scopes }: { api?: Api; scopes: readonly string[] }) => ({
+  scope: formatScope(scopes),
+  ...(api && { resource: api.identifier }),
 })
 
 /** Issues a user's access token within a session. */
@@ -62,10 +114,11 @@ export const issueAccessToken = (
     auth_time?: number
     ends_by: number | null
     further: FurtherClaims
+    api?: Api | undefined
   },
 ): Promise<IssuedToken> => {
-  const { ends_by, roles, auth_time, further, ...facts } = grant
-  const form = accessTokenForm(context, client)
+  const { ends_by, roles, auth_time, further, api, ...facts } = grant
+  const form = accessTokenForm(context, client, api)
   // The admin API alone reads it; of the type JWT it would mark an ID token.
   const isRead = form.typ === 'at+jwt' && expand(grant.scopes).size > 0
   return issueToken(context, {
@@ -76,6 +129,7 @@ export const issueAccessToken = (
         ...issued,
         ...facts,
         client_id: client.client_id,
+        audience: api?.identifier,
         roles: roles.map(({ name }) => name),
         auth_time: isRead ? auth_time : undefined,
         further: further.mapped,

@@ -18,7 +18,7 @@ import {
 } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Grant, type GrantCall, issueAccessToken, NOT_ADMITTED, NOT_SERVED } from './grant.ts'
+import { type Grant, type GrantCall, issueAccessToken, NOT_ADMITTED, NOT_SERVED, targetOf } from './grant.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
@@ -58,6 +58,9 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   if (!serves(client, grant.organization_id)) return new OAuthError('invalid_grant', NOT_SERVED)
   if (!(await isAdmitted(tx, client, grant.user_id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
+  const user = { ...grant, id: grant.user_id }
+  const roles = await effectiveRoles(tx, grant.user_id)
+  const target = await targetOf(tx, client, { ...grant, scopes, user, roles }, request.resource)
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
   if (!refresh_token) return refuseReuse(context, tx, call, grant)
@@ -69,19 +72,19 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     target_type: 'session',
     organization_id,
     client_info,
-    metadata: { client_id },
+    metadata: { client_id, ...(target.api && { resource: target.api.identifier }) },
     subject_id: user_id,
     active: await markActive(tx, { ...grant, id: user_id }, context.clock.now()),
   })
-  const roles = await effectiveRoles(tx, user_id)
   // A scope that the client has lost since the login is not granted again.
-  const granted = scopes.filter(scope => client.scopes.includes(scope))
+  const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
-    user: { ...grant, id: user_id },
+    user,
     roles,
     further: await furtherClaims(tx, client, user_id, granted, roles),
     session_id,
+    api: target.api,
     scopes: granted,
     ends_by,
   }

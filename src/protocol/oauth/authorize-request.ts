@@ -3,6 +3,7 @@ import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
 import { matches, usesPrivateScheme } from './redirect-uri.ts'
+import { scopesAt, type TargetApi } from './resource.ts'
 import { defaultScopes, grantScopes, parseScope } from './scope.ts'
 
 export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
@@ -12,6 +13,7 @@ export const responseModes = ['query', 'form_post'] as const
 
 /** Properties of the registered client that the rules use. */
 export type AuthorizeClient = {
+  readonly client_id: string
   readonly redirect_uris: readonly string[]
   readonly grant_types: readonly string[]
   readonly scopes: readonly string[]
@@ -35,6 +37,8 @@ export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
   readonly client_id: string
   readonly scopes: readonly string[]
+  /** Identifiers of the APIs that it names, as they are registered; absent without any. */
+  readonly resources?: readonly string[]
   readonly code_challenge: string
   readonly organization_id: string
   readonly any_organization: boolean
@@ -81,8 +85,17 @@ export const parseTarget = (
 const fitsForm = (redirect_uri: string, state = ''): boolean =>
   !usesPrivateScheme(redirect_uri) && !/[\r\n\0]/.test(state)
 
+/** Returns all scopes that a client may ask for in a request that names these APIs. */
+export const scopesWith = (
+  client: { readonly client_id: string; readonly scopes: readonly string[] },
+  apis: readonly TargetApi[],
+): readonly string[] =>
+  apis.length === 0
+    ? client.scopes
+    : [...client.scopes, ...apis.flatMap(api => scopesAt(api, client.client_id) ?? [])]
+
 /**
- * Reads all other parameters, the third step.
+ * Reads all other parameters, the third step. `apis` are those that the parameter `resource` names.
  *
  * @throws OAuthError to be sent to the redirect URI with its state
  */
@@ -90,6 +103,7 @@ export const parseAuthorizeRequest = (
   parameters: ParameterMap,
   client: AuthorizeClient,
   target: AuthorizeTarget,
+  apis: readonly TargetApi[] = [],
 ): AuthorizeRequest => {
   checkRegular(parameters)
   const { values } = parameters
@@ -97,6 +111,9 @@ export const parseAuthorizeRequest = (
   checkResponse(parameters, target)
   if (!client.grant_types.includes('authorization_code')) throw new OAuthError('unauthorized_client')
   const scope = values.get('scope')
+  const allowed = scopesWith(client, apis)
+  const organization_id = readOrganization(values, client)
+  if (apis.some(api => api.organization_id !== organization_id)) throw new OAuthError('invalid_target')
   return {
     response_type: 'code',
     client_id: requireParameter(values, 'client_id'),
@@ -104,9 +121,11 @@ export const parseAuthorizeRequest = (
     response_mode: target.response_mode,
     state: limited(values, 'state', 4096),
     code_challenge: readChallenge(values),
-    scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), client.scopes, defaultScopes),
-    organization_id: readOrganization(values, client),
-    any_organization: !values.has('organization_id') && !values.has('id_token_hint') && isCross(client),
+    scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), allowed, defaultScopes),
+    ...(apis.length > 0 && { resources: apis.map(({ identifier }) => identifier) }),
+    organization_id,
+    any_organization:
+      apis.length === 0 && !values.has('organization_id') && !values.has('id_token_hint') && isCross(client),
     prompts: readPrompts(values.get('prompt')),
     max_age: readMaxAge(values.get('max_age')),
     nonce: limited(values, 'nonce', 1024),

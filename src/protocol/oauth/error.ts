@@ -1,6 +1,6 @@
 /**
  * Error codes of OAuth and OpenID Connect with their HTTP status and default description. Sources: RFC 6749
- * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
+ * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8707 section 2, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
   invalid_request: [400, 'The request is malformed.'],
@@ -10,6 +10,7 @@ const errors = {
   unsupported_grant_type: [400, 'The grant type is not supported.'],
   unsupported_response_type: [400, 'Only the response type code is supported.'],
   invalid_scope: [400, 'The requested scope is malformed or not allowed.'],
+  invalid_target: [400, 'The requested resource is unknown, or not one that this client may ask for.'],
   access_denied: [403, 'The user denied the request.'],
   login_required: [400, 'The user has to log in.'],
   consent_required: [400, 'The user has to consent.'],

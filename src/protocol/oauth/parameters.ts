@@ -50,6 +50,9 @@ export const parseParameters = (...sources: readonly string[]): ParameterMap => 
       const name = decodeForm(equals === -1 ? piece : piece.slice(0, equals))
       const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
       if (name === undefined) irregular.set('', 'malformed')
+      else if (name === 'resource' && value && !irregular.has(name))
+        // The one parameter that may repeat (RFC 8707 section 2); URIs have no spaces.
+        values.set(name, values.has(name) ? `${values.get(name)} ${value}` : value)
       else if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
       else if (value === undefined || !isStorable(name, value)) irregular.set(name, 'malformed')
       else if (value === '') irregular.set(name, 'empty')

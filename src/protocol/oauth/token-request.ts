@@ -1,12 +1,16 @@
 import { OAuthError } from './error.ts'
 import { requireParameter } from './parameters.ts'
+import { readResources } from './resource.ts'
 import { parseScope } from './scope.ts'
 
 export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
 export type GrantType = (typeof grantTypes)[number]
 
-/** A token request without client authentication. `scopes` is undefined when the request has no `scope`. */
-export type TokenRequest =
+/**
+ * A token request without client authentication. `scopes` is undefined when the request has no `scope`,
+ * `resource` when it has none; a resource is in the form in which identifiers are compared.
+ */
+export type TokenRequest = { readonly resource: string | undefined } & (
   | {
       readonly grant_type: 'authorization_code'
       readonly code: string
@@ -19,6 +23,8 @@ export type TokenRequest =
       readonly scopes: readonly string[] | undefined
     }
   | { readonly grant_type: 'client_credentials'; readonly scopes: readonly string[] | undefined }
+)
+type Parsed = TokenRequest extends infer R ? (R extends unknown ? Omit<R, 'resource'> : never) : never
 
 type Form = ReadonlyMap<string, string>
 
@@ -27,7 +33,7 @@ const readScopes = (form: Form) => {
   return scope === undefined ? undefined : parseScope(scope)
 }
 
-const parsers = new Map<string, (form: Form) => TokenRequest>([
+const parsers = new Map<string, (form: Form) => Parsed>([
   [
     'authorization_code',
     form => ({
@@ -51,13 +57,16 @@ const parsers = new Map<string, (form: Form) => TokenRequest>([
 /**
  * Parses a token request.
  *
- * @throws OAuthError `invalid_request` naming a missing parameter, `unsupported_grant_type`, or
- * `invalid_scope`
+ * @throws OAuthError `invalid_request` naming a missing parameter, `unsupported_grant_type`,
+ * `invalid_scope` or `invalid_target`
  */
 export const parseTokenRequest = (form: Form): TokenRequest => {
   const parse = parsers.get(requireParameter(form, 'grant_type'))
   if (parse === undefined) throw new OAuthError('unsupported_grant_type')
-  return parse(form)
+  const [resource, ...others] = readResources(form)
+  if (others.length > 0)
+    throw new OAuthError('invalid_target', 'A token is for one resource; the request names several.')
+  return { ...parse(form), resource } as TokenRequest
 }
 
 /**

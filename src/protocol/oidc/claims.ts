@@ -19,6 +19,8 @@ type Issued = { readonly issuer: string; readonly issued_at: number; readonly ex
 type IssuedAccess = Issued & {
   readonly jti: string
   readonly client_id: string
+  /** Identifier of the API that the token is for; default: the client itself. */
+  readonly audience?: string | undefined
   readonly scopes: readonly string[]
 }
 
@@ -34,7 +36,7 @@ const identity = (user: ClaimsUser) => ({
 const access = (token: IssuedAccess, sub: string) => ({
   iss: token.issuer,
   sub,
-  aud: token.client_id,
+  aud: token.audience ?? token.client_id,
   exp: token.expires_at,
   iat: token.issued_at,
   nbf: token.issued_at,

@@ -9,6 +9,7 @@ import { parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { refusal } from './refusal.ts'
 
 const client: AuthorizeClient = {
+  client_id: 'shop',
   redirect_uris: ['https://app.example/cb', 'http://127.0.0.1/cb'],
   grant_types: ['authorization_code'],
   scopes: ['openid', 'profile', 'email'],

@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import {
+  flag,
+  integer,
+  line,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyStored,
+  set,
+  stored,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
+import { permissions } from '#src/lib/permission.ts'
+import { iso } from '#src/lib/text.ts'
+import { openidScopes } from '#src/protocol/oauth/resource.ts'
+import { isScopeToken } from '#src/protocol/oauth/scope.ts'
+import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
+import type { Api as Row } from './store.ts'
+
+const URI = 'An absolute URI such as https://api.example.com, without fragment, wildcard and credentials.'
+
+/** https://www.rfc-editor.org/rfc/rfc8707#section-2 */
+const identifier = z
+  .string(URI)
+  .max(255, 'At most 255 characters.')
+  .refine(
+    text =>
+      /^[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+$/.test(text) &&
+      !/["#*<>\\^`{|}]|:\/\/[^/?]*@/.test(text) &&
+      URL.canParse(text),
+    URI,
+  )
+  .describe('Audience of its tokens, unique in the instance; it never changes.')
+
+const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'admin', '*'])
+
+const scopeName = z
+  .string('A scope.')
+  .max(128, 'At most 128 characters.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes and backslashes.')
+  .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
+  .describe('Name in the parameter `scope`, unique in the API.')
+
+const language = z.string().regex(/^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/, 'A language tag such as de or pt-BR.')
+
+const Scope = z.strictObject({
+  name: scopeName,
+  texts: z
+    .record(language, line(128, 1))
+    .refine(texts => Object.keys(texts).length <= 30, 'At most 30 languages.')
+    .default({})
+    .describe('Text of the consent page by language (BCP 47).'),
+  role: line(128, 1)
+    .nullable()
+    .default(null)
+    .describe('Role without which a person does not get the scope; null: everyone may.'),
+})
+
+const client_id = line(128, 1)
+
+const ApiClient = z.strictObject({
+  client_id: client_id.describe('Client of the same organization.'),
+  scopes: set(line(128, 1), 100).describe('Scopes of the API that the client may ask for.'),
+})
+
+const list = <T extends z.ZodType>(item: T) =>
+  z.array(item, 'A list of at most 100 objects.').max(100, 'A list of at most 100 objects.')
+
+export const writable = {
+  name: line(128, 1).describe('Shown to administrators.'),
+  scopes: list(Scope).describe('What an application may ask for.'),
+  clients: list(ApiClient).describe('Clients that may ask for tokens of the API.'),
+  served_by: set(client_id, 100).describe(
+    'Clients that may introspect its tokens; they need the capability `token_introspection`.',
+  ),
+  access_token_ttl: integer(60, DAY / SECOND)
+    .nullable()
+    .describe("Lifetime of its tokens in seconds; null: the client's."),
+  access_token_alg: oneOf(signingAlgs).nullable().describe("Algorithm of its tokens; null: the client's."),
+  open_to_dynamic_clients: flag.describe('Whether clients that registered themselves may use it.'),
+}
+
+const orders = {
+  identifier: 'https://orders.example.com/',
+  name: 'Orders',
+  scopes: [
+    { name: 'orders.read', texts: { en: 'Read your orders', de: 'Ihre Bestellungen lesen' }, role: null },
+  ],
+}
+const ordersAnswer = {
+  ...orders,
+  clients: [],
+  served_by: [],
+  access_token_ttl: 600,
+  access_token_alg: null,
+  open_to_dynamic_clients: false,
+}
+
+export const CreateApi = z
+  .strictObject({
+    identifier,
+    name: writable.name,
+    organization_id: owner,
+    scopes: writable.scopes.default([]),
+    clients: writable.clients.default([]),
+    served_by: writable.served_by.default([]),
+    access_token_ttl: writable.access_token_ttl.default(null),
+    access_token_alg: writable.access_token_alg.default(null),
+    open_to_dynamic_clients: writable.open_to_dynamic_clients.default(false),
+  })
+  .meta({ id: 'CreateApi', description: 'A new API.', example: { ...orders, access_token_ttl: 600 } })
+export type CreateApi = z.output<typeof CreateApi>
+
+export const UpdateApi = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyStored,
+    identifier: readOnly(z.string()),
+  })
+  .meta({
+    id: 'UpdateApi',
+    description: 'The fields of an API to change.',
+    example: { access_token_ttl: 600 },
+  })
+export type UpdateApi = z.output<typeof UpdateApi>
+
+export const ApiAnswer = z.object({ ...stored, identifier, ...writable }).meta({
+  id: 'Api',
+  description: 'A service that accepts tokens of its own (RFC 8707).',
+  example: {
+    id: example.api_id,
+    ...ordersAnswer,
+    organization_id: example.organization_id,
+    created_at: example.time,
+    updated_at: example.time,
+  },
+})
+
+export const apiAnswer = ({ identifier_key: _, ...api }: Row): z.output<typeof ApiAnswer> => ({
+  ...api,
+  created_at: iso(api.created_at),
+  updated_at: iso(api.updated_at),
+})
+
+export const ListApis = listQuery({ organization_id: ofOrganization })
+export type ListApis = z.output<typeof ListApis>
+
+export const ApiList = listOf('ApiList', ApiAnswer)

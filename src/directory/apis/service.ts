@@ -1,0 +1,165 @@
+import type { Caller, Core } from '#src/context.ts'
+import {
+  type ChangedBy,
+  changedFields,
+  readOnlyProblems,
+  recordChange,
+  requireOrganization,
+  throwProblems,
+} from '#src/directory/access.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { rolesNamed } from '#src/directory/users/store.ts'
+import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
+import { type Detail, notFound } from '#src/lib/app-error.ts'
+import { type ApiId, newId, type OrganizationId } from '#src/lib/ids.ts'
+import { resourceKey } from '#src/protocol/oauth/resource.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { apiAnswer, type CreateApi, type UpdateApi, writable } from './schema.ts'
+import { type Api, clientsAmong, findApiById, insertApi, removeApi, saveApi } from './store.ts'
+
+/**
+ * Returns an API of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
+export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Api> => {
+  const api = await findApiById(q, id, within(caller))
+  if (!api) throw notFound('The API')
+  return api
+}
+
+const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
+
+type Parts = Partial<Pick<CreateApi, 'scopes' | 'clients' | 'served_by'>>
+
+/** Returns the problems of scopes, roles and clients; all of them belong to the API's organization. */
+const partProblems = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  { scopes = [], clients = [], served_by = [] }: Parts,
+): Promise<Detail[]> => {
+  const problems: Detail[] = []
+  const names = scopes.map(({ name }) => name)
+  if (new Set(names).size < names.length)
+    problems.push(problem('scopes', 'repeated', 'Two scopes have the same name.'))
+  const wanted = scopes.flatMap(({ role }) => role ?? [])
+  const roles = new Set((await rolesNamed(q, organization_id, wanted)).map(({ name }) => name))
+  for (const [i, { role }] of scopes.entries())
+    if (role !== null && !roles.has(role))
+      problems.push(problem(`scopes.${i}.role`, 'unknown_role', 'The organization has no such role.'))
+  const ids = clients.map(each => each.client_id)
+  if (new Set(ids).size < ids.length)
+    problems.push(problem('clients', 'repeated', 'A client is named twice.'))
+  const known = await clientsAmong(q, [...ids, ...served_by], organization_id)
+  for (const [i, entry] of clients.entries()) {
+    if (!known.has(entry.client_id))
+      problems.push(
+        problem(`clients.${i}.client_id`, 'unknown_client', 'The organization has no such client.'),
+      )
+    if (!entry.scopes.every(scope => names.includes(scope)))
+      problems.push(problem(`clients.${i}.scopes`, 'unknown_scope', 'The API has no such scope.'))
+  }
+  for (const [i, id] of served_by.entries())
+    if (!known.has(id))
+      problems.push(problem(`served_by.${i}`, 'unknown_client', 'The organization has no such client.'))
+  return problems
+}
+
+/** Returns the problem of an identifier that names this server or a client. */
+const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
+  const key = resourceKey(identifier)
+  const isOwn = key === config.url || key.startsWith(`${config.url}/`)
+  const named = await clientsAmong(q, [key, `${key}/`])
+  return isOwn || named.size > 0
+    ? [problem('identifier', 'reserved', 'It must name neither this server nor a client.')]
+    : []
+}
+
+/**
+ * Returns the organization and the problems of a new API.
+ *
+ * @throws AppError 403, 422 for an unknown organization
+ */
+export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateApi>, by: ChangedBy) => {
+  const { id } = await requireOrganization(q, by.caller, input.organization_id)
+  const problems = await identifierProblems(context, q, input.identifier)
+  return { organization_id: id, problems: [...problems, ...(await partProblems(q, id, input))] }
+}
+
+/** Creates an API. */
+export const createApi = (context: Core, input: CreateApi & { id?: ApiId }, by: ChangedBy): Promise<Api> =>
+  writeAs(context, by.caller, async tx => {
+    const { organization_id, problems } = await judgeNew(context, tx, input, by)
+    throwProblems(problems)
+    const now = context.clock.now()
+    const api: Api = {
+      ...input,
+      id: input.id ?? newId('api', now),
+      identifier_key: resourceKey(input.identifier),
+      organization_id,
+      created_at: now,
+      updated_at: now,
+    }
+    await insertApi(tx, api).catch(whenTaken('Another API has this identifier.'))
+    await recordApi(context, tx, by, 'api.created', api, {})
+    return api
+  })
+
+/**
+ * Returns the API after the change, and its problems.
+ *
+ * @throws AppError 404
+ */
+export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by: ChangedBy) => {
+  const api = await getApi(q, by.caller, id)
+  const fields = changedFields(apiAnswer(api), change)
+  const given = Object.fromEntries(
+    Object.entries(change).filter(([name, value]) => value !== undefined && Object.hasOwn(writable, name)),
+  )
+  const changed = { ...api, ...given } as Api
+  const problems = [
+    ...readOnlyProblems(fields, writable),
+    ...(await partProblems(q, api.organization_id, changed)),
+  ]
+  return { api: changed, fields, problems }
+}
+
+/**
+ * Changes the given fields.
+ *
+ * @throws AppError 404 when unknown or foreign, 422
+ */
+export const updateApi = (context: Core, id: string, change: UpdateApi, by: ChangedBy): Promise<Api> =>
+  writeAs(context, by.caller, async tx => {
+    const { api, fields, problems } = await judgeChange(tx, id, change, by)
+    throwProblems(problems)
+    if (fields.length === 0) return api
+    const changed = { ...api, updated_at: context.clock.now() }
+    await saveApi(tx, changed)
+    await recordApi(context, tx, by, 'api.updated', changed, { fields })
+    return changed
+  })
+
+/** Deletes an API. No token is issued for it any more; those that it accepts live until they expire. */
+export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<void> =>
+  writeAs(context, by.caller, async tx => {
+    const api = await getApi(tx, by.caller, id)
+    await removeApi(tx, api)
+    await recordApi(context, tx, by, 'api.deleted', api, {})
+  })
+
+const recordApi = (
+  context: Core,
+  tx: Transaction,
+  by: ChangedBy,
+  type: 'api.created' | 'api.updated' | 'api.deleted',
+  { id, organization_id, identifier, name }: Api,
+  metadata: Record<string, unknown>,
+): Promise<void> =>
+  recordChange(context, tx, by, {
+    type,
+    target_id: id,
+    organization_id,
+    metadata: { identifier, name, ...metadata },
+  })

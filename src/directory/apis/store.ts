@@ -1,0 +1,120 @@
+import { and, eq, inArray, like, or, sql } from 'drizzle-orm'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { resourceKey } from '#src/protocol/oauth/resource.ts'
+import { cached } from '#src/storage/cache.ts'
+import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Api = Tables['apis']['$inferSelect']
+
+const { placeholder } = sql
+
+const selectByKey = prepared((q, { apis }) =>
+  q
+    .select()
+    .from(apis)
+    .where(eq(apis.identifier_key, placeholder('key'))),
+)
+
+/** Reads the API of an identifier, with or without its trailing slash. */
+export const readApi = async (q: Queries, identifier: string): Promise<Api | undefined> =>
+  (await selectByKey(q, { key: resourceKey(identifier) }))[0]
+
+/** As {@link readApi}, cached until a commit changes APIs. */
+export const findApi = cached('apis', readApi)
+
+const selectById = prepared((q, { apis }) =>
+  q
+    .select()
+    .from(apis)
+    .where(and(eq(apis.id, placeholder('id')), isWithin(apis.organization_id))),
+)
+
+/** Returns an API by id, limited to the organization if present. */
+export const findApiById = async (
+  q: Queries,
+  id: string,
+  within?: OrganizationId,
+): Promise<Api | undefined> => (await selectById(q, { id, within: within ?? null }))[0]
+
+/** Rejects with a unique violation when the identifier is taken. */
+export const insertApi = async (tx: Transaction, api: Api): Promise<void> => {
+  await tx.insert(tx.tables.apis).values(api)
+  tx.changed('apis')
+}
+
+export const saveApi = async (tx: Transaction, { id, ...columns }: Api): Promise<void> => {
+  const { apis } = tx.tables
+  await tx.update(apis).set(columns).where(eq(apis.id, id))
+  tx.changed('apis')
+}
+
+export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promise<void> => {
+  const { apis } = tx.tables
+  await tx.delete(apis).where(eq(apis.id, id))
+  tx.changed('apis')
+}
+
+/** Removes a deleted client from all APIs: another client may get its id. */
+export const forgetClient = async (tx: Transaction, client_id: string): Promise<void> => {
+  const { apis } = tx.tables
+  const named = `%${JSON.stringify(client_id)}%`
+  const found = await tx
+    .select()
+    .from(apis)
+    .where(or(like(apis.clients, named), like(apis.served_by, named)))
+  for (const api of found)
+    await saveApi(tx, {
+      ...api,
+      clients: api.clients.filter(each => each.client_id !== client_id),
+      served_by: api.served_by.filter(id => id !== client_id),
+    })
+}
+
+/** Returns those of the names that are clients of the organization; of any one without it. */
+export const clientsAmong = async (
+  q: Queries,
+  client_ids: string[],
+  organization_id?: OrganizationId,
+): Promise<ReadonlySet<string>> => {
+  const { clients } = q.tables
+  const rows = await q
+    .select({ id: clients.client_id })
+    .from(clients)
+    .where(
+      and(
+        inArray(clients.client_id, client_ids),
+        organization_id && eq(clients.organization_id, organization_id),
+      ),
+    )
+  return new Set(rows.map(({ id }) => id))
+}
+
+const matching = ({ apis }: Tables, organization_id: OrganizationId | undefined) =>
+  organization_id && eq(apis.organization_id, organization_id)
+
+export const listApis = (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  range: Range,
+): Promise<Api[]> => {
+  const { apis } = q.tables
+  return q
+    .select()
+    .from(apis)
+    .where(and(matching(q.tables, organization_id), beyond(range, apis.created_at, apis.id)))
+    .orderBy(...byCreation(range.order, apis.created_at, apis.id))
+    .limit(range.limit)
+}
+
+export const countApis = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
+  const { apis } = q.tables
+  const found = q
+    .select({ id: apis.id })
+    .from(apis)
+    .where(matching(q.tables, organization_id))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}

@@ -1,0 +1,84 @@
+import { OAuthError } from './error.ts'
+
+/** The scopes that belong to the login itself and stay in the token of any API. */
+export const openidScopes: readonly string[] = [
+  'openid',
+  'profile',
+  'email',
+  'phone',
+  'address',
+  'groups',
+  'roles',
+  'offline_access',
+]
+
+const MAX_RESOURCES = 10
+
+/** The parts of a registered API that the rules use. */
+export interface TargetApi {
+  readonly identifier: string
+  readonly organization_id: string
+  readonly scopes: readonly { readonly name: string; readonly role: string | null }[]
+  readonly clients: readonly { readonly client_id: string; readonly scopes: readonly string[] }[]
+}
+
+/** Returns the form in which identifiers are compared: one trailing slash counts for nothing. */
+export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
+
+/**
+ * Returns the `resource` parameters of a request, each API once; several are separated by spaces in `values`.
+ * https://www.rfc-editor.org/rfc/rfc8707#section-2
+ *
+ * @throws OAuthError `invalid_target`
+ */
+export const readResources = (values: ReadonlyMap<string, string>): readonly string[] => {
+  const keys = new Set(values.get('resource')?.split(' ').map(resourceKey))
+  if (keys.size > MAX_RESOURCES) throw new OAuthError('invalid_target', 'There are too many resources.')
+  return [...keys]
+}
+
+/** Returns the API's scopes that a client may ask for; undefined when it may not use the API. */
+export const scopesAt = (api: TargetApi, client_id: string): readonly string[] | undefined => {
+  const entry = api.clients.find(each => each.client_id === client_id)
+  return entry && api.scopes.flatMap(({ name }) => (entry.scopes.includes(name) ? name : []))
+}
+
+/**
+ * Returns the resource of a token request: the one that it names, else the only authorized one; undefined
+ * when neither names any. Both are identifiers.
+ *
+ * @throws OAuthError `invalid_target` for one that was not authorized, and without a choice among several
+ */
+export const chooseResource = (
+  authorized: readonly string[],
+  requested: string | undefined,
+): string | undefined => {
+  if (requested === undefined && authorized.length < 2) return authorized[0]
+  const chosen = authorized.find(each => requested !== undefined && resourceKey(each) === requested)
+  if (chosen !== undefined) return chosen
+  throw new OAuthError(
+    'invalid_target',
+    requested === undefined
+      ? 'The authorization names several resources; the request has to name one of them.'
+      : 'The resource is not one of those that the authorization names.',
+  )
+}
+
+/**
+ * Returns the scopes of a token for an API: those of the API that the client may use and the person's roles
+ * allow, and the OpenID ones that the client may still ask for.
+ */
+export const scopesOfToken = (
+  granted: readonly string[],
+  api: TargetApi,
+  client: { readonly client_id: string; readonly scopes: readonly string[] },
+  roles: readonly { readonly name: string }[],
+): string[] => {
+  const own = scopesAt(api, client.client_id) ?? []
+  const held = new Set(roles.map(({ name }) => name))
+  const isAllowed = (name: string) =>
+    api.scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
+  return granted.filter(scope =>
+    own.includes(scope) ? isAllowed(scope) : openidScopes.includes(scope) && client.scopes.includes(scope),
+  )
+}

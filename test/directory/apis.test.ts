@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import { startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addOrganization } from '#test/support/people.ts'
+
+const app = await startApp()
+await addClient(app, 'shop')
+const acme = await addOrganization(app, 'acme')
+await addClient(app, 'acme-shop', { organization_id: acme.id })
+await addClient(app, 'https://client.example/id')
+await create(app, '/apis', { identifier: 'https://taken.example/', name: 'Taken' })
+const scope = (name: string, role?: string) => ({ name, texts: {}, ...(role && { role }) })
+
+test.each<[string, object, string]>([
+  ['no URI', { identifier: 'orders' }, 'identifier'],
+  ['a fragment', { identifier: 'https://a.example/#x' }, 'identifier'],
+  ['a wildcard', { identifier: 'https://*.example/' }, 'identifier'],
+  ['credentials', { identifier: 'https://me@a.example/' }, 'identifier'],
+  ['a space', { identifier: 'https://a.example/ b' }, 'identifier'],
+  ['too long', { identifier: `https://a.example/${'x'.repeat(255)}` }, 'identifier'],
+  ['the issuer', { identifier: 'http://localhost:8080' }, 'identifier'],
+  ['below the issuer', { identifier: 'http://localhost:8080/api/v1/admin' }, 'identifier'],
+  ['a client', { identifier: 'https://client.example/id/' }, 'identifier'],
+  ['a permission', { scopes: [scope('users:read')] }, 'scopes.0.name'],
+  ['admin', { scopes: [scope('admin')] }, 'scopes.0.name'],
+  ['openid', { scopes: [scope('openid')] }, 'scopes.0.name'],
+  ['a star', { scopes: [scope('*')] }, 'scopes.0.name'],
+  ['a scope twice', { scopes: [scope('a'), scope('a')] }, 'scopes'],
+  ['an unknown role', { scopes: [scope('a', 'nobody')] }, 'scopes.0.role'],
+  ['an unknown client', { clients: [{ client_id: 'none', scopes: [] }] }, 'clients.0.client_id'],
+  ['a foreign client', { clients: [{ client_id: 'acme-shop', scopes: [] }] }, 'clients.0.client_id'],
+  ['a foreign scope', { clients: [{ client_id: 'shop', scopes: ['b'] }] }, 'clients.0.scopes'],
+  ['a foreign reader', { served_by: ['acme-shop'] }, 'served_by.0'],
+  ['a short life', { access_token_ttl: 59 }, 'access_token_ttl'],
+  ['too many scopes', { scopes: Array.from({ length: 101 }, (_, i) => scope(`s${i}`)) }, 'scopes'],
+  ['an unknown field', { color: 'red' }, 'color'],
+])('RES-09 %s is refused and named', async (_, wrong, field) => {
+  const input = { identifier: 'https://new.example', name: 'New', ...wrong }
+  const { status, body } = await app.admin('POST', '/apis', input)
+  expect([status, body.details?.[0]?.field]).toEqual([422, field])
+})
+
+test('RES-09 an identifier is unique on the instance, with or without a slash at its end', async () => {
+  for (const identifier of ['https://taken.example', 'https://taken.example/']) {
+    const input = { identifier, name: 'New', organization_id: acme.id }
+    expect((await app.admin('POST', '/apis', input)).status).toBe(409)
+  }
+  const client = {
+    client_id: 'https://taken.example',
+    name: 'x',
+    type: 'confidential',
+    grant_types: [],
+    scopes: [],
+  }
+  const { status, body } = await app.admin('POST', '/clients', client)
+  expect([status, body.details[0].field]).toEqual([422, 'client_id'])
+})
+
+test('RES-10 changes are recorded, and a deleted client is gone from every API', async () => {
+  const api = await create(app, '/apis', {
+    identifier: 'https://notes.example',
+    name: 'Notes',
+    scopes: [scope('notes.read')],
+    clients: [{ client_id: 'shop', scopes: ['notes.read'] }],
+    served_by: ['shop'],
+  })
+  await app.events()
+  const again = await app.admin('PUT', `/apis/${api.id}`, api)
+  expect([again.status, again.body]).toEqual([200, api])
+  expect(await app.events()).toEqual([])
+  expect((await app.admin('PUT', `/apis/${api.id}`, { identifier: 'https://x.example' })).status).toBe(422)
+  await app.admin('PUT', `/apis/${api.id}`, { name: 'Our notes' })
+  const about = {
+    actor_id: 'gatehouse-admin',
+    target_id: api.id,
+    target_type: 'api',
+    organization_id: 'org_default',
+  }
+  expect(await app.events()).toEqual([
+    {
+      ...about,
+      type: 'api.updated',
+      metadata: { identifier: 'https://notes.example', name: 'Our notes', fields: ['name'] },
+    },
+  ])
+  await app.admin('DELETE', '/clients/shop')
+  expect((await app.admin('GET', `/apis/${api.id}`)).body).toMatchObject({ clients: [], served_by: [] })
+  await app.events()
+  await app.admin('DELETE', `/apis/${api.id}`)
+  expect((await app.events()).map(({ type }) => type)).toEqual(['api.deleted'])
+  expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)
+})
+
+test('RES-10 an organization takes its APIs along', async () => {
+  const { id } = await addOrganization(app, 'gone')
+  const input = { identifier: 'https://gone.example', name: 'Gone', organization_id: id }
+  const api = await create(app, '/apis', input)
+  await app.admin('DELETE', `/organizations/${id}`)
+  expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)
+  expect((await app.admin('POST', '/apis', { ...input, organization_id: acme.id })).status).toBe(201)
+})
