@@ -26,6 +26,7 @@ const provider = {
   client_secret: 'secret',
 }
 await create(app, '/identity-providers', provider)
+const api = await create(app, '/apis', { identifier: 'https://api.example', name: 'API' })
 const address = `/assets/organizations/org_other/${'0'.repeat(32)}.png`
 
 interface Case {
@@ -88,6 +89,16 @@ const cases: Record<string, Case> = {
     schema: { description: 1 },
     stored: { organization_id: acme.id, roles: ['nobody'] },
     refused: ['organization_id', 'roles'],
+  },
+  'POST /apis': {
+    schema: { name: '' },
+    stored: { identifier: 'http://localhost:8080/x', served_by: ['nobody'] },
+    refused: ['identifier', 'served_by'],
+  },
+  [`PUT /apis/${api.id}`]: {
+    schema: { name: '' },
+    stored: { identifier: 'https://other.example', served_by: ['nobody'] },
+    refused: ['identifier', 'served_by'],
   },
   'POST /clients': {
     schema: { client_id: '-' },

@@ -1,4 +1,7 @@
 import { expect, test } from 'bun:test'
+import { applySeed } from '#src/seed/apply.ts'
+import { exportSeed } from '#src/seed/export.ts'
+import { parseSeed } from '#src/seed/read.ts'
 import { startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
@@ -98,4 +101,32 @@ test('RES-10 an organization takes its APIs along', async () => {
   await app.admin('DELETE', `/organizations/${id}`)
   expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)
   expect((await app.admin('POST', '/apis', { ...input, organization_id: acme.id })).status).toBe(201)
+})
+
+test('RES-10 a seed creates, exports and prunes APIs', async () => {
+  const own = await startApp()
+  await addClient(own, 'shop')
+  const text = `apis:
+  - identifier: https://notes.example/
+    name: Notes
+    scopes: [{ name: notes.read, texts: { de: Notizen lesen }, role: admin }]
+    clients: [{ client_id: shop, scopes: [notes.read] }]`
+  const apply = (content: string, prune = false) =>
+    applySeed(own.context, parseSeed(content, 'seed.yaml', {}), { prune })
+  await apply(text)
+  const { apis } = await exportSeed(own.context, { secrets: false })
+  expect(apis).toEqual([
+    {
+      id: expect.stringMatching(/^api_/),
+      identifier: 'https://notes.example/',
+      name: 'Notes',
+      scopes: [{ name: 'notes.read', texts: { de: 'Notizen lesen' }, role: 'admin' }],
+      clients: [{ client_id: 'shop', scopes: ['notes.read'] }],
+    },
+  ])
+  await own.events()
+  await apply(text)
+  expect(await own.events()).toEqual([])
+  await apply('apis: []', true)
+  expect((await own.admin('GET', '/apis')).body.data).toEqual([])
 })

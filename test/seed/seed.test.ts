@@ -254,6 +254,7 @@ test('the published schema names every section and its fields', () => {
     'users',
     'groups',
     'clients',
+    'apis',
     'identity_providers',
   ])
   expect(schema.properties.users.items.required).toEqual(['username', 'email'])
