@@ -42,7 +42,14 @@ export const clientCredentials: Grant<'client_credentials'> = async (
   const { token, expires_in } = await issueToken(context, {
     ...accessTokenForm(context, client, api),
     claims: issued =>
-      clientTokenClaims({ ...issued, client_id, audience: api?.identifier, organization_id, scopes, further }),
+      clientTokenClaims({
+        ...issued,
+        client_id,
+        audience: api?.identifier,
+        organization_id,
+        scopes,
+        further,
+      }),
   })
   return { access_token: token, token_type: 'Bearer', expires_in, scope }
 }
