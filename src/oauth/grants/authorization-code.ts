@@ -22,11 +22,11 @@ import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
-  NOT_ADMITTED,
   describeTarget,
   type Grant,
   type GrantCall,
   issueAccessToken,
+  NOT_ADMITTED,
   NOT_SERVED,
   type TokenAnswer,
   targetOf,
