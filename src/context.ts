@@ -91,8 +91,8 @@ export interface PublishedKeys {
   etag: string
 }
 
-/** `at+jwt` marks access tokens (RFC 9068 section 2.1). */
-export type TokenType = 'at+jwt' | 'JWT'
+/** `at+jwt` marks access tokens (RFC 9068 section 2.1), `logout+jwt` logout tokens. */
+export type TokenType = 'at+jwt' | 'logout+jwt' | 'JWT'
 
 /** Header values and claims of a token with a valid signature. */
 export interface OpenedToken {

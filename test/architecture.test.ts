@@ -138,6 +138,7 @@ test('the executable contains no part for tests only: each export is used in src
     'operations/event-loop.ts largestOfMinute',
     'pages/accent.ts accentStyle',
     'pages/view.ts isPowerful',
+    'sessions/logout-delivery.ts deliverLogouts',
     'sign-in/throttle.ts afterFailure',
     'tokens/signing-thread.ts openThread',
   ])

@@ -2,6 +2,7 @@ import { sweepEvents } from '#src/audit/retention.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { startMailDelivery } from '#src/links/mail-delivery.ts'
+import { startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
 import { rotateDueKeys } from '#src/tokens/rotation.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { purge } from './purge.ts'
@@ -51,7 +52,11 @@ const everyMinute = (context: Context, turn: string, jobs: Jobs): Timer => {
  */
 export const startHousekeeping = (context: Context): (() => void) => {
   const timers = Object.entries(schedules).map(([turn, jobs]) => everyMinute(context, turn, jobs))
-  const stops = [startMailDelivery(context), watchEventLoop(context.store.metrics)]
+  const stops = [
+    startMailDelivery(context),
+    startLogoutDelivery(context),
+    watchEventLoop(context.store.metrics),
+  ]
   return () => {
     for (const stop of stops) stop()
     for (const timer of timers) clearInterval(timer)

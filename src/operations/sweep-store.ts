@@ -19,6 +19,9 @@ const DEVICE_KEPT = 400 * DAY
  */
 const MAIL_KEPT = DAY
 
+/** Milliseconds. Delivery gives up expired logouts itself; this removes them afterwards. */
+const LOGOUT_KEPT = DAY
+
 /** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
@@ -33,7 +36,7 @@ type Expiring =
   | 'throttles'
 
 const expired =
-  (name: Expiring | 'mails', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (name: Expiring | 'mails' | 'logouts', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
@@ -50,6 +53,7 @@ export const removals: Removal[] = [
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
+  expired('logouts', tx => tx.tables.logouts.number, LOGOUT_KEPT),
   (tx, now) => {
     const { devices } = tx.tables
     return deleteBatch(

@@ -4,6 +4,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endLogins, revokeCodes } from './login-store.ts'
+import { enqueueLogouts } from './logout-store.ts'
 import {
   closeSessions,
   endSessions,
@@ -78,6 +79,7 @@ export const revokeSessionsAlone = async (
   const ended = await endSessions(tx, filter, now, limit)
   if (filter.session_id ?? filter.user_id ?? filter.login_id) await refuseTokens(tx, filter, now)
   for (const session of ended) await recordRevoked(context, tx, session, by)
+  await enqueueLogouts(tx, ended, now)
   return ended
 }
 
@@ -105,14 +107,19 @@ export const revokeSession = async (
 
 /**
  * Ends sessions but keeps their access tokens valid until they expire, and their logins: /oauth/revoke,
- * deleted clients.
+ * deleted clients and users.
  */
-export const releaseSessions = (
+export const releaseSessions = async (
   context: Core,
   tx: Transaction,
   filter: SessionFilter,
   limit = Number.MAX_SAFE_INTEGER,
-): Promise<Session[]> => closeSessions(tx, filter, context.clock.now(), limit)
+): Promise<Session[]> => {
+  const now = context.clock.now()
+  const closed = await closeSessions(tx, filter, now, limit)
+  await enqueueLogouts(tx, closed, now)
+  return closed
+}
 
 /**
  * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of rows handled.
@@ -131,6 +138,7 @@ export const expireDueSessions = async (context: Core, tx: Transaction, limit: n
       metadata: { user_id: session.user_id, client_id: session.client_id },
       subject_id: session.user_id,
     })
+  await enqueueLogouts(tx, expired, now, true)
   return postponed + expired.length
 }
 

@@ -1,6 +1,8 @@
 import { asc, type Column, eq, notExists, type SQL, sql } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { prepared, type Queries, type Transaction } from './store.ts'
-import type { Tables } from './tables.ts'
+import type { LogoutTarget, Tables } from './tables.ts'
 
 export type PurgeKind = Tables['purges']['$inferSelect']['kind']
 
@@ -28,11 +30,26 @@ export const beginPurge = async (
   kind: PurgeKind,
   id: string,
   now: number,
+  logout?: LogoutTarget,
 ): Promise<void> => {
-  await tx.insert(tx.tables.purges).values({ id, kind, created_at: now }).onConflictDoNothing()
+  await tx.insert(tx.tables.purges).values({ id, kind, created_at: now, logout }).onConflictDoNothing()
 }
 
 /** Marks a purge as finished: no rows of the deleted resource remain. */
 export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
   await tx.delete(tx.tables.purges).where(eq(tx.tables.purges.id, id))
 }
+
+/** Returns the receiver of a client's logouts, which a purge keeps. */
+export const logoutTarget = (client: {
+  organization_id: OrganizationId
+  backchannel_logout_uri: string | null
+  id_token_signed_response_alg: SigningAlg | null
+}): LogoutTarget | undefined =>
+  client.backchannel_logout_uri === null
+    ? undefined
+    : {
+        organization_id: client.organization_id,
+        uri: client.backchannel_logout_uri,
+        alg: client.id_token_signed_response_alg,
+      }

@@ -1,7 +1,7 @@
 import { and, type Column, eq, inArray, ne } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DELETE_BATCH, deleteBatch } from './batches.ts'
-import { beginPurge, type PurgeKind } from './purges.ts'
+import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
 import type { Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -73,12 +73,9 @@ export const removeOrganizationParts = async (
   const { apis, clients, groups, identity_providers, login_domains, organization_assets, roles } = tx.tables
   for (const table of [apis, organization_assets, login_domains, roles, groups, identity_providers])
     await tx.delete(table).where(eq(table.organization_id, id))
-  const gone = await tx
-    .delete(clients)
-    .where(eq(clients.organization_id, id))
-    .returning({ id: clients.client_id })
+  const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()
   await beginPurge(tx, 'organization', id, now)
-  for (const client of gone) await beginPurge(tx, 'client', client.id, now)
+  for (const client of gone) await beginPurge(tx, 'client', client.client_id, now, logoutTarget(client))
   for (const topic of ['roles', 'clients', 'users', 'events', 'identity_providers', 'apis'] as const)
     tx.changed(topic)
 }

@@ -29,6 +29,7 @@ export type Topic =
   | 'identity_providers'
   | 'apis'
   | 'mails'
+  | 'logouts'
 
 /** Queries inside a write. All of them commit or none. */
 export type Transaction = Queries & {

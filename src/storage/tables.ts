@@ -290,6 +290,11 @@ export const tables = (kit: Kit) => {
       access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
       access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
       refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
+      backchannel_logout_uri: text('backchannel_logout_uri'),
+      backchannel_logout_session_required: bool('backchannel_logout_session_required')
+        .notNull()
+        .default(false),
+      backchannel_logout_on_expiry: bool('backchannel_logout_on_expiry').notNull().default(false),
       attributes: json('attributes').$type<Record<string, unknown>>().notNull().default(sql`'{}'`),
       allowed_roles: json('allowed_roles').$type<string[]>().notNull().default(sql`'[]'`),
       allowed_groups: json('allowed_groups').$type<string[]>().notNull().default(sql`'[]'`),
@@ -650,6 +655,39 @@ export const tables = (kit: Kit) => {
   )
 
   /**
+   * Outbox of back-channel logouts: one row for each ended session whose client has a logout URI. It keeps
+   * what the logout token says, because user, session and client may be gone when it is delivered.
+   */
+  const logouts = table(
+    'logouts',
+    {
+      number: kit.serial('number'),
+      /** The same in each token that is signed for this row. */
+      jti: text('jti').notNull(),
+      client_id: text('client_id').notNull(),
+      /** Organization of the client. */
+      organization_id: organization_id(),
+      uri: text('uri').notNull(),
+      /** null: the server's default for ID tokens. */
+      alg: text('alg').$type<SigningAlg>(),
+      user_id: user_id(),
+      session_id: id<SessionId>('session_id').notNull(),
+      attempts: int('attempts').notNull().default(0),
+      created_at: created_at(),
+      next_attempt_at: ms('next_attempt_at').notNull(),
+      expires_at: ms('expires_at').notNull(),
+      /** null while it waits for delivery. */
+      done_at: ms('done_at'),
+      /** Reason of the last failed attempt; null after a delivery. */
+      failure: text('failure'),
+    },
+    t => [
+      index('logouts_waiting').on(t.done_at, t.client_id, t.number),
+      index('logouts_client').on(t.client_id, t.created_at, t.jti),
+    ],
+  )
+
+  /**
    * Single-use links: set-up of the first admin (without user), sign-in links made by an admin, and links
    * sent by mail.
    */
@@ -737,6 +775,8 @@ export const tables = (kit: Kit) => {
         'user' | 'organization' | 'role' | 'group' | 'client' | 'identity_provider' | 'attribute_index'
       >()
       .notNull(),
+    /** The receiver of logouts of a deleted client. */
+    logout: json('logout').$type<LogoutTarget>(),
     created_at: created_at(),
   })
 
@@ -798,6 +838,7 @@ export const tables = (kit: Kit) => {
     used_assertions,
     devices,
     mails,
+    logouts,
     links,
     throttles,
     events,
@@ -805,6 +846,13 @@ export const tables = (kit: Kit) => {
     counters,
     statistics,
   }
+}
+
+/** The receiver of a client's logouts. */
+export interface LogoutTarget {
+  organization_id: OrganizationId
+  uri: string
+  alg: SigningAlg | null
 }
 
 export type Tables = ReturnType<typeof tables>

@@ -55,6 +55,9 @@ export interface SeedClient extends OfOrganization {
   access_token_signed_response_alg?: SigningAlg | null
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
+  backchannel_logout_uri?: string | null
+  backchannel_logout_session_required?: boolean
+  backchannel_logout_on_expiry?: boolean
 }
 
 /**

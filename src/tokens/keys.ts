@@ -25,6 +25,7 @@ interface KeyRing {
   published: PublishedKeys
 }
 
+/** Types that `open` accepts. A logout token is for its client alone. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /** Number of verified tokens to cache: clients present the same token many times. */
 const MAX_REMEMBERED = 10_000
@@ -59,7 +60,12 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
     const pkcs8 = master.open(row.private_key, row.id)
     const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
     const header = { alg: row.alg, kid: row.id }
-    const headers = { 'at+jwt': encode({ ...header, typ: 'at+jwt' }), JWT: encode({ ...header, typ: 'JWT' }) }
+    const headerOf = (typ: TokenType) => encode({ ...header, typ })
+    const headers = {
+      'at+jwt': headerOf('at+jwt'),
+      'logout+jwt': headerOf('logout+jwt'),
+      JWT: headerOf('JWT'),
+    }
     return { ...row, headers, privateKey, publicKey: createPublicKey(privateKey) }
   } catch {
     throw new StorageError(`The signing key ${row.id} cannot be opened with this master key.`)

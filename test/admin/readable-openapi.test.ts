@@ -54,6 +54,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getStatistics',
     'getUser',
     'listApis',
+    'listClientLogouts',
     'listClients',
     'listEvents',
     'listGroupMembers',

@@ -31,6 +31,8 @@ describe('discovery', () => {
       jwks_uri: `http://localhost:8080${keySet}`,
       id_token_signing_alg_values_supported: ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'],
       scopes_supported: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
+      backchannel_logout_supported: true,
+      backchannel_logout_session_supported: true,
       authorization_response_iss_parameter_supported: true,
       request_uri_parameter_supported: false,
     })

@@ -9,6 +9,7 @@ export const owners: Record<string, string> = {
   authorization_codes: 'tokens/code-store.ts',
   logins: 'sessions/login-store.ts',
   sessions: 'sessions/store.ts',
+  logouts: 'sessions/logout-store.ts',
   organizations: 'directory/organizations/store.ts',
   login_domains: 'directory/organizations/store.ts',
   organization_assets: 'directory/organizations/asset-store.ts',

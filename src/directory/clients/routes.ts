@@ -3,6 +3,7 @@ import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
+import { ClientLogoutList, ListClientLogouts, listClientLogouts } from './logouts.ts'
 import {
   ClientAnswer,
   ClientList,
@@ -84,6 +85,18 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     answer: ClientAnswer,
     errors: [404],
     read: async (q, { caller, params }) => clientAnswer(await getClient(q, caller, params.client_id)),
+  }),
+  route({
+    id: 'listClientLogouts',
+    method: 'GET',
+    path: '/clients/:client_id/logouts',
+    permission: 'clients:read',
+    summary: 'List the logouts that the application hears of, and their failures',
+    query: ListClientLogouts,
+    status: 200,
+    answer: ClientLogoutList,
+    errors: [404],
+    handle: ({ caller, params, query }) => listClientLogouts(context, caller, params.client_id, query),
   }),
   route({
     id: 'updateClient',

@@ -24,6 +24,7 @@ import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
+import { logoutDefaults, logoutFields, noLogouts } from './logout-fields.ts'
 import type { Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
@@ -130,6 +131,7 @@ export const writable = {
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds in which a used refresh token may be repeated by a client that lost the answer.',
   ),
+  ...logoutFields,
   attributes: FreeAttributes,
   claims: Claims,
   allowed_roles: set(line(128, 1), 100).describe(
@@ -164,6 +166,7 @@ const shopAnswer = {
   access_token_signed_response_alg: null,
   access_token_typ: 'at+jwt',
   refresh_token_reuse_window: 0,
+  ...noLogouts,
   attributes: {},
   claims: {},
   allowed_roles: [],
@@ -198,6 +201,7 @@ export const CreateClient = z
     access_token_signed_response_alg: writable.access_token_signed_response_alg.default(null),
     access_token_typ: writable.access_token_typ.default('at+jwt'),
     refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
+    ...logoutDefaults,
     attributes: FreeAttributes.default({}),
     claims: Claims.default({}),
     allowed_roles: writable.allowed_roles.default([]),

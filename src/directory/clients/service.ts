@@ -63,7 +63,11 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   return client
 }
 
-type Shape = { [Field in 'type' | 'kind' | 'token_endpoint_auth_method']?: Client[Field] | undefined } & {
+type Shape = {
+  [Field in 'backchannel_logout_uri' | 'type' | 'kind' | 'token_endpoint_auth_method']?:
+    | Client[Field]
+    | undefined
+} & {
   [Field in 'redirect_uris' | 'grant_types']?: string[]
 }
 
@@ -102,6 +106,11 @@ const shapeProblems = (client: Shape): Detail[] => {
       kind !== undefined && client.grant_types !== undefined && !grant_types.includes(kind.grant),
       'kind',
       `An application of the kind ${client.kind} uses the grant ${kind?.grant}.`,
+    ],
+    [
+      isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
+      'backchannel_logout_uri',
+      'The logout URI of a public client is https.',
     ],
     [
       client.kind === 'service' && redirect_uris.length > 0,

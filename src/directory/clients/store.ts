@@ -6,9 +6,10 @@ import { COUNT_LIMIT } from '#src/http/list.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { cached } from '#src/storage/cache.ts'
-import { beginPurge } from '#src/storage/purges.ts'
+import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { noLogouts } from './logout-fields.ts'
 
 export type Client = Tables['clients']['$inferSelect']
 
@@ -49,6 +50,7 @@ const consoleClient = ({ url }: Config): Client => ({
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
+  ...noLogouts,
   attributes: {},
   claims: {},
   allowed_roles: [],
@@ -101,8 +103,8 @@ export const saveSecret = async (
 /** Removes a client. Its dependent rows follow in batches (`purges`); until then its id cannot be reused. */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients } = tx.tables
-  await tx.delete(clients).where(eq(clients.client_id, client_id))
-  await beginPurge(tx, 'client', client_id, now)
+  const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
+  await beginPurge(tx, 'client', client_id, now, gone && logoutTarget(gone))
   tx.changed('clients')
 }
 

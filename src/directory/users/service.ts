@@ -8,6 +8,7 @@ import { conflict } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
@@ -179,7 +180,9 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
   writeAs(context, by.caller, async tx => {
     const user = await getUserToChange(tx, by, id)
     await removeUsers(tx, [user.id])
-    if ((await removeRemains(tx, 'user', [user.id])) === DELETE_BATCH)
+    const ended = await releaseSessions(context, tx, { user_id: user.id }, DELETE_BATCH)
+    const removed = await removeRemains(tx, 'user', [user.id])
+    if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
       await beginPurge(tx, 'user', user.id, context.clock.now())
     const { actor, client_info } = by
     await record(context, tx, {

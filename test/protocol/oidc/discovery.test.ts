@@ -39,6 +39,8 @@ test('FRM-09, O-23, O-53 exactly the documented fields', () => {
     claims_parameter_supported: false,
     request_parameter_supported: false,
     request_uri_parameter_supported: false,
+    backchannel_logout_supported: true,
+    backchannel_logout_session_supported: true,
     authorization_response_iss_parameter_supported: true,
   })
 })

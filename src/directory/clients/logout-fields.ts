@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { flag } from '#src/directory/fields.ts'
+
+/** https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRegistration */
+const logout_uri = z
+  .string('An https URI.')
+  .max(2048, 'At most 2048 characters.')
+  .refine(
+    text => /^https?:\/\/[^#]*$/.test(text) && URL.canParse(text) && !/@/.test(text.split('/')[2] ?? ''),
+    'An absolute https URI without fragment and credentials, or http with host and port in outbound_allow.',
+  )
+
+/** Fields of a client about back-channel logout. */
+export const logoutFields = {
+  backchannel_logout_uri: logout_uri
+    .nullable()
+    .describe(
+      'Where the application hears that a session has ended (OpenID Connect Back-Channel Logout 1.0).',
+    ),
+  backchannel_logout_session_required: flag.describe(
+    'Whether the application needs `sid` in logout tokens; they always have it.',
+  ),
+  backchannel_logout_on_expiry: flag.describe('Whether sessions that expire are reported too.'),
+}
+
+/** The fields of a client that hears of no logout. */
+export const noLogouts = {
+  backchannel_logout_uri: null,
+  backchannel_logout_session_required: false,
+  backchannel_logout_on_expiry: false,
+}
+
+export const logoutDefaults = {
+  backchannel_logout_uri: logoutFields.backchannel_logout_uri.default(null),
+  backchannel_logout_session_required: logoutFields.backchannel_logout_session_required.default(false),
+  backchannel_logout_on_expiry: logoutFields.backchannel_logout_on_expiry.default(false),
+}

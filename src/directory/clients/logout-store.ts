@@ -1,0 +1,26 @@
+import { and, eq } from 'drizzle-orm'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { LogoutRow } from '#src/sessions/logout-store.ts'
+import type { Queries } from '#src/storage/store.ts'
+
+export const listLogouts = (q: Queries, client_id: string, range: Range): Promise<LogoutRow[]> => {
+  const { logouts } = q.tables
+  const { created_at, jti } = logouts
+  return q
+    .select()
+    .from(logouts)
+    .where(and(eq(logouts.client_id, client_id), beyond(range, created_at, jti)))
+    .orderBy(...byCreation(range.order, created_at, jti))
+    .limit(range.limit)
+}
+
+export const countLogouts = (q: Queries, client_id: string): Promise<number> => {
+  const { logouts } = q.tables
+  const found = q
+    .select({ number: logouts.number })
+    .from(logouts)
+    .where(eq(logouts.client_id, client_id))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import type { Caller, Context } from '#src/context.ts'
+import { example } from '#src/http/example.ts'
+import { answerPage, listOf, listQuery } from '#src/http/list.ts'
+import { within } from '#src/http/tenant.ts'
+import { iso } from '#src/lib/text.ts'
+import type { LogoutRow } from '#src/sessions/logout-store.ts'
+import { countLogouts, listLogouts } from './logout-store.ts'
+import { getClient } from './service.ts'
+
+const LogoutItem = z
+  .object({
+    jti: z.string().describe('`jti` of the logout token, the same at each attempt.'),
+    user_id: z.string().describe('The user whose session has ended.'),
+    session_id: z.string().describe('The session that has ended.'),
+    status: z
+      .enum(['waiting', 'delivered', 'failed'])
+      .describe('`failed`: refused by the application, or given up after two days.'),
+    attempts: z.int().describe('Number of attempts so far.'),
+    failure: z.string().nullable().describe('Reason of the last failed attempt.'),
+    created_at: z.string().describe('When the session ended.'),
+    next_attempt_at: z.string().nullable().describe('When it is tried again; null: never.'),
+    done_at: z.string().nullable().describe('When it was delivered or given up.'),
+  })
+  .meta({
+    id: 'ClientLogout',
+    description: 'A logout that the application hears of, or should have.',
+    example: {
+      jti: '0b6f1c4e-5f0f-4a55-9c0a-3a1f3f3a8f11',
+      user_id: example.user_id,
+      session_id: 'sess_019bc1a0-0000-7000-8000-000000000001',
+      status: 'waiting',
+      attempts: 1,
+      failure: 'The application answered 503.',
+      created_at: example.time,
+      next_attempt_at: example.time,
+      done_at: null,
+    },
+  })
+
+const statusOf = ({ done_at, failure }: LogoutRow) => {
+  if (done_at === null) return 'waiting'
+  return failure === null ? 'delivered' : 'failed'
+}
+
+const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
+  jti: row.jti,
+  user_id: row.user_id,
+  session_id: row.session_id,
+  status: statusOf(row),
+  attempts: row.attempts,
+  failure: row.failure,
+  created_at: iso(row.created_at),
+  next_attempt_at: row.done_at === null ? iso(row.next_attempt_at) : null,
+  done_at: row.done_at === null ? null : iso(row.done_at),
+})
+
+export const ListClientLogouts = listQuery({})
+export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
+
+/**
+ * Lists the logouts of the last days that a client hears of.
+ *
+ * @throws AppError 404
+ */
+export const listClientLogouts = async (
+  context: Context,
+  caller: Caller,
+  client_id: string,
+  query: z.output<typeof ListClientLogouts>,
+) => {
+  await context.store.read(q => getClient(q, caller, client_id))
+  const { order } = query
+  return answerPage(context, {
+    name: 'client-logouts',
+    query: { ...query, client_id },
+    scope: within(caller) ?? '',
+    fetch: (after, limit) => context.store.read(q => listLogouts(q, client_id, { order, after, limit })),
+    total: () => context.store.read(q => countLogouts(q, client_id)),
+    keyset: row => [row.created_at, row.jti],
+    item: logoutItem,
+  })
+}
