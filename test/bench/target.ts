@@ -78,9 +78,10 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&')
 
-/** The first form of a page that posts, filled in as the user of the benchmark would. */
+/** The first form of a page that posts and is not for another account, filled in as the user of the benchmark would. */
 export const fillForm = (html: string): Form => {
-  const form = /<form[^>]*method="post"[\s\S]*?<\/form>/i.exec(html)?.[0]
+  const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []
+  const form = forms.find(each => !/<button class="link"/.test(each))
   if (!form) throw new Error(`No form in this page:\n${html.slice(0, 2000)}`)
   const known: Record<string, string> = {
     username: USER.username,

@@ -15,8 +15,9 @@ const tooWide = (): string[] => {
     details.removeAttribute('name')
     details.open = true
   }
+  // The tabs scroll within their line.
   const words = [...document.querySelectorAll<HTMLElement>('main *, .card *')].filter(
-    element => !element.closest('svg, .unseen, .parts') && element.clientWidth > 0,
+    element => !element.closest('svg, .unseen, .parts, .tabs') && element.clientWidth > 0,
   )
   const isOut = (element: HTMLElement) => {
     const { left, right } = element.getBoundingClientRect()
