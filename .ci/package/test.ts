@@ -45,7 +45,8 @@ const logIn = async (command: string[], root = '') => {
     if (preferred_username !== 'alice')
       throw new Error(`${command.join(' ')}: userinfo answered ${info.status}`)
   } finally {
-    child.kill('SIGTERM')
+    // unshare ignores SIGTERM; its end sends one to the server.
+    child.kill(root ? 'SIGKILL' : 'SIGTERM')
     await child.exited
   }
 }
