@@ -110,6 +110,8 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['keys', 'import', 'missing'], /no instance here/],
   [['keys', 'export', 'x'], /no instance here/],
   [['keys', 'rekey', '--new-key-file', 'new.key'], /no instance here/],
+  [['licenses', 'all'], /too many arguments/],
+  [['sbom', '--format', 'xml'], /Allowed choices are cyclonedx, spdx/],
   [['guide', 'xyzzy'], /no page has this name/],
   [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
   [['man', 'serve'], /too many arguments/],
