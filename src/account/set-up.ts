@@ -106,7 +106,7 @@ export const postSetUp =
       const rules = passwordRules(password_policy)
       return setUpPage(context, call, opened, { values: input, errors: { email: code }, rules })
     }
-    return withCookies(seeOther('/account'), [cookie])
+    return withCookies(seeOther(context.config.console === 'on' ? '/console' : '/account'), [cookie])
   }
 
 const inputOf = (form: ReadonlyMap<string, string>) => ({

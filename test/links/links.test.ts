@@ -184,8 +184,9 @@ describe('the set-up link', () => {
     const spare = await open(anew)
     const { browser, page } = await open(anew)
     await anew.events()
-    const account = await browser.follow(await browser.submit(page, first))
-    expect(account.heading).toBe('Your account')
+    const made = await browser.submit(page, first)
+    expect(made.location).toBe('/console')
+    expect((await browser.get('/account')).heading).toBe('Your account')
     const [user] = await anew.context.store.read(async q => q.select().from(q.tables.users))
     expect(user).toMatchObject({ organization_id: 'org_default', enabled: true, password_temporary: false })
     expect((await anew.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual(
@@ -260,15 +261,15 @@ describe('the set-up link', () => {
     expect([refused.status, refused.heading]).toEqual([400, 'Create the first administrator'])
     expect(refused.html).toContain('Use an address of your organization')
     const again = await browser.submit(refused, { ...first, email: 'root@northwind.example' })
-    expect(again.location).toBe('/account')
+    expect(again.location).toBe('/console')
   })
 
   test('the same form sent twice at once makes one administrator, and the other answer says so', async () => {
     const anew = await startApp()
     const { browser, page } = await open(anew)
     const answers = await Promise.all([browser.submit(page, first), browser.submit(page, first)])
-    expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
-    expect(answers.find(({ location }) => location !== '/account')).toMatchObject(done)
+    expect(answers.filter(({ location }) => location === '/console')).toHaveLength(1)
+    expect(answers.find(({ location }) => location !== '/console')).toMatchObject(done)
   })
 
   test('fifty uses at once make one administrator', async () => {
@@ -279,7 +280,7 @@ describe('the set-up link', () => {
         browser.submit(page, { ...first, username: `root${i}`, email: `root${i}@example.com` }),
       ),
     )
-    expect(answers.filter(({ location }) => location === '/account')).toHaveLength(1)
+    expect(answers.filter(({ location }) => location === '/console')).toHaveLength(1)
     const { body } = await anew.admin('GET', '/users')
     expect(body.data).toHaveLength(1)
   })
