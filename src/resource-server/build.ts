@@ -3,14 +3,14 @@ import { $, Glob } from 'bun'
 import { dependencies, license, version } from '../../package.json'
 
 /** Entry points of the package; `tsconfig.json` beside this file lists the same ones. */
-const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'testing']
+const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'logout', 'testing']
 const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
 
 const manifest = {
   name: '@gatehouse/resource-server',
   version,
   description:
-    'Verifies the access tokens of a Gatehouse server, for Elysia, Hono, Express, Fastify and plain fetch.',
+    'Verifies the access and logout tokens of a Gatehouse server, for Elysia, Hono, Express, Fastify and plain fetch.',
   license,
   type: 'module',
   sideEffects: false,

@@ -72,6 +72,34 @@ export function parseClaims(
   const scope = optionalString(raw, 'scope')
   if (typ !== 'at+jwt') requireAccessToken(raw)
 
+  const { iss, aud, exp, iat } = parseRegisteredClaims(raw, policy, now)
+  const claims: Claims = {
+    sub: requiredString(raw, 'sub'),
+    email: optionalString(raw, 'email'),
+    name: fullName(raw),
+    roles: stringList(raw, 'roles'),
+    scope: scope ?? '',
+    org_id: optionalString(raw, 'org_id'),
+    iss,
+    aud,
+    exp,
+    iat,
+    raw,
+  }
+  if (policy.realm !== undefined) requireRealm(claims.org_id, policy.realm)
+  for (const claim of policy.requiredClaims) required(raw, claim)
+  return claims
+}
+
+/** Issuer, audience and times: https://www.rfc-editor.org/rfc/rfc7519#section-4.1 */
+type RegisteredClaims = Pick<Claims, 'iss' | 'aud' | 'exp' | 'iat'>
+
+/**
+ * Validates issuer, audience and times. `now` is in Unix seconds with fractions.
+ *
+ * @throws AccessError of the class that names the defect
+ */
+export function parseRegisteredClaims(raw: Payload, policy: ClaimPolicy, now: number): RegisteredClaims {
   const iss = requiredString(raw, 'iss')
   if (!policy.issuers.includes(iss)) {
     const slash = policy.issuers.some(issuer => `${issuer}/` === iss)
@@ -92,28 +120,13 @@ export function parseClaims(
     const ahead = claim in raw ? requiredNumber(raw, claim) - now : 0
     if (ahead > clockTolerance) throw new TokenNotYetValidError(`${claim} is ${Math.ceil(ahead)} s ahead`)
   }
-
-  const claims: Claims = {
-    sub: requiredString(raw, 'sub'),
-    email: optionalString(raw, 'email'),
-    name: fullName(raw),
-    roles: stringList(raw, 'roles'),
-    scope: scope ?? '',
-    org_id: optionalString(raw, 'org_id'),
-    iss,
-    aud,
-    exp,
-    iat,
-    raw,
-  }
-  if (policy.realm !== undefined) requireRealm(claims.org_id, policy.realm)
-  for (const claim of policy.requiredClaims) required(raw, claim)
-  return claims
+  return { iss, aud, exp, iat }
 }
 
 type Payload = Record<string, unknown>
 
-function parseObject(payload: Uint8Array): Payload {
+/** Returns the JSON object of a payload. */
+export function parseObject(payload: Uint8Array): Payload {
   let value: unknown
   try {
     value = JSON.parse(decoder.decode(payload))
@@ -149,13 +162,15 @@ function requireRealm(orgId: string | undefined, realm: string) {
   )
 }
 
-function required(raw: Payload, claim: string): unknown {
+/** Returns a claim; neither undefined nor null. */
+export function required(raw: Payload, claim: string): unknown {
   const value = Object.hasOwn(raw, claim) ? raw[claim] : undefined
   if (value === undefined || value === null) throw new ClaimMissingError(claim)
   return value
 }
 
-function requiredString(raw: Payload, claim: string): string {
+/** Returns a claim that is a non-empty string. */
+export function requiredString(raw: Payload, claim: string): string {
   const value = required(raw, claim)
   if (typeof value !== 'string' || value === '')
     throw new ClaimInvalidError(claim, 'expected a non-empty string')

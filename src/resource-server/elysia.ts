@@ -2,6 +2,7 @@ import { Elysia, status } from 'elysia'
 import { answerTo, authorize, findHandler, type Handlers, type Rules, toResponse } from './access.ts'
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
+import type { LogoutReceiver } from './logout.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
 
@@ -70,3 +71,12 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
     }),
   })
 }
+
+/**
+ * Returns a plugin with the application's logout URI.
+ *
+ * @example
+ * app.use(logout(receiver, '/backchannel-logout'))
+ */
+export const logout = <Path extends string>({ handle }: LogoutReceiver, path: Path) =>
+  new Elysia().post(path, ({ request }) => handle(request), { parse: 'none' })

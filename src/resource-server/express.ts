@@ -2,7 +2,8 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { answerTo, authorize, findHandler, type Handlers, type Rules } from './access.ts'
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
-import { credentialsOf } from './node-request.ts'
+import type { LogoutReceiver } from './logout.ts'
+import { credentialsOf, readNodeForm } from './node-request.ts'
 import type { Verifier } from './verifier.ts'
 
 declare global {
@@ -53,4 +54,20 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')
   return req.claims
+}
+
+/**
+ * Returns the handler of the application's logout URI. It needs no body parser, and may stand behind
+ * `express.urlencoded()`.
+ *
+ * @example
+ * app.post('/backchannel-logout', logout(receiver))
+ */
+export function logout(receiver: LogoutReceiver): RequestHandler {
+  return (req, res, next) => {
+    readNodeForm(req)
+      .then(receiver.receive)
+      .then(({ status, headers, body }) => void res.status(status).set(headers).end(body))
+      .catch(next)
+  }
 }

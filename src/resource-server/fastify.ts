@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest,
 import { answerTo, authorize, findHandler, type Handlers, type Rules } from './access.ts'
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
+import type { LogoutReceiver } from './logout.ts'
 import { credentialsOf } from './node-request.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
@@ -108,4 +109,24 @@ Object.assign(gatehouse, {
 export function getClaims(request: FastifyRequest): Claims {
   if (!request.claims) throw new Error('This request has no claims: set config.auth on its route')
   return request.claims
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+
+/**
+ * Plugin with the application's logout URI. It reads the form itself, whether or not the app has a parser.
+ *
+ * @example
+ * app.register(logout, { receiver, path: '/backchannel-logout' })
+ */
+export const logout: FastifyPluginAsync<{ receiver: LogoutReceiver; path: string }> = async (
+  app,
+  { receiver, path },
+) => {
+  app.removeContentTypeParser(FORM)
+  app.addContentTypeParser(FORM, { parseAs: 'string' }, async (_: FastifyRequest, text: string) => text)
+  app.post(path, async (request, reply) => {
+    const { status, headers, body } = await receiver.receive(request.body)
+    return reply.code(status).headers(headers).send(body)
+  })
 }

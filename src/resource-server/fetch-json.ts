@@ -2,6 +2,8 @@
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 const MAX_BYTES = 1024 * 1024
+/** Bytes of a form with a token: twice the longest token. */
+export const MAX_FORM = 16_384
 
 /**
  * Sends a request with a timeout in ms (body included), without redirects, and reads at most 1 MiB. `body` is
@@ -24,23 +26,27 @@ export async function fetchJson(
 }
 
 async function readJson(response: Response): Promise<unknown> {
-  const reader = response.body?.getReader()
-  if (!reader) return undefined
+  try {
+    return JSON.parse((await readText(response, MAX_BYTES)) ?? '')
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads a body of at most `limit` bytes; undefined when it is longer. */
+export async function readText({ body }: Request | Response, limit: number): Promise<string | undefined> {
+  const reader = body?.getReader()
+  if (!reader) return ''
   const decoder = new TextDecoder()
   let text = ''
   for (let bytes = 0; ; ) {
     const { done, value } = await reader.read()
-    if (done) break
+    if (done) return text + decoder.decode()
     bytes += value.byteLength
-    if (bytes > MAX_BYTES) {
+    if (bytes > limit) {
       await reader.cancel()
       return undefined
     }
     text += decoder.decode(value, { stream: true })
-  }
-  try {
-    return JSON.parse(text + decoder.decode())
-  } catch {
-    return undefined
   }
 }

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context, Handler, MiddlewareHandler } from 'hono'
 import {
   answerTo,
   authorize,
@@ -9,6 +9,7 @@ import {
   toResponse,
 } from './access.ts'
 import { AccessError } from './errors.ts'
+import type { LogoutReceiver } from './logout.ts'
 import type { Verifier } from './verifier.ts'
 
 /** Rules of the routes behind the middleware, and replacements for the answers to refused requests. */
@@ -37,3 +38,17 @@ export function auth<R extends HonoOptions = Record<never, never>>(
     return next()
   }
 }
+
+/**
+ * Returns the handler of the application's logout URI.
+ *
+ * @example
+ * app.post('/backchannel-logout', logout(receiver))
+ */
+export const logout =
+  ({ handle, receive }: LogoutReceiver): Handler =>
+  async c => {
+    if (!c.req.raw.bodyUsed) return handle(c.req.raw)
+    const { status, headers, body } = await receive(await c.req.parseBody({ all: true }))
+    return c.body(body, status, headers)
+  }

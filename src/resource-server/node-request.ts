@@ -1,4 +1,5 @@
 import type { CredentialSource } from './access.ts'
+import { MAX_FORM } from './fetch-json.ts'
 
 /** The properties used of a `node:http` request. */
 type NodeRequest = {
@@ -13,3 +14,23 @@ type NodeRequest = {
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
 })
+
+/** The properties used of the body of a `node:http` request. */
+type NodeBody = {
+  readableEnded: boolean
+  body?: unknown
+  iterator(options: { destroyOnReturn: boolean }): AsyncIterable<Uint8Array>
+}
+
+/** Returns the form of a request: what a body parser made of it, otherwise its text; undefined when too long. */
+export async function readNodeForm(request: NodeBody): Promise<unknown> {
+  if (request.readableEnded) return request.body
+  const decoder = new TextDecoder()
+  let text = ''
+  // The request stays open, because it will be answered.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > MAX_FORM) return undefined
+  }
+  return text
+}

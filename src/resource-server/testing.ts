@@ -47,6 +47,8 @@ export type TestIssuer = {
    * override members, or remove them with undefined. A string becomes the complete payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
+  /** Returns a logout token, valid for two minutes. `claims` override members, or remove them with undefined. */
+  logoutToken(claims?: Payload, header?: Partial<Header>): Promise<string>
   /** A token that has to be refused. */
   badToken(kind: BadToken): Promise<string>
   /**
@@ -116,6 +118,12 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
         typeof changes === 'string' ? changes : { ...claims(), ...changes },
         current.privateKey,
       ),
+    logoutToken: (changes, headerChanges) =>
+      signToken(
+        { ...header(), typ: 'logout+jwt', ...headerChanges },
+        { ...logoutClaims(issuer, audience, now()), ...changes },
+        current.privateKey,
+      ),
     badToken: async kind =>
       badToken(kind, {
         header: header(),
@@ -155,6 +163,12 @@ function defaultClaims(issuer: string, audience: string, now: number): Payload {
     family_name: 'Example',
     roles: ['user'],
   }
+}
+
+function logoutClaims(issuer: string, audience: string, now: number): Payload {
+  const { iss, sub, aud, iat, jti } = defaultClaims(issuer, audience, now)
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  return { iss, sub, aud, iat, exp: Number(iat) + 120, jti, events, sid: crypto.randomUUID() }
 }
 
 async function makeKey(alg: Algorithm, kid: string) {

@@ -5,11 +5,12 @@ import * as express from '#src/resource-server/express.ts'
 import * as fastify from '#src/resource-server/fastify.ts'
 import * as hono from '#src/resource-server/hono.ts'
 import * as core from '#src/resource-server/index.ts'
+import * as logout from '#src/resource-server/logout.ts'
 import * as testing from '#src/resource-server/testing.ts'
 import { casesFor, runCase } from './contract.ts'
 import { targets } from './targets.ts'
 
-const sdk = { core, client, testing, elysia, hono, express, fastify }
+const sdk = { core, client, logout, testing, elysia, hono, express, fastify }
 
 for (const target of targets) {
   describe(`resource server contract: ${target.name}`, () => {

@@ -4,6 +4,7 @@
  */
 import { services } from './client-cases.ts'
 import { keySets } from './key-set-cases.ts'
+import { logouts } from './logout-cases.ts'
 import { rights } from './route-cases.ts'
 import { tokens } from './token-cases.ts'
 import { settings } from './verifier-cases.ts'
@@ -11,7 +12,7 @@ import type { Case } from './world.ts'
 
 export { runCase } from './world.ts'
 
-const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets]
+const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets, ...logouts]
 const packageCases: readonly Case[] = [...settings, ...services]
 
 /** The cases that run for a target, by its name. */

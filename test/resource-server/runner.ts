@@ -11,6 +11,7 @@ const load = (subpath: string) => import(`${name}${subpath}`)
 const sdk: Sdk = {
   core: await load(''),
   client: await load('/client'),
+  logout: await load('/logout'),
   testing: await load('/testing'),
   elysia: await load('/elysia'),
   hono: await load('/hono'),

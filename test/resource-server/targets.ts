@@ -3,14 +3,16 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Elysia } from 'elysia'
 import express from 'express'
-import { type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { Hono } from 'hono'
 import type { AccessError, Rules, Verifier } from '#src/resource-server/index.ts'
+import type { LogoutReceiver } from '#src/resource-server/logout.ts'
 
 /** The package under test: its sources, or what was packed of them. */
 export type Sdk = {
   core: typeof import('#src/resource-server/index.ts')
   client: typeof import('#src/resource-server/client.ts')
+  logout: typeof import('#src/resource-server/logout.ts')
   testing: typeof import('#src/resource-server/testing.ts')
   elysia: typeof import('#src/resource-server/elysia.ts')
   hono: typeof import('#src/resource-server/hono.ts')
@@ -23,7 +25,12 @@ export type Sdk = {
  */
 export type Route = { verifier: Verifier; rules?: Rules; ownHandlers?: boolean }
 export type Mounted = { send(request: Request): Promise<Response>; close(): Promise<void> }
-export type Target = { name: string; mount(sdk: Sdk, route: Route): Promise<Mounted> }
+export type Target = {
+  name: string
+  mount(sdk: Sdk, route: Route): Promise<Mounted>
+  /** Mounts the receiver at `/logout`, and at `/parsed` behind the framework's reader of forms. */
+  mountLogout(sdk: Sdk, receiver: LogoutReceiver): Promise<Mounted>
+}
 
 const ORIGIN = 'http://localhost'
 export const requestFor = (headers: HeadersInit, path = '/') => new Request(`${ORIGIN}${path}`, { headers })
@@ -44,6 +51,7 @@ const core: Target = {
       return response ?? Response.json({ claims: claims ?? null })
     })
   },
+  mountLogout: async (_, receiver) => inProcess(receiver.handle),
 }
 
 const elysia: Target = {
@@ -59,6 +67,13 @@ const elysia: Target = {
     else app.get('/', ({ claims }) => ({ claims }), { auth: rules })
     return inProcess(app.handle)
   },
+  async mountLogout(sdk, receiver) {
+    const app = new Elysia()
+      .onBeforeHandle(({ body }) => void body)
+      .use(sdk.elysia.logout(receiver, '/logout'))
+      .use(sdk.elysia.logout(receiver, '/parsed'))
+    return inProcess(app.handle)
+  },
 }
 
 const hono: Target = {
@@ -71,6 +86,33 @@ const hono: Target = {
     )
     return inProcess(app.fetch)
   },
+  async mountLogout(sdk, receiver) {
+    const app = new Hono().post('/logout', sdk.hono.logout(receiver))
+    app.use('/parsed', async (c, next) => {
+      await c.req.parseBody()
+      await next()
+    })
+    return inProcess(app.post('/parsed', sdk.hono.logout(receiver)).fetch)
+  },
+}
+
+/** Listens on a free port. */
+async function listen(app: express.Express): Promise<Mounted> {
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    send: async ({ url, method, headers, body }) =>
+      fetch(url.replace(ORIGIN, `http://127.0.0.1:${port}`), {
+        method,
+        headers,
+        ...(body && { body: await new Response(body).text() }),
+      }),
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
 }
 
 const expressTarget: Target = {
@@ -82,18 +124,29 @@ const expressTarget: Target = {
     const app = express().get('/', sdk.express.auth(verifier, options), (req, res) => {
       res.json({ claims: req.claims ?? null })
     })
-    const server = app.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    return {
-      send: ({ url, headers }) => fetch(url.replace(ORIGIN, `http://127.0.0.1:${port}`), { headers }),
-      close: async () => {
-        server.closeAllConnections()
-        server.close()
-      },
-    }
+    return listen(app)
+  },
+  async mountLogout(sdk, receiver) {
+    const app = express().post('/logout', sdk.express.logout(receiver))
+    return listen(app.post('/parsed', express.urlencoded(), sdk.express.logout(receiver)))
   },
 }
+
+const inject = (app: FastifyInstance): Mounted => ({
+  async send({ url, method, headers, body }) {
+    const response = await app.inject({
+      url,
+      method: method as 'POST',
+      headers: Object.fromEntries(headers),
+      ...(body && { body: await new Response(body).text() }),
+    })
+    return new Response(response.body, {
+      status: response.statusCode,
+      headers: response.headers as HeadersInit,
+    })
+  },
+  close: () => app.close(),
+})
 
 const fastifyTarget: Target = {
   name: 'fastify',
@@ -106,16 +159,14 @@ const fastifyTarget: Target = {
     const handlers = ownHandlers ? { onUnauthorized: handle, onForbidden: handle } : {}
     await app.register(sdk.fastify.gatehouse, { verifier, ...handlers })
     app.get('/', { config: { auth: rules ?? true } }, async request => ({ claims: request.claims }))
-    return {
-      async send({ url, headers }) {
-        const response = await app.inject({ url, headers: Object.fromEntries(headers) })
-        return new Response(response.body, {
-          status: response.statusCode,
-          headers: response.headers as HeadersInit,
-        })
-      },
-      close: () => app.close(),
-    }
+    return inject(app)
+  },
+  async mountLogout(sdk, receiver) {
+    const app = fastify()
+    await app.register(sdk.fastify.logout, { receiver, path: '/logout' })
+    app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, async () => ({}))
+    await app.register(sdk.fastify.logout, { receiver, path: '/parsed' })
+    return inject(app)
   },
 }
 

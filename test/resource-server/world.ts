@@ -1,6 +1,7 @@
 /** Parts of the contract cases: an issuer, a clock, the routes of one target, and expected replies. */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { Claims, ErrorCode, Verifier, VerifierOptions } from '#src/resource-server/index.ts'
+import type { LogoutClaims, LogoutOptions } from '#src/resource-server/logout.ts'
 import type { TestIssuer } from '#src/resource-server/testing.ts'
 import { type Mounted, type Route, requestFor, type Sdk, type Target } from './targets.ts'
 
@@ -24,6 +25,17 @@ export type World = {
   issuer: TestIssuer
   verifier(options?: Partial<VerifierOptions>): Verifier
   route(route?: Partial<Route>): Promise<SendRequest>
+  /** Mounts a receiver of logout tokens. */
+  receiver(options?: Partial<LogoutOptions>): Promise<Receiver>
+}
+
+export type Receiver = {
+  /** Posts a token in a form, or another body. */
+  post(token: string | URLSearchParams | { raw: string }, path?: string): Promise<Response>
+  /** The logouts that reached the application. */
+  ended: LogoutClaims[]
+  /** `code claim` of each refusal. */
+  refused: string[]
 }
 
 export type Case = { name: string; run(world: World): Promise<void> }
@@ -49,8 +61,36 @@ export async function runCase(sdk: Sdk, target: Target, { run }: Case): Promise<
       }
     }
   }
+  const receiver = async (options: Partial<LogoutOptions> = {}): Promise<Receiver> => {
+    const ended: LogoutClaims[] = []
+    const refused: string[] = []
+    const app = await target.mountLogout(
+      sdk,
+      sdk.logout.createLogoutReceiver({
+        ...issuer,
+        onLogout: claims => void ended.push(claims),
+        onRefused: ({ code, claim }) => void refused.push(claim ? `${code} ${claim}` : code),
+        ...options,
+      }),
+    )
+    mounted.push(app)
+    const post: Receiver['post'] = (token, path = '/logout') =>
+      app.send(
+        new Request(`http://localhost${path}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body:
+            typeof token === 'string'
+              ? new URLSearchParams({ logout_token: token }).toString()
+              : 'raw' in token
+                ? token.raw
+                : token.toString(),
+        }),
+      )
+    return { post, ended, refused }
+  }
   try {
-    await run({ sdk, clock, issuer, verifier, route })
+    await run({ sdk, clock, issuer, verifier, route, receiver })
   } finally {
     await Promise.all(mounted.map(app => app.close()))
   }

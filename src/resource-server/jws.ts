@@ -1,0 +1,37 @@
+import { type CompactJWSHeaderParameters, compactVerify, errors } from 'jose'
+import { AccessError, InvalidSignatureError, TokenMalformedError, TokenMissingError } from './errors.ts'
+import { findKey, parseKeyName } from './keys.ts'
+import type { ResolvedOptions } from './options.ts'
+
+/** Longer tokens are refused without parsing. */
+const MAX_LENGTH = 8192
+
+/**
+ * Verifies the signature of a token and returns its payload.
+ *
+ * @param checkType gets `typ` in lower case without the optional `application/`
+ *   (https://www.rfc-editor.org/rfc/rfc7515#section-4.1.9), before the key is looked up
+ * @throws AccessError of the class that names the defect
+ */
+export async function verifyJws(
+  token: string,
+  { keySource }: Pick<ResolvedOptions, 'keySource'>,
+  checkType: (typ: unknown) => void,
+): Promise<Uint8Array> {
+  if (!token) throw new TokenMissingError()
+  if (token.length > MAX_LENGTH)
+    throw new TokenMalformedError(`${token.length} characters, at most ${MAX_LENGTH}`)
+  if (/[^\w.-]/.test(token)) throw new TokenMalformedError('it has characters outside base64url')
+  const keyFor = (header: CompactJWSHeaderParameters) => {
+    const name = parseKeyName(header)
+    const { typ } = header
+    checkType(typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : typ)
+    return 'static' in keySource ? findKey(keySource.static, name) : keySource.remote.find(name)
+  }
+  const { payload } = await compactVerify(token, keyFor).catch(error => {
+    if (error instanceof AccessError) throw error
+    if (error instanceof errors.JWSSignatureVerificationFailed) throw new InvalidSignatureError(error)
+    throw new TokenMalformedError(error.message, error)
+  })
+  return payload
+}

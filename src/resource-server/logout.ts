@@ -1,0 +1,233 @@
+import { isObject, parseObject, parseRegisteredClaims, required, requiredString } from './claims.ts'
+import {
+  AccessError,
+  ClaimInvalidError,
+  ClaimMissingError,
+  type ErrorCode,
+  TokenTypeError,
+} from './errors.ts'
+import { MAX_FORM, readText } from './fetch-json.ts'
+import { verifyJws } from './jws.ts'
+import { type ResolvedOptions, resolveOptions, type VerifierOptions } from './options.ts'
+
+/** Claims of a verified logout token: which sessions end. */
+export type LogoutClaims = {
+  /** The user, as in ID tokens. Without `sid` all sessions of the user end. */
+  sub: string | undefined
+  /** The session, as in ID tokens. */
+  sid: string | undefined
+  jti: string
+  iss: string
+  aud: string | readonly string[]
+  /** Unix seconds. */
+  exp: number
+  /** Unix seconds. */
+  iat: number
+  /** The complete payload. */
+  raw: Readonly<Record<string, unknown>>
+}
+
+/** Remembers tokens until they expire. Share one between the processes of an application. */
+export type SeenTokens = {
+  /** Stores a key until a time in Unix seconds; false when it is stored already. */
+  add(key: string, expiresAt: number): boolean | Promise<boolean>
+}
+
+/** Options of `createLogoutReceiver`; `issuer`, `audience` and `onLogout` are required. */
+export type LogoutOptions = Pick<
+  VerifierOptions,
+  | 'issuer'
+  | 'audience'
+  | 'clockTolerance'
+  | 'jwksCacheLifetime'
+  | 'maxStale'
+  | 'jwksTimeout'
+  | 'jwksUri'
+  | 'keys'
+  | 'fetch'
+  | 'now'
+> & {
+  /**
+   * Ends the sessions. It may get the same logout again, because the server repeats what was not confirmed. When
+   * it throws, the server tries again later.
+   */
+  onLogout: (claims: LogoutClaims) => unknown
+  /** Is told why a request was refused, for your log. */
+  onRefused?: (error: LogoutTokenError) => void
+  /** Default: 10,000 tokens in memory, of which the oldest goes first. */
+  seen?: SeenTokens
+}
+
+/** Receives the logout tokens of one issuer for one client. */
+export type LogoutReceiver = {
+  /**
+   * Returns the claims of a logout token, once for each token.
+   *
+   * @throws LogoutTokenError
+   */
+  verify(token: string): Promise<LogoutClaims>
+  /** Answers a request of the server: 200, 400, or 503 when the keys are unavailable. */
+  handle(request: Request): Promise<Response>
+  /**
+   * Verifies the token of a form, ends the sessions and returns the answer, for other frameworks.
+   *
+   * @param form the body as text or as an object of its fields
+   */
+  receive(form: unknown): Promise<LogoutAnswer>
+}
+
+/** An answer to the server. */
+export type LogoutAnswer = {
+  status: 200 | 400 | 503
+  headers: Record<string, string>
+  /** `''`, or JSON. */
+  body: string
+}
+
+/** Stable codes of refused logout tokens. */
+export type LogoutErrorCode = Exclude<ErrorCode, 'forbidden' | 'insufficient_scope'> | 'token_replayed'
+
+const DESCRIPTIONS: Record<LogoutErrorCode, string> = {
+  token_missing: 'The form has no field logout_token, or several',
+  token_malformed: 'The logout token is malformed',
+  token_type: 'The token is not a logout token',
+  algorithm_not_allowed: 'The signature algorithm of the logout token is not accepted',
+  unknown_key: 'The logout token is signed with an unknown key',
+  token_expired: 'The logout token has expired',
+  token_not_yet_valid: 'The logout token is not valid yet',
+  invalid_signature: 'The signature of the logout token is invalid',
+  claim_missing: 'The logout token lacks a claim',
+  claim_invalid: 'A claim of the logout token is not accepted',
+  token_replayed: 'The logout token was received before',
+  jwks_unavailable: 'The keys of the token issuer are unavailable',
+}
+
+/** A refused logout token. `description` is a fixed text; `message` adds details and belongs in your log. */
+export class LogoutTokenError extends Error {
+  readonly code: LogoutErrorCode
+  /** The missing or refused claim. */
+  readonly claim: string | undefined
+  readonly description: string
+
+  constructor(code: LogoutErrorCode, cause?: unknown) {
+    const description = DESCRIPTIONS[code]
+    super(cause instanceof Error ? `${description} (${cause.message})` : description, { cause })
+    this.name = new.target.name
+    this.code = code
+    this.claim = (cause as { claim?: string } | undefined)?.claim
+    this.description = description
+  }
+}
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+/** Kept tokens. Only verified tokens are kept, so no stranger fills the memory. */
+const MAX_SEEN = 10_000
+
+/**
+ * Creates a receiver of logout tokens
+ * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one at start and share it,
+ * because it holds the key set and the tokens that were received.
+ *
+ * @param options issuer, audience and `onLogout`; everything else has a default
+ * @returns the receiver, without a request to the issuer
+ * @throws ConfigurationError naming all problems
+ *
+ * @example
+ * const logout = createLogoutReceiver({
+ *   issuer: 'https://id.example.com',
+ *   audience: 'my-client-id',
+ *   onLogout: ({ sid, sub }) => sessions.end({ sid, sub }),
+ * })
+ * // in the handler of POST /backchannel-logout:
+ * return logout.handle(request)
+ */
+export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
+  const { onLogout, onRefused, ...rest } = options
+  const settings = resolveOptions(rest)
+  const seen = options.seen ?? createSeenTokens(settings.now)
+
+  async function verify(token: string): Promise<LogoutClaims> {
+    try {
+      const payload = await verifyJws(token, settings, requireType)
+      const claims = parseLogout(parseObject(payload), settings)
+      // The server signs a token for each attempt, with the same jti and another iat.
+      if (await seen.add(`${claims.jti} ${claims.iat}`, claims.exp + settings.clockTolerance)) return claims
+    } catch (error) {
+      if (!(error instanceof AccessError)) throw error
+      throw new LogoutTokenError(error.code as LogoutErrorCode, error)
+    }
+    throw new LogoutTokenError('token_replayed')
+  }
+
+  async function receive(form: unknown): Promise<LogoutAnswer> {
+    try {
+      await onLogout(await verify(tokenOf(form)))
+      return { status: 200, headers: { 'cache-control': 'no-store' }, body: '' }
+    } catch (error) {
+      if (!(error instanceof LogoutTokenError)) throw error
+      onRefused?.(error)
+      return refusal(error)
+    }
+  }
+
+  return {
+    verify,
+    receive,
+    async handle(request) {
+      const { body, ...init } = await receive(await readText(request, MAX_FORM))
+      return new Response(body || null, init)
+    },
+  }
+}
+
+/** https://openid.net/specs/openid-connect-backchannel-1_0.html#BCResponse */
+function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
+  const isUnavailable = code === 'jwks_unavailable'
+  const headers: Record<string, string> = { 'cache-control': 'no-store', 'content-type': 'application/json' }
+  if (isUnavailable) headers['retry-after'] = `${(cause as { retryAfter: number }).retryAfter}`
+  const error = isUnavailable ? 'temporarily_unavailable' : 'invalid_request'
+  const body = JSON.stringify({ error, error_description: description, code })
+  return { status: isUnavailable ? 503 : 400, headers, body }
+}
+
+/** Returns the token of a form, read by a framework or not; `''` without one. */
+function tokenOf(form: unknown): string {
+  const values =
+    typeof form === 'string'
+      ? new URLSearchParams(form).getAll('logout_token')
+      : [isObject(form) ? form.logout_token : undefined]
+  return values.length === 1 && typeof values[0] === 'string' ? values[0] : ''
+}
+
+function requireType(typ: unknown) {
+  if (typ !== 'logout+jwt')
+    throw new TokenTypeError(`its header says typ ${JSON.stringify(typ)}, expected "logout+jwt"`)
+}
+
+function parseLogout(raw: Record<string, unknown>, settings: ResolvedOptions): LogoutClaims {
+  if ('nonce' in raw) throw new ClaimInvalidError('nonce', 'ID tokens alone have it')
+  const registered = parseRegisteredClaims(raw, settings, settings.now() / 1000)
+  const events = required(raw, 'events')
+  if (!isObject(events) || !isObject(events[EVENT]))
+    throw new ClaimInvalidError('events', `expected ${EVENT}`)
+  const jti = requiredString(raw, 'jti')
+  const [sub, sid] = ['sub', 'sid'].map(name => (name in raw ? requiredString(raw, name) : undefined))
+  if (sub === undefined && sid === undefined) throw new ClaimMissingError('sub')
+  return { sub, sid, jti, ...registered, raw }
+}
+
+/** Returns a memory of tokens. Expired ones go first, because all tokens of an issuer live equally long. */
+function createSeenTokens(now: () => number): SeenTokens {
+  const tokens = new Map<string, number>()
+  return {
+    add(key, expiresAt) {
+      if (tokens.has(key)) return false
+      for (const [oldest, end] of tokens) {
+        if (end > now() / 1000 && tokens.size < MAX_SEEN) break
+        tokens.delete(oldest)
+      }
+      tokens.set(key, expiresAt)
+      return true
+    },
+  }
+}
