@@ -11,7 +11,8 @@ export const preflight = (methods: string) => (): Response =>
     headers: {
       'access-control-allow-origin': '*',
       'access-control-allow-methods': methods,
-      'access-control-allow-headers': 'authorization, content-type',
+      // Clients of the Model Context Protocol send its version with each request.
+      'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
       'access-control-max-age': '86400',
     },
   })

@@ -28,21 +28,36 @@ const matches = (request: Request, etag: string): boolean => {
 const answer = (request: Request, { body, etag }: PublishedKeys, headers: Headers): Response =>
   matches(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
 
-/** Serves the same document on both paths: OpenID Connect Discovery 1.0 section 4, RFC 8414 section 3. */
+/**
+ * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A request
+ * for the host of `internal_url` gets the address of that host for the endpoints that servers call.
+ */
 export const getDiscovery = ({ config }: Core) => {
-  const body = JSON.stringify(
-    discoveryDocument({
-      issuer: config.url,
-      ...(config.internal_url && { backchannel_url: config.internal_url }),
-      scopes: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
-      id_token_algs: signingAlgs,
-      acr_values: supportedAcrs(config),
-      ui_locales: locales,
-    }),
-  )
-  const document = { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` }
-  const headers = headersOf(document)
-  return ({ request }: { request: Request }): Response => answer(request, document, headers)
+  const documentFor = (backchannel_url: string) => {
+    const body = JSON.stringify(
+      discoveryDocument({
+        issuer: config.url,
+        backchannel_url,
+        scopes: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
+        id_token_algs: signingAlgs,
+        acr_values: supportedAcrs(config),
+        ui_locales: locales,
+      }),
+    )
+    const document = { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` }
+    const headers = headersOf(document)
+    if (config.internal_url) headers.set('vary', 'Host')
+    return { document, headers }
+  }
+  const shown = documentFor(config.url)
+  const internal = config.internal_url && {
+    host: new URL(config.internal_url).host,
+    ...documentFor(config.internal_url),
+  }
+  return ({ request }: { request: Request }): Response => {
+    const { document, headers } = internal && request.headers.get('host') === internal.host ? internal : shown
+    return answer(request, document, headers)
+  }
 }
 
 /** JSON Web Key Set: https://www.rfc-editor.org/rfc/rfc7517#section-5 */

@@ -95,7 +95,9 @@ describe('dev 13: the issuer is fixed', () => {
       '--public-issuer',
     ])
     const { local_url } = server.ready
-    const discovery: Json = await (await fetch(`${local_url}/.well-known/openid-configuration`)).json()
+    const headers = { host: 'gatehouse:8080' }
+    const path = '/.well-known/openid-configuration'
+    const discovery: Json = await (await fetch(`${local_url}${path}`, { headers })).json()
     expect(discovery).toMatchObject({
       issuer: 'http://gatehouse.test:8080',
       authorization_endpoint: 'http://gatehouse.test:8080/oauth/authorize',

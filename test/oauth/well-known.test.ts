@@ -106,7 +106,7 @@ describe('O-44 CORS', () => {
         headers: {
           'access-control-allow-origin': '*',
           'access-control-allow-methods': path === '/oauth/userinfo' ? 'GET, POST' : 'POST',
-          'access-control-allow-headers': 'authorization, content-type',
+          'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
           'access-control-max-age': '86400',
           'x-content-type-options': 'nosniff',
         },
