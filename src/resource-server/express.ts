@@ -67,7 +67,7 @@ export function logout(receiver: LogoutReceiver): RequestHandler {
   return (req, res, next) => {
     readNodeForm(req)
       .then(receiver.receive)
-      .then(({ status, headers, body }) => void res.status(status).set(headers).end(body))
+      .then(({ status, headers, body }) => void res.writeHead(status, headers).end(body))
       .catch(next)
   }
 }
