@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import type { Family } from '#src/lib/metrics.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import { claimLogout, type LogoutRow, listHeads, saveAttempt, type WaitingLogout } from './logout-store.ts'
@@ -21,6 +22,13 @@ const ANSWER = 16 * 1024
 const pauseAfter = (attempts: number): number =>
   Math.min(MAX_PAUSE, 5 * SECOND * 2 ** attempts) * (0.8 + 0.4 * Math.random())
 
+/** Attempts by outcome: `delivered` or `failed`. */
+export const LOGOUTS: Family = {
+  name: 'gatehouse_logouts_total',
+  help: 'Attempts to tell applications of a logout.',
+  label: 'outcome',
+}
+
 interface Outcome {
   failure: string | null
   is_final: boolean
@@ -41,10 +49,12 @@ const post = async (context: Context, { logout, slug }: WaitingLogout): Promise<
       body: new URLSearchParams({ logout_token: token }),
       bytes: ANSWER,
     })
+    context.store.metrics.count(LOGOUTS, ok ? 'delivered' : 'failed')
     return ok
       ? { failure: null, is_final: true }
       : { failure: `The application answered ${status}.`, is_final: status === 400 }
   } catch (error) {
+    context.store.metrics.count(LOGOUTS, 'failed')
     return { failure: (error as Error).message, is_final: false }
   }
 }

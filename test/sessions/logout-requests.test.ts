@@ -1,7 +1,7 @@
 /** Tests https://openid.net/specs/openid-connect-backchannel-1_0.html over sockets: the application is a real server. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createLocalJWKSet, jwtVerify } from 'jose'
-import { SECOND } from '#src/lib/duration.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -156,6 +156,30 @@ describe('BCL-16 the answer', () => {
   test('BCL-07 400 is not tried again', async () => {
     expect(await outcomeOf(400)).toMatchObject({ status: 'failed', attempts: 1 })
   })
+})
+
+test('a metric counts attempts by outcome', async () => {
+  const counted = () =>
+    app.context.store.metrics
+      .render()
+      .split('\n')
+      .filter(line => line.startsWith('gatehouse_logouts_total{'))
+  const shop = await addListener('shop')
+  for (const answer of [503, 200, 400]) {
+    status = answer
+    await grantTokens(app, shop, user)
+    await endAll()
+    app.clock.advance(MINUTE)
+    await deliver()
+  }
+  await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: 'http://127.0.0.1:1/' })
+  await grantTokens(app, shop, user)
+  await endAll()
+  await deliver()
+  expect(counted()).toEqual([
+    'gatehouse_logouts_total{outcome="failed"} 3',
+    'gatehouse_logouts_total{outcome="delivered"} 2',
+  ])
 })
 
 test('BCL-17 each logout has a jti of its own, and a signature by a published key', async () => {
