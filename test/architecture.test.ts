@@ -14,6 +14,7 @@ const rooms = [
   'http',
   'pages',
   'audit',
+  'delivery',
   'mail',
   'tokens',
   'sessions',

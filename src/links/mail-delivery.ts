@@ -1,8 +1,8 @@
 import type { Context } from '#src/context.ts'
+import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
 import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
-import { SECOND } from '#src/lib/duration.ts'
-import { emptyOutbox } from '#src/mail/outbox.ts'
+import { mailQueue } from '#src/mail/outbox.ts'
 import { isNotice, renderMail } from '#src/mail/render.ts'
 import type { MailRow } from '#src/mail/store.ts'
 import { pageUserOf } from '#src/pages/data.ts'
@@ -141,43 +141,11 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   await context.mail.send({ to, ...message })
 }
 
-/** Sends the mail that is due. Returns the number of rows handled. */
-export const deliverMails = (context: Context): Promise<number> =>
-  emptyOutbox(context, mail => deliver(context, mail))
+const queue = mailQueue(deliver)
 
-/**
- * Sends new mail at once and retries failed mail when it is due; one round at a time.
- *
- * @returns a function that stops the delivery
- */
-export const startMailDelivery = (context: Context): (() => void) => {
-  if (!context.mail) return () => {}
-  let isDue = false
-  let isRunning = false
-  let isStopped = false
-  const round = async (): Promise<void> => {
-    isDue = true
-    if (isRunning) return
-    isRunning = true
-    while (isDue && !isStopped) {
-      isDue = false
-      try {
-        while ((await deliverMails(context)) > 0);
-      } catch (error) {
-        context.log.error({ event: 'mail', err: error }, 'the outbox cannot be read and will be tried again')
-      }
-    }
-    isRunning = false
-  }
-  // Not within the commit that reports the change, because its writer is waiting.
-  context.store.onChange(topics => {
-    if (!topics || topics.has('mails')) setTimeout(round)
-  })
-  const timer = setInterval(round, 30 * SECOND)
-  timer.unref()
-  void round()
-  return () => {
-    isStopped = true
-    clearInterval(timer)
-  }
-}
+/** Sends the mail that is due. Returns the number of attempts. */
+export const deliverMails = (context: Context): Promise<number> => deliverDue(context, queue)
+
+/** Sends new mail at once and retries failed mail when it is due; returns a function that stops it. */
+export const startMailDelivery = (context: Context): (() => void) =>
+  context.mail ? startDelivery(context, queue) : () => {}

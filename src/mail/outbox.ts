@@ -1,6 +1,7 @@
 import type { Context, Core } from '#src/context.ts'
+import { pauseAfter, type Queue } from '#src/delivery/queue.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -13,10 +14,7 @@ export const LINK_LIFETIME = 30 * MINUTE
 const SEND_WITHIN: Partial<Record<MailKind, number>> = { reset_password: LINK_LIFETIME }
 const SEND_WITHIN_DEFAULT = 2 * DAY
 
-/** Time that a sender has for one mail; afterwards any sender may try again. */
-const LEASE = 2 * MINUTE
-const MAX_WAIT = 6 * 60 * MINUTE
-const BATCH = 20
+const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
 /** A mail to put into the outbox. Texts are rendered when it is sent. */
 export interface NewMail {
@@ -76,44 +74,39 @@ export const enqueueNotice = (
     client_info,
   )
 
-/** Milliseconds until the next attempt: minutes after the first failures, hours after later ones. */
-const waitAfter = (attempts: number): number => Math.min(MAX_WAIT, 15 * SECOND * 4 ** attempts)
-
 /**
- * Delivers the due mails one after the other; `deliver` renders and sends each. Failed mails are tried again
- * at growing intervals until they expire. Returns the number of mails handled. A mail is never lost, but it
- * is sent twice when the process dies right after sending it.
+ * The waiting mails: one at a time for each organization. `deliver` renders and sends one. Failed mails are tried
+ * again at growing intervals until they expire.
  */
-export const emptyOutbox = async (
-  context: Context,
-  deliver: (mail: MailRow) => Promise<void>,
-): Promise<number> => {
-  const now = context.clock.now()
-  const due = await context.store.read(q => listDueMails(q, now, BATCH))
-  for (const mail of due) {
+export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
+  topic: 'mails',
+  at_once: 4,
+  at_once_each: 1,
+  lease: 2 * MINUTE,
+  due: listDueMails,
+  claim: (tx, mail, until) => claimMail(tx, mail, until, mail.attempts + 1),
+  attempt: async (context, mail, until) => {
     const { number, kind, attempts } = mail
-    if (!(await context.store.write(tx => claimMail(tx, mail, now + LEASE, attempts + 1)))) continue
     const done = () => context.store.write(tx => removeMail(tx, number))
-    const claimed = { number, next_attempt_at: now + LEASE }
-    if (mail.expires_at <= now) {
+    if (mail.expires_at <= context.clock.now()) {
       context.log.error(
         { event: 'mail', mail: number, kind, attempts },
         'mail not sent before it expired: dropped',
       )
       await done()
-      continue
+      return
     }
     try {
-      await deliver(mail)
-      await done()
+      await deliver(context, mail)
     } catch (error) {
-      const later = context.clock.now() + waitAfter(attempts)
       context.log.warn(
         { event: 'mail', mail: number, kind, attempts, err: error },
         'mail not sent: trying again later',
       )
-      await context.store.write(tx => claimMail(tx, claimed, later, attempts + 1))
+      const later = context.clock.now() + pauseAfter(attempts, PAUSES)
+      await context.store.write(tx => claimMail(tx, { number, next_attempt_at: until }, later, attempts + 1))
+      return
     }
-  }
-  return due.length
-}
+    await done()
+  },
+})

@@ -1,4 +1,5 @@
-import { and, asc, eq, lte } from 'drizzle-orm'
+import { and, asc, eq, lte, notInArray } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -10,18 +11,21 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
   tx.changed('mails')
 }
 
-/** Returns the due mails, the longest waiting first. */
-export const listDueMails = (q: Queries, now: number, limit: number): Promise<MailRow[]> => {
+/** Returns the due mails, the longest waiting first, without those of some organizations. */
+export const listDueMails = (
+  q: Queries,
+  now: number,
+  busy: OrganizationId[],
+  limit: number,
+): Promise<MailRow[]> => {
   const { mails } = q.tables
   return q
     .select()
     .from(mails)
-    .where(lte(mails.next_attempt_at, now))
+    .where(and(lte(mails.next_attempt_at, now), notInArray(mails.organization_id, busy)))
     .orderBy(asc(mails.next_attempt_at), asc(mails.number))
     .limit(limit)
 }
-
-/** Claims a mail until `next_attempt_at`. True for exactly one sender. */
 
 /** Postpones a mail before it is sent; true for exactly one sender. */
 export const claimMail = async (

@@ -1,4 +1,4 @@
-import { lte } from 'drizzle-orm'
+import { and, isNotNull, lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
@@ -19,7 +19,7 @@ const DEVICE_KEPT = 400 * DAY
  */
 const MAIL_KEPT = DAY
 
-/** Milliseconds. Delivery gives up expired logouts itself; this removes them afterwards. */
+/** Milliseconds, after the days for which administrators see an outcome. */
 const LOGOUT_KEPT = DAY
 
 /** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
@@ -36,7 +36,7 @@ type Expiring =
   | 'throttles'
 
 const expired =
-  (name: Expiring | 'mails' | 'logouts', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (name: Expiring | 'mails', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
@@ -53,7 +53,12 @@ export const removals: Removal[] = [
   expired('links', tx => tx.tables.links.link_hash),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
-  expired('logouts', tx => tx.tables.logouts.number, LOGOUT_KEPT),
+  (tx, now) => {
+    const { logouts } = tx.tables
+    // A waiting one is kept: delivery ends it, and lets the next one of its client go.
+    const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
+    return deleteBatch(tx, logouts, logouts.number, where, DELETE_BATCH)
+  },
   (tx, now) => {
     const { devices } = tx.tables
     return deleteBatch(

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
+import { NEVER } from '#src/delivery/queue.ts'
 import { DAY } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { LogoutTarget, Tables } from '#src/storage/tables.ts'
 import type { Session } from './store.ts'
@@ -47,6 +49,19 @@ const targetsOf = async (
   return targets
 }
 
+const selectHead = prepared((q, { logouts }) =>
+  q
+    .select({ number: logouts.number })
+    .from(logouts)
+    .where(and(isNull(logouts.done_at), eq(logouts.client_id, sql.placeholder('client_id'))))
+    .orderBy(asc(logouts.number))
+    .limit(1),
+)
+
+/** Returns the number of the oldest waiting logout of a client, which alone is tried; the others wait for it. */
+const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
+  (await selectHead(q, { client_id }))[0]?.number
+
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI, in the write that ends
  * them. Sessions that expired are reported to clients that ask for it.
@@ -59,10 +74,14 @@ export const enqueueLogouts = async (
 ): Promise<void> => {
   if (sessions.length === 0) return
   const targets = await targetsOf(tx, [...new Set(sessions.map(({ client_id }) => client_id))], on_expiry)
+  const waiting = new Set<string>()
+  for (const client_id of targets.keys()) if (await headOf(tx, client_id)) waiting.add(client_id)
   const rows = sessions.flatMap(({ id: session_id, client_id, user_id }) => {
     const target = targets.get(client_id)
     if (!target) return []
-    const times = { created_at: now, next_attempt_at: now, expires_at: now + DELIVER_WITHIN }
+    const next_attempt_at = waiting.has(client_id) ? NEVER : now
+    waiting.add(client_id)
+    const times = { created_at: now, next_attempt_at, expires_at: now + DELIVER_WITHIN }
     return [{ jti: randomUUID(), client_id, user_id, session_id, ...target, ...times }]
   })
   for (let start = 0; start < rows.length; start += ROWS)
@@ -70,31 +89,30 @@ export const enqueueLogouts = async (
   if (rows.length > 0) tx.changed('logouts')
 }
 
-const selectHead = prepared((q, { logouts, organizations }) =>
-  q
-    .select({ logout: logouts, slug: organizations.slug })
+/** Returns the due logouts, the longest waiting first, without those of some organizations. */
+export const listDueLogouts = (
+  q: Queries,
+  now: number,
+  busy: OrganizationId[],
+  limit: number,
+): Promise<LogoutRow[]> => {
+  const { logouts } = q.tables
+  return q
+    .select()
     .from(logouts)
-    .leftJoin(organizations, eq(organizations.id, logouts.organization_id))
-    .where(and(isNull(logouts.done_at), gt(logouts.client_id, sql.placeholder('client_id'))))
-    .orderBy(asc(logouts.client_id), asc(logouts.number))
-    .limit(1),
-)
-
-/** A logout, and the slug of its client's organization; null when that is deleted. */
-export interface WaitingLogout {
-  logout: LogoutRow
-  slug: string | null
+    .where(and(lte(logouts.next_attempt_at, now), notInArray(logouts.organization_id, busy)))
+    .orderBy(asc(logouts.next_attempt_at), asc(logouts.number))
+    .limit(limit)
 }
 
-/** Returns the oldest waiting logout of each client: one look-up in an index for each client. */
-export const listHeads = async (q: Queries): Promise<WaitingLogout[]> => {
-  const heads: WaitingLogout[] = []
-  for (let client_id = ''; ; ) {
-    const [head] = await selectHead(q, { client_id })
-    if (!head) return heads
-    heads.push(head)
-    client_id = head.logout.client_id
-  }
+/** Returns the slug of an organization; undefined when it is deleted. */
+export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | undefined> => {
+  const { organizations } = q.tables
+  const [row] = await q
+    .select({ slug: organizations.slug })
+    .from(organizations)
+    .where(eq(organizations.id, id))
+  return row?.slug
 }
 
 /** Postpones a logout before it is sent; true for exactly one sender. */
@@ -118,11 +136,34 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Stores the outcome of an attempt. */
-export const saveAttempt = async (
+type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>
+
+/** Stores a failed attempt and the time of the next one, unless another sender has claimed the logout since. */
+export const postponeLogout = async (
   tx: Transaction,
-  number: number,
-  outcome: Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>,
+  { number, next_attempt_at }: Pick<LogoutRow, 'number' | 'next_attempt_at'>,
+  outcome: Outcome,
 ): Promise<void> => {
-  await tx.update(tx.tables.logouts).set(outcome).where(eq(tx.tables.logouts.number, number))
+  const { logouts } = tx.tables
+  await tx
+    .update(logouts)
+    .set(outcome)
+    .where(and(eq(logouts.number, number), eq(logouts.next_attempt_at, next_attempt_at)))
+}
+
+/** Stores the last outcome of a logout; the next one of its client is due now. */
+export const endLogout = async (
+  tx: Transaction,
+  { number, client_id }: LogoutRow,
+  outcome: Outcome & { done_at: number },
+): Promise<void> => {
+  const { logouts } = tx.tables
+  const ended = await tx
+    .update(logouts)
+    .set({ ...outcome, next_attempt_at: NEVER })
+    .where(and(eq(logouts.number, number), isNull(logouts.done_at)))
+    .returning({ number: logouts.number })
+  const next = ended.length > 0 && (await headOf(tx, client_id))
+  if (next)
+    await postponeLogout(tx, { number: next, next_attempt_at: NEVER }, { next_attempt_at: outcome.done_at })
 }

@@ -683,6 +683,7 @@ export const tables = (kit: Kit) => {
     },
     t => [
       index('logouts_waiting').on(t.done_at, t.client_id, t.number),
+      index('logouts_next').on(t.next_attempt_at),
       index('logouts_client').on(t.client_id, t.created_at, t.jti),
     ],
   )

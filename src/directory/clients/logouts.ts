@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Caller, Context } from '#src/context.ts'
+import { NEVER } from '#src/delivery/queue.ts'
 import { example } from '#src/http/example.ts'
 import { answerPage, listOf, listQuery } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
@@ -19,7 +20,10 @@ const LogoutItem = z
     attempts: z.int().describe('Number of attempts so far.'),
     failure: z.string().nullable().describe('Reason of the last failed attempt.'),
     created_at: z.string().describe('When the session ended.'),
-    next_attempt_at: z.string().nullable().describe('When it is tried again; null: never.'),
+    next_attempt_at: z
+      .string()
+      .nullable()
+      .describe('When it is tried again; null: never, or after an earlier one.'),
     done_at: z.string().nullable().describe('When it was delivered or given up.'),
   })
   .meta({
@@ -51,7 +55,7 @@ const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   attempts: row.attempts,
   failure: row.failure,
   created_at: iso(row.created_at),
-  next_attempt_at: row.done_at === null ? iso(row.next_attempt_at) : null,
+  next_attempt_at: row.next_attempt_at === NEVER ? null : iso(row.next_attempt_at),
   done_at: row.done_at === null ? null : iso(row.done_at),
 })
 

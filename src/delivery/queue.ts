@@ -1,0 +1,144 @@
+import type { Context } from '#src/context.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+
+/** `next_attempt_at` of a message that is done, or that waits for an earlier one to its target. */
+export const NEVER = Number.MAX_SAFE_INTEGER
+
+/** A row that waits for its delivery: at most one of each target is ever due. */
+export interface Message {
+  organization_id: OrganizationId
+  next_attempt_at: number
+}
+
+/** Messages of one kind in the database, and their delivery. */
+export interface Queue<M extends Message> {
+  /** A write that adds a message changes this topic. */
+  topic: Topic
+  /** Deliveries at once of this server, and for one organization. */
+  at_once: number
+  at_once_each: number
+  /** Milliseconds that a sender has for one attempt; afterwards any sender may try again. */
+  lease: number
+  /** Returns messages that are due, the longest waiting first, without those of the organizations `busy`. */
+  due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
+  /** Postpones a message until `until`; true for exactly one sender. */
+  claim(tx: Transaction, message: M, until: number): Promise<boolean>
+  /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
+  attempt(context: Context, message: M, until: number): Promise<void>
+}
+
+/** Milliseconds between two looks for messages whose next attempt is due. */
+const LOOK = 5 * SECOND
+
+/**
+ * Returns the pause after failed attempts (ms): `first`, multiplied by `factor` each time up to `longest`, ± 20 %
+ * so that retries spread.
+ */
+export const pauseAfter = (
+  attempts: number,
+  { first, factor, longest }: { first: number; factor: number; longest: number },
+): number => Math.round(Math.min(longest, first * factor ** attempts) * (0.8 + 0.4 * Math.random()))
+
+const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
+  const counts = new Map<OrganizationId, number>()
+  for (const { organization_id: id } of messages) counts.set(id, (counts.get(id) ?? 0) + 1)
+  return counts
+}
+
+/**
+ * Attempts the due messages, some at once, until none is left. Each look reads the due
+ * messages alone, and an organization with all its deliveries running delays no other. A message is never lost, but it is sent twice when the process dies right after
+ * sending it. `more` resolves when there may be new messages.
+ *
+ * @returns the number of attempts
+ */
+export const deliverDue = async <M extends Message>(
+  context: Context,
+  queue: Queue<M>,
+  more = () => new Promise<void>(() => {}),
+): Promise<number> => {
+  const { store, clock, log } = context
+  const running = new Map<Promise<void>, M>()
+  let attempts = 0
+  const run = (message: M, until: number): void => {
+    attempts++
+    const end = queue
+      .attempt(context, message, until)
+      .catch(error => log.error({ event: queue.topic, err: error }, 'an outcome could not be stored'))
+      .finally(() => running.delete(end))
+    running.set(end, message)
+  }
+  /** Claims and starts what may run now. */
+  const start = async (): Promise<void> => {
+    for (let free = queue.at_once - running.size; free > 0; free = queue.at_once - running.size) {
+      const counts = countsOf(running.values())
+      const busy = [...counts.keys()].filter(id => counts.get(id) === queue.at_once_each)
+      const found = await store.read(q => queue.due(q, clock.now(), busy, free))
+      const startable = found.filter(({ organization_id: id }) => {
+        const count = (counts.get(id) ?? 0) + 1
+        counts.set(id, count)
+        return count <= queue.at_once_each
+      })
+      if (startable.length === 0) return
+      const until = clock.now() + queue.lease
+      const claimed = await store.write(async tx => {
+        const own: M[] = []
+        for (const message of startable) if (await queue.claim(tx, message, until)) own.push(message)
+        return own
+      })
+      for (const message of claimed) run(message, until)
+      if (found.length < free) return
+    }
+  }
+  for (;;) {
+    const changed = more()
+    const before = attempts
+    const busy = running.size
+    await start()
+    // Deliveries that end during a look free places of their organization, which the next look uses.
+    if (running.size > 0) await Promise.race([...running.keys(), changed])
+    else if (busy === 0 && attempts === before) return attempts
+  }
+}
+
+/**
+ * Delivers new messages at once and failed ones when they are due.
+ *
+ * @returns a function that stops the delivery
+ */
+export const startDelivery = <M extends Message>(context: Context, queue: Queue<M>): (() => void) => {
+  let signal = Promise.withResolvers<void>()
+  let isRunning = false
+  let isDue = false
+  let isStopped = false
+  const round = async (): Promise<void> => {
+    isDue = true
+    signal.resolve()
+    signal = Promise.withResolvers()
+    if (isRunning) return
+    isRunning = true
+    while (isDue && !isStopped) {
+      isDue = false
+      await deliverDue(context, queue, () => signal.promise).catch(error =>
+        context.log.error(
+          { event: queue.topic, err: error },
+          'the outbox cannot be read and will be tried again',
+        ),
+      )
+    }
+    isRunning = false
+  }
+  // Not within the commit that adds a message, because its writer is waiting.
+  context.store.onChange(topics => {
+    if (!topics || topics.has(queue.topic)) setTimeout(round)
+  })
+  const timer = setInterval(round, LOOK)
+  timer.unref()
+  void round()
+  return () => {
+    isStopped = true
+    clearInterval(timer)
+  }
+}

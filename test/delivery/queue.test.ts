@@ -1,0 +1,181 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { Outbound } from '#src/context.ts'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
+import { listDueLogouts } from '#src/sessions/logout-store.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
+import type { Store } from '#src/storage/store.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
+import { freshStore } from '#test/support/store.ts'
+import { claimsOf, grantTokens } from '#test/support/tokens.ts'
+
+const jtiOf = (body: unknown): string =>
+  claimsOf(String(new URLSearchParams(String(body)).get('logout_token'))).jti
+
+/** Puts `each` logouts into the outbox for every one of `targets` clients of an organization. */
+const enqueue = async (app: TestApp, slug: string, targets: number, each = 1): Promise<void> => {
+  const { id: organization_id } = await addOrganization(app, slug)
+  const now = app.clock.now()
+  const rows = Array.from({ length: targets * each }, (_, i) => ({
+    jti: `${slug}-${i}`,
+    client_id: `${slug}-${i % targets}`,
+    organization_id,
+    uri: `https://${slug}.example/${i % targets}`,
+    user_id: 'usr_1' as const,
+    session_id: 'sess_1' as const,
+    created_at: now,
+    next_attempt_at: i < targets ? now : Number.MAX_SAFE_INTEGER,
+    expires_at: now + 48 * HOUR,
+  }))
+  await app.context.store.write(async tx => {
+    await tx.insert(tx.tables.logouts).values(rows)
+    tx.changed('logouts')
+  })
+}
+
+const waiting = ({ context }: TestApp) =>
+  context.store.read(async q => (await q.select().from(q.tables.logouts)).filter(row => row.done_at === null))
+
+describe('dead targets', () => {
+  test('DEL-03 of one organization delay no other organization, and get four deliveries at once', async () => {
+    const dead = Promise.withResolvers<Response>()
+    const alive = Promise.withResolvers<void>()
+    const four = Promise.withResolvers<void>()
+    let atOnce = 0
+    const fetch: Outbound = async url => {
+      if (String(url).includes('dead')) {
+        if (++atOnce === 4) four.resolve()
+        return dead.promise
+      }
+      alive.resolve()
+      return new Response(null)
+    }
+    const app = await startApp({}, { fetch })
+    await enqueue(app, 'dead', 300)
+    app.clock.advance(1)
+    await enqueue(app, 'alive', 1)
+    const delivery = deliverLogouts(app.context)
+    await Promise.all([alive.promise, four.promise])
+    expect(atOnce).toBe(4)
+    dead.resolve(new Response(null))
+    expect(await delivery).toBe(301)
+    expect(await waiting(app)).toEqual([])
+  })
+
+  test('DEL-04 cost nothing between their attempts', async () => {
+    const app = await startApp({}, { fetch: async () => new Response(null, { status: 503 }) })
+    await enqueue(app, 'dead', 300, 2)
+    await deliverLogouts(app.context)
+    const due = await app.context.store.read(q => listDueLogouts(q, app.clock.now(), [], 1000))
+    expect(due).toEqual([])
+    let reads = 0
+    const read: Store['read'] = body => {
+      reads++
+      return app.context.store.read(body)
+    }
+    expect(await deliverLogouts({ ...app.context, store: { ...app.context.store, read } })).toBe(0)
+    expect(reads).toBe(1)
+  })
+})
+
+test('DEL-02 a target gets its messages in order and one at a time, also after an hour without answer', async () => {
+  const got: string[] = []
+  let status = 503
+  let running = 0
+  const fetch: Outbound = async (_, { body }) => {
+    expect(++running).toBe(1)
+    await Promise.resolve()
+    running--
+    if (status === 200) got.push(jtiOf(body))
+    return new Response(null, { status })
+  }
+  const app = await startApp({}, { fetch })
+  await enqueue(app, 'one', 1, 5)
+  for (let waited = 0; waited < HOUR; waited += MINUTE) {
+    await Promise.all([deliverLogouts(app.context), deliverLogouts(app.context)])
+    app.clock.advance(MINUTE)
+  }
+  expect(got).toEqual([])
+  status = 200
+  app.clock.advance(12 * MINUTE)
+  await Promise.all([deliverLogouts(app.context), deliverLogouts(app.context)])
+  expect(got).toEqual([0, 1, 2, 3, 4].map(i => `one-${i}`))
+})
+
+test('DEL-01 a killed sender loses no message, and another takes it after a minute', async () => {
+  const asked = Promise.withResolvers<void>()
+  let isBack = false
+  const got: string[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: async request => {
+      got.push(jtiOf(await request.text()))
+      asked.resolve()
+      return isBack ? new Response(null) : new Promise<Response>(() => {})
+    },
+  })
+  afterAll(() => server.stop(true))
+  const target = `127.0.0.1:${server.port}`
+  const store = await freshStore()
+  const app = await startApp({ outbound_allow: [target] }, { store })
+  const shop = await addClient(app, 'shop', { backchannel_logout_uri: `http://${target}/` })
+  const user = await addUser(app, 'ada')
+  for (let i = 0; i < 3; i++) {
+    await grantTokens(app, shop, user)
+    await app.admin('DELETE', `/users/${user.id}/sessions`)
+  }
+  const wanted = (await waiting(app)).map(({ jti }) => jti)
+  const sender = Bun.spawn([process.execPath, join(import.meta.dir, 'sender.ts'), store.path, target], {
+    stdout: 'ignore',
+    stderr: 'inherit',
+  })
+  await asked.promise
+  sender.kill('SIGKILL')
+  await sender.exited
+  isBack = true
+  expect(await deliverLogouts(app.context)).toBe(0)
+  app.clock.advance(MINUTE)
+  expect(await deliverLogouts(app.context)).toBe(3)
+  expect(got).toEqual([wanted[0] ?? '', ...wanted])
+  expect(await waiting(app)).toEqual([])
+})
+
+testOnPostgres(
+  'DEL-05 two copies on PostgreSQL share the messages and send each once, in order',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const stores: Store[] = await Promise.all([1, 2].map(() => openPostgres({ url, connections: 3 })))
+    const got: [number, string][] = []
+    const copyOf = (store: Store | undefined, number: number) =>
+      startApp(
+        {},
+        {
+          ...(store && { store }),
+          fetch: async (_, { body }) => {
+            got.push([number, jtiOf(body)])
+            return new Response(null)
+          },
+        },
+      )
+    const one = await copyOf(stores[0], 1)
+    const other = await copyOf(stores[1], 2)
+    await enqueue(one, 'many', 10, 6)
+    await Promise.all([deliverLogouts(one.context), deliverLogouts(other.context)])
+    while ((await waiting(one)).length > 0)
+      await Promise.all([deliverLogouts(one.context), deliverLogouts(other.context)])
+    const jtis = got.map(([, jti]) => jti)
+    expect(new Set(jtis).size).toBe(60)
+    expect(jtis).toHaveLength(60)
+    for (let client = 0; client < 10; client++) {
+      const own = jtis.map(jti => Number(jti.split('-')[1])).filter(i => i % 10 === client)
+      expect(own).toEqual([...own].sort((a, b) => a - b))
+    }
+    for (const store of stores) await store.close()
+    await drop()
+  },
+)
