@@ -4,8 +4,8 @@ import { createLocalJWKSet, jwtVerify } from 'jose'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
-import { openBrowser } from '#test/support/browser.ts'
-import { addClient, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
+import { type Browser, openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 import { claimsOf, get, grantTokens, headerOf, redeem, refresh } from '#test/support/tokens.ts'
 
 interface Received {
@@ -115,6 +115,52 @@ describe('BCL-14 the end of a login', () => {
     await signIn(browser, await browser.get(authorizeUrl('shop', { prompt: 'login' })), 'bob')
     await deliver()
     expect(received).toEqual([])
+  })
+})
+
+describe('BCL-08 the person ends', () => {
+  type Both = { mine: string; other: string }
+  const NEW = 'Another-horse-8'
+  test.each<[string, (browser: Browser) => Promise<unknown>, (sids: Both) => string[]]>([
+    [
+      'the other browser',
+      async browser => browser.submit(await browser.get('/account'), {}, '/account/logins'),
+      ({ other }) => [other],
+    ],
+    [
+      'everything else',
+      async browser => browser.submit(await browser.get('/account'), {}, '/account/logins/others'),
+      ({ other }) => [other],
+    ],
+    [
+      'all sessions by a new password',
+      async browser =>
+        browser.submit(await browser.get('/account/change-password'), {
+          current_password: PASSWORD,
+          password: NEW,
+          password_repeat: NEW,
+        }),
+      ({ mine, other }) => [mine, other],
+    ],
+    [
+      'the access of the application',
+      async browser =>
+        browser.submit(
+          await browser.get('/account/applications'),
+          { client_id: 'shop' },
+          '/account/applications/disconnect',
+        ),
+      ({ mine, other }) => [mine, other],
+    ],
+  ])('BCL-08 %s, and the application is told', async (_, act, told) => {
+    const shop = await addListener('shop')
+    const [browser, elsewhere] = [openBrowser(app), openBrowser(app)]
+    const logIn = async (by: Browser) =>
+      sidOf((await redeem(app, shop, (await logInTo(by, 'shop', 'ada')).code ?? '')).body)
+    const both = { mine: await logIn(browser), other: await logIn(elsewhere) }
+    await act(browser)
+    await deliver()
+    expect(sids().sort()).toEqual(told(both).sort())
   })
 })
 
