@@ -1,19 +1,10 @@
 import { describe, test } from 'bun:test'
-import * as client from '#src/resource-server/client.ts'
-import * as elysia from '#src/resource-server/elysia.ts'
-import * as express from '#src/resource-server/express.ts'
-import * as fastify from '#src/resource-server/fastify.ts'
-import * as hono from '#src/resource-server/hono.ts'
-import * as core from '#src/resource-server/index.ts'
-import * as logout from '#src/resource-server/logout.ts'
-import * as testing from '#src/resource-server/testing.ts'
 import { casesFor, runCase } from './contract.ts'
+import { sources } from './sources.ts'
 import { targets } from './targets.ts'
-
-const sdk = { core, client, logout, testing, elysia, hono, express, fastify }
 
 for (const target of targets) {
   describe(`resource server contract: ${target.name}`, () => {
-    for (const item of casesFor(target)) test(item.name, () => runCase(sdk, target, item))
+    for (const item of casesFor(target)) test(item.name, () => runCase(sources, target, item))
   })
 }
