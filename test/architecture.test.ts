@@ -46,6 +46,7 @@ const inDirectory = [
   'apis',
   'clients',
   'identity-providers',
+  'invitations',
 ]
 
 /** Code of the console that runs in the browser, with rules of its own. */
@@ -135,7 +136,6 @@ test('the executable contains no part for tests only: each export is used in src
     'dev/fake-openid.ts fakeOpenId',
     'dev/mint.ts badTokenNames',
     'directory/access.ts organizationFor',
-    'federation/provisioning.ts baseName',
     'operations/event-loop.ts largestOfMinute',
     'pages/accent.ts accentStyle',
     'pages/view.ts isPowerful',

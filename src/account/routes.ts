@@ -6,6 +6,7 @@ import { getAccountPassword, postAccountPassword } from './change-password.ts'
 import { getContinue } from './continue.ts'
 import { getData, getDeleted, postDelete, postDownload } from './data.ts'
 import { postLink, postUnlink } from './identities.ts'
+import { getInvitationPage, postInvitation } from './invitation.ts'
 import { postLanguage } from './language.ts'
 import { getAccount, getSignedOut, postAccountLogout } from './overview.ts'
 import { getProfile, postProfile } from './profile.ts'
@@ -52,6 +53,8 @@ export const accountRoutes = (context: Context) => {
     'GET /account/deleted': getDeleted(context),
     'GET /account/security': getSecurity(context),
     'GET /account/security/add': getAddFactor(context),
+    'GET /account/invitation': getInvitationPage(context),
+    'POST /account/invitation': postInvitation(context),
     'GET /account/set-up': getSetUp(context),
     'POST /account/set-up': postSetUp(context),
     'GET /account/sign-in': getSignIn(context, 'sign_in'),

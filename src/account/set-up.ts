@@ -6,7 +6,6 @@ import { removeSetUpLinks } from '#src/directory/users/link-store.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
-import { takenName } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { loginHash, withCookies } from '#src/http/cookies.ts'
@@ -18,9 +17,7 @@ import type { SetUpPage } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { logIn, PASSWORD, recordLogin } from '#src/sign-in/log-in.ts'
 import { passwordRules } from '#src/sign-in/new-password.ts'
-
-const fields = ['username', 'email', 'first_name', 'last_name'] as const
-type Errors = NonNullable<SetUpPage['errors']>
+import { newUserErrors, newUserOf } from './new-user.ts'
 
 const firstOrganization = async ({ store }: Context) => {
   const organization = await findOrganization(store, DEFAULT_ORGANIZATION)
@@ -65,11 +62,11 @@ export const postSetUp =
     const opened = await openLinkForm(context, call, 'set_up')
     const organization = await firstOrganization(context)
     const { password_policy } = settingsOf(organization)
-    const input = inputOf(opened.form)
+    const values = newUserOf(opened.form)
+    const input = { ...values, password: opened.form.get('password') ?? '', roles: ['admin'] }
     const broken = checkChosen(password_policy, input.password)
-    const errors: Errors = {
-      ...fieldErrors(input),
-      ...(await takenError(context, input)),
+    const errors: NonNullable<SetUpPage['errors']> = {
+      ...(await newUserErrors(context, organization.id, values)),
       ...(broken.length > 0 && { password: 'policy' }),
       ...((opened.form.get('password_repeat') ?? input.password) !== input.password && {
         password_repeat: 'mismatch',
@@ -77,7 +74,7 @@ export const postSetUp =
     }
     if (Object.keys(errors).length > 0)
       return setUpPage(context, call, opened, {
-        values: input,
+        values,
         errors,
         rules: passwordRules(password_policy, broken),
       })
@@ -104,33 +101,7 @@ export const postSetUp =
       // If the form was sent twice at once, the first request took the name, and this check refuses the second.
       await context.store.read(opened.check)
       const rules = passwordRules(password_policy)
-      return setUpPage(context, call, opened, { values: input, errors: { email: code }, rules })
+      return setUpPage(context, call, opened, { values, errors: { email: code }, rules })
     }
     return withCookies(seeOther(context.config.console === 'on' ? '/console' : '/account'), [cookie])
   }
-
-const inputOf = (form: ReadonlyMap<string, string>) => ({
-  username: form.get('username') ?? '',
-  email: form.get('email') ?? '',
-  first_name: form.get('first_name') ?? '',
-  last_name: form.get('last_name') ?? '',
-  password: form.get('password') ?? '',
-  roles: ['admin'],
-})
-type Input = ReturnType<typeof inputOf>
-
-const fieldErrors = (input: Input): Errors => {
-  const refused = CreateUser.safeParse(input).error?.issues.map(({ path }) => path[0]) ?? []
-  const errors: Errors = {}
-  for (const name of fields)
-    if (input[name] === '') errors[name] = 'required'
-    else if (refused.includes(name))
-      errors[name] = name === 'username' || name === 'email' ? name : 'too_long'
-  return errors
-}
-
-const takenError = async (context: Context, { username, email }: Input): Promise<Errors> => {
-  const wanted = { id: 'usr_', organization_id: DEFAULT_ORGANIZATION, username, email } as const
-  const taken = await context.store.read(q => takenName(q, wanted))
-  return taken ? { [taken === 'username' ? 'username' : 'email']: 'taken' } : {}
-}

@@ -6,6 +6,7 @@ Each call carries an access token of a client (\`client_credentials\`) or of a u
 
 export const tags: Record<string, string> = {
   users: 'The users of an organization, their second factors, and help for locked-out users.',
+  invitations: 'People who have no user yet.',
   organizations: 'The tenants of the instance and their settings.',
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
@@ -28,6 +29,7 @@ export const pathParameters: Record<string, string> = {
   group_id: 'Id of the group.',
   client_id: '`client_id` of the client.',
   api_id: 'Id of the API.',
+  invitation_id: 'Id of the invitation.',
   provider_id: 'Id or alias of the identity provider.',
   session_id: 'Id of the session.',
   event_id: 'Id of the event.',

@@ -4,6 +4,8 @@ import { apiRoutes } from '#src/directory/apis/routes.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
 import { groupRoutes } from '#src/directory/groups/routes.ts'
 import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
+import { invitationRoutes } from '#src/directory/invitations/routes.ts'
+import { inviteUser } from '#src/directory/invitations/service.ts'
 import { organizationRoutes } from '#src/directory/organizations/routes.ts'
 import { roleRoutes } from '#src/directory/roles/routes.ts'
 import { sessionRoutes } from '#src/directory/sessions/routes.ts'
@@ -18,9 +20,10 @@ export const ADMIN_PREFIX = '/api/v1/admin'
 
 /** All routes of the admin API, in the order of the specification. */
 export const adminRoutes = (context: Context): AdminRoute[] => [
-  ...userRoutes(context),
+  ...userRoutes(context, inviteUser),
   ...factorRoutes(context),
   ...helpRoutes(context),
+  ...invitationRoutes(context),
   ...organizationRoutes(context),
   ...roleRoutes(context),
   ...groupRoutes(context),

@@ -36,6 +36,10 @@ export const eventTypes = [
   'identity_provider.created',
   'identity_provider.updated',
   'identity_provider.deleted',
+  'invitation.created',
+  'invitation.sent',
+  'invitation.accepted',
+  'invitation.withdrawn',
   'organization.created',
   'organization.updated',
   'organization.deleted',
@@ -55,6 +59,7 @@ export type TargetType =
   | 'api'
   | 'role'
   | 'group'
+  | 'invitation'
   | 'organization'
   | 'identity_provider'
   | 'settings'

@@ -43,6 +43,8 @@ interface AuthenticationResult extends AuthenticationMethod {
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
+  /** Answers instead of the next step, once the login has begun. */
+  show?: () => Promise<Response>
 }
 
 /**
@@ -53,16 +55,17 @@ export const proceedAs = (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-  { confirm, user, ...rest }: AuthenticationResult,
+  { confirm, user, show, ...rest }: AuthenticationResult,
 ): Promise<Response> => {
   if (isAnother(flow, user)) {
     const data = { error: { code: 'other_account' } } as const
     return loginPage(context, browser, flow, undefined, { data, status: 403 })
   }
-  return applyResult(context, browser, flow, async tx => {
+  const begin = async (tx: Transaction) => {
     await confirm?.(tx)
     return completeAuthentication(context, tx, browser, flow, user.id, rest)
-  })
+  }
+  return applyResult(context, browser, flow, begin, show)
 }
 
 /** True when a confirmation of identity is asked of one user and answered by another. */

@@ -68,7 +68,11 @@ export const commands: readonly CommandRow[] = [
       ['--last-name <name>', '', ''],
       ['--role <role...>', 'roles of the user; default: user'],
       organization,
-      ['--password', 'read the password from standard input; default: print a sign-in link'],
+      new Option(
+        '--password',
+        'read the password from standard input; default: print a sign-in link',
+      ).conflicts('invite'),
+      ['--invite', 'mail an invitation, with which the user chooses a password or a passkey'],
     ],
     run: async (options, name) => (await import('./user-create.ts')).userCreate(name, options),
   },

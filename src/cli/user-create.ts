@@ -1,4 +1,6 @@
 import { hostActor } from '#src/audit/record.ts'
+import { serverActor } from '#src/directory/access.ts'
+import { inviteUser } from '#src/directory/invitations/service.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
 import { createUser } from '#src/directory/users/service.ts'
 import { createSignInLink } from '#src/links/links.ts'
@@ -10,10 +12,12 @@ interface Options extends UserOptions {
   lastName: string
   role?: string[]
   password?: boolean
+  invite?: boolean
 }
 
 /**
- * Creates a user. Reads the password from standard input with `--password`; otherwise prints a sign-in link.
+ * Creates a user. Reads the password from standard input with `--password`, mails an invitation with `--invite`;
+ * otherwise prints a sign-in link.
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {
@@ -32,8 +36,10 @@ export const userCreate = (username: string, options: Options): Promise<void> =>
         parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join(' '),
       )
     const secret = options.password ? { password: await readPassword() } : { password_hash: null }
-    const user = await createUser(context, { ...parsed.data, ...secret }, hostActor)
-    if (options.password) console.log(user.id)
+    const user = await createUser(context, { ...parsed.data, ...secret }, hostActor, async (tx, row) => {
+      if (options.invite) await inviteUser(context, tx, row, 'mail', serverActor)
+    })
+    if (options.password || options.invite) console.log(user.id)
     else
       printLink(
         await context.store.write(tx => createSignInLink(context, tx, user, hostActor)),

@@ -6,6 +6,7 @@ export const example = {
   group_id: 'grp_019c1310-e402-7d19-b7c3-08e5a1946f2b',
   client_id: 'shop',
   api_id: 'api_019c1310-e404-7b21-9d0c-5a8e42f61c37',
+  invitation_id: 'inv_019c1310-e405-7a08-8c61-2f7d9b30e5a4',
   session_id: 'sess_019c1310-e403-7e60-a25d-93f41c7b0e88',
   time: '2026-01-31T08:00:00.000Z',
   later: '2026-03-02T08:00:00.000Z',

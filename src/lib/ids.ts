@@ -13,8 +13,22 @@ export type LoginId = `login_${string}`
 export type IdentityProviderId = `idp_${string}`
 export type FactorId = `fac_${string}`
 export type ApiId = `api_${string}`
+export type InvitationId = `inv_${string}`
 
-const idPrefixes = ['usr', 'org', 'role', 'grp', 'sess', 'evt', 'key', 'login', 'idp', 'fac', 'api'] as const
+const idPrefixes = [
+  'usr',
+  'org',
+  'role',
+  'grp',
+  'sess',
+  'evt',
+  'key',
+  'login',
+  'idp',
+  'fac',
+  'api',
+  'inv',
+] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'

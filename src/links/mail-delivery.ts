@@ -1,7 +1,10 @@
 import type { Context } from '#src/context.ts'
 import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
-import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
+import { invitationUrl } from '#src/directory/invitations/service.ts'
+import { findInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
+import { findOrganization, type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { mailQueue } from '#src/mail/outbox.ts'
 import { isNotice, renderMail } from '#src/mail/render.ts'
 import type { MailRow } from '#src/mail/store.ts'
@@ -61,6 +64,9 @@ const isBareBrand = (name: string): boolean =>
 /** Shown instead of an organization name that mail programs would turn into a link. */
 const NEUTRAL_BRAND = 'Gatehouse'
 
+const mailBrandOf = ({ display_name }: Organization): string =>
+  isBareBrand(display_name) ? display_name : NEUTRAL_BRAND
+
 /** Formats a time in the first zone that exists; users and browsers name zones. */
 const timeOf = (locale: string, ms: number, zones: readonly unknown[]): string => {
   const known = zones.find((zone): zone is string => typeof zone === 'string' && isZone(zone))
@@ -95,12 +101,39 @@ const placeOf = (place: string | undefined, ip_address: string): string =>
 const securityUrl = ({ config }: Context, { slug }: { slug: string }): string =>
   `${config.url}/account/security?organization=${slug}`
 
+/** Sends an invitation that may still be accepted, with a new link; a former one ends. */
+const deliverInvitation = async (
+  context: Context,
+  { kind, locale, organization_id, data }: MailRow,
+): Promise<void> => {
+  const token = newSecret()
+  const invitation = await context.store.write(async tx => {
+    const found = await findInvitation(tx, data.invitation_id ?? '', organization_id)
+    if (!found || found.expires_at <= context.clock.now()) return undefined
+    const link = { link_hash: hashSecret(token), expires_at: found.expires_at }
+    return (await replaceInvitationLink(tx, found.id, link)) ? found : undefined
+  })
+  const organization = await findOrganization(context.store, organization_id)
+  if (!invitation?.email || !organization || !context.mail) return
+  const message = renderMail({
+    kind,
+    locale,
+    brand: mailBrandOf(organization),
+    accent: settingsOf(organization).accent_color,
+    name: invitation.email,
+    data: { time: timeOf(locale, invitation.expires_at, []) },
+    url: invitationUrl(context, token),
+  })
+  await context.mail.send({ to: invitation.email, ...message })
+}
+
 /**
  * Renders a queued mail and hands it to the mail server. Its link is created here, so that it is valid from
  * now on and exists only in the mail.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
+  if (kind === 'invitation') return deliverInvitation(context, mail)
   // One write: otherwise a change of the user in between would leave a link that should have been revoked.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
@@ -116,7 +149,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const message = renderMail({
     kind,
     locale,
-    brand: isBareBrand(organization.display_name) ? organization.display_name : NEUTRAL_BRAND,
+    brand: mailBrandOf(organization),
     accent: settingsOf(organization).accent_color,
     name: isBare(name) ? name : to,
     data: {

@@ -63,6 +63,7 @@ export interface MailContent {
 const linkButtons = {
   reset_password: 'mail.reset_password.button',
   verify_email: 'mail.verify_email.button',
+  invitation: 'mail.invitation.button',
 } as const
 
 /** True for the kinds that report a change of the account. Their button leads to the security page. */

@@ -22,6 +22,9 @@ const MAIL_KEPT = DAY
 /** Milliseconds, after the days for which administrators see an outcome. */
 const LOGOUT_KEPT = DAY
 
+/** Milliseconds for which administrators see invitations that have ended. */
+const INVITATION_KEPT = 90 * DAY
+
 /** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
 export type Removal = (tx: Transaction, now: number) => Promise<number>
 
@@ -36,7 +39,7 @@ type Expiring =
   | 'throttles'
 
 const expired =
-  (name: Expiring | 'mails', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (name: Expiring | 'mails' | 'invitations', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
   (tx, now) => {
     const table = tx.tables[name]
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), DELETE_BATCH)
@@ -59,6 +62,7 @@ export const removals: Removal[] = [
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, DELETE_BATCH)
   },
+  expired('invitations', tx => tx.tables.invitations.id, INVITATION_KEPT),
   (tx, now) => {
     const { devices } = tx.tables
     return deleteBatch(

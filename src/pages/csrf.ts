@@ -22,6 +22,7 @@ export type CsrfPurpose =
   | 'sign_in'
   | 'reset_password'
   | 'verify_email'
+  | 'invitation'
   | 'logout'
 
 const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: SecretHash, subject: string) =>

@@ -279,17 +279,40 @@ export interface CompleteProfilePage extends ProviderPage {
   errors?: Partial<Record<ProfileField, MessageCode<'set-up.error.'>>>
 }
 
-type SetUpField = 'username' | 'email' | 'first_name' | 'last_name'
+type NewUserField = 'username' | 'email' | 'first_name' | 'last_name'
+
+/** Errors of the fields of a new user. */
+export type NewUserErrors = Partial<Record<NewUserField, MessageCode<'set-up.error.'>>>
 
 /** Posts `token`, `username`, `email`, `first_name`, `last_name`, `password` and `password_repeat`. */
 export interface SetUpPage extends Common {
   action: string
   csrf_token: string
   token: string
-  values?: Partial<Record<SetUpField, string>>
+  values?: Partial<Record<NewUserField, string>>
   /** Errors by field. `password: 'policy'` means that `rules` marks the broken ones. */
-  errors?: Partial<Record<SetUpField | 'password' | 'password_repeat', MessageCode<'set-up.error.'>>>
+  errors?: NewUserErrors & Partial<Record<'password' | 'password_repeat', MessageCode<'set-up.error.'>>>
   rules: PasswordRule[]
+}
+
+/**
+ * An invitation. The first form posts `token`, `username`, `email` and the names; the second repeats them with
+ * `password` and `password_repeat`, or with the `credential` of a new passkey; `edit` leads back.
+ */
+export interface InvitationPage extends Common {
+  action: string
+  csrf_token: string
+  token: string
+  values: Partial<Record<NewUserField, string>>
+  errors?: SetUpPage['errors']
+  /** False for a user who exists and lacks a credential alone. */
+  is_new: boolean
+  /** The invited address, which cannot be changed. */
+  email?: string
+  /** The user who is signed in in this browser. */
+  signed_in_as?: string
+  /** The second form: WebAuthn creation options as JSON where browsers have passkeys, and the password rules. */
+  sign_in?: { options?: string; rules: PasswordRule[]; error?: 'passkey' }
 }
 
 /** Shown when a user is signed in and no client waits. */
@@ -494,6 +517,7 @@ export interface Pages {
   consent: ConsentPage
   'change-password': ChangePasswordPage
   'set-up': SetUpPage
+  invitation: InvitationPage
   'link-account': LinkAccountPage
   'complete-profile': CompleteProfilePage
   attributes: AttributesPage

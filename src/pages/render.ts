@@ -30,7 +30,8 @@ const headers = {
 // The other pages can be shown in a client's pop-up, which Cross-Origin-Opener-Policy would cut off from its
 // opener.
 const isOwn = (page: keyof Pages): boolean => page.startsWith('account')
-const isIsolated = (page: keyof Pages): boolean => isOwn(page) || page === 'set-up' || page === 'signed-in'
+const isIsolated = (page: keyof Pages): boolean =>
+  isOwn(page) || ['set-up', 'invitation', 'signed-in'].includes(page)
 
 /** True for a page that no GET shows again; a choice of language would lose what it says. */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>

@@ -29,6 +29,7 @@ import {
 } from '#src/directory/identity-providers/service.ts'
 import { readProvider, withRoles } from '#src/directory/identity-providers/store.ts'
 import type { ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
+import { inviteUser } from '#src/directory/invitations/service.ts'
 import { organizationAnswer } from '#src/directory/organizations/schema.ts'
 import {
   createOrganization,
@@ -104,11 +105,13 @@ const users: SeedKind<'users', UserRow> = {
     id ? findUser(tx, undefined, id) : findUserNamed(tx, organization_id, username),
   show: async ({ tx }, row) => userAnswer({ ...row, roles: await roleNames(tx, row.id) }),
   create: ({ context, hashOf }, value, organization_id) => {
-    const { id, organization: _, password: __, password_hash: ___, ...user } = value
+    const { id, organization: _, password: __, password_hash: ___, invite, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
-    return createUser(context, created, hostActor)
+    return createUser(context, created, hostActor, async (tx, row) => {
+      if (invite) await inviteUser(context, tx, row, invite, by)
+    })
   },
-  update: ({ context }, row, { password: _, password_hash: __, ...given }) =>
+  update: ({ context }, row, { password: _, password_hash: __, invite: ___, ...given }) =>
     updateUser(context, row.id, given, hostActor),
   remove: (context, { id }) => deleteUser(context, id, hostActor),
 }

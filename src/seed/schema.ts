@@ -90,10 +90,18 @@ const User = z
       .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
       .optional()
       .meta({ description: 'Instead of password; for new users only.' }),
+    invite: z
+      .literal('mail', 'mail, or nothing.')
+      .optional()
+      .meta({ description: 'Instead of password: a new user gets a mail with a link to choose one.' }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
     path: ['password_hash'],
     message: 'Give password or password_hash, not both.',
+  })
+  .refine(({ password, password_hash, invite }) => !invite || !(password || password_hash), {
+    path: ['invite'],
+    message: 'An invited user chooses the password.',
   })
 
 const { organization_id: ___, ...client } = CreateClient.shape

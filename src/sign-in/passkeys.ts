@@ -30,7 +30,7 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
  */
 export const challengeOf = (
   { master }: Core,
-  purpose: 'login' | 'second_factor' | 'enrol',
+  purpose: 'login' | 'second_factor' | 'enrol' | 'invitation',
   subject: string,
 ): string =>
   createHmac('sha256', master.derive('passkeys')).update(`${purpose}\0${subject}`).digest('base64url')
@@ -63,7 +63,8 @@ const ALGORITHMS = [-8, -7, -257]
 
 /**
  * Returns creation options as JSON:
- * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
+ * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson `need` is `required` for a passkey
+ * that is to be the only way in: discoverable, with user verification.
  */
 export const creationOptions = (
   config: Config,
@@ -71,6 +72,7 @@ export const creationOptions = (
   organization: string,
   user: Pick<UserRow, 'id' | 'username' | 'first_name' | 'last_name'>,
   passkeys: readonly Factor[],
+  need: 'preferred' | 'required' = 'preferred',
 ): string =>
   JSON.stringify({
     challenge,
@@ -83,7 +85,7 @@ export const creationOptions = (
     pubKeyCredParams: ALGORITHMS.map(alg => ({ type: 'public-key', alg })),
     timeout: TIMEOUT,
     attestation: 'none',
-    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    authenticatorSelection: { residentKey: need, userVerification: need },
     excludeCredentials: passkeys.map(descriptor),
   })
 
@@ -134,11 +136,15 @@ const expectation = ({ config }: Core, challenge: string) => ({
   expectedRPID: hostOf(config),
 })
 
-/** Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid. */
+/**
+ * Verifies a registration for this challenge. Returns the new passkey; undefined for anything invalid. `alone`
+ * demands user verification.
+ */
 export const verifyRegistration = async (
   context: Core,
   json: string | undefined,
   challenge: string,
+  { alone = false } = {},
 ): Promise<UnnamedFactor | undefined> => {
   const response = parse(Registration, json)
   if (!response) return undefined
@@ -146,7 +152,7 @@ export const verifyRegistration = async (
   const { registrationInfo } = await verifyRegistrationResponse({
     ...expectation(context, challenge),
     response: response as Parameters<typeof verifyRegistrationResponse>[0]['response'],
-    requireUserVerification: false,
+    requireUserVerification: alone,
     supportedAlgorithmIDs: ALGORITHMS,
   }).catch(() => ({ registrationInfo: undefined }))
   if (!registrationInfo) return undefined

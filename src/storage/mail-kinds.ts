@@ -2,6 +2,7 @@
 export type MailKind =
   | 'reset_password'
   | 'verify_email'
+  | 'invitation'
   | 'password_changed'
   | 'email_change'
   | 'email_changed'

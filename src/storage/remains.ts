@@ -70,8 +70,25 @@ export const removeOrganizationParts = async (
   id: OrganizationId,
   now: number,
 ): Promise<void> => {
-  const { apis, clients, groups, identity_providers, login_domains, organization_assets, roles } = tx.tables
-  for (const table of [apis, organization_assets, login_domains, roles, groups, identity_providers])
+  const {
+    apis,
+    clients,
+    groups,
+    identity_providers,
+    invitations,
+    login_domains,
+    organization_assets,
+    roles,
+  } = tx.tables
+  for (const table of [
+    apis,
+    organization_assets,
+    login_domains,
+    roles,
+    groups,
+    identity_providers,
+    invitations,
+  ])
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()
   await beginPurge(tx, 'organization', id, now)

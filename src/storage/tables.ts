@@ -6,6 +6,7 @@ import type {
   FactorId,
   GroupId,
   IdentityProviderId,
+  InvitationId,
   KeyId,
   LoginId,
   OrganizationId,
@@ -712,6 +713,53 @@ export const tables = (kit: Kit) => {
     t => [index('links_user').on(t.user_id), index('links_expires').on(t.expires_at)],
   )
 
+  /** Invitations, each by a link: of people who have no user yet, and of users without a password. */
+  const invitations = table(
+    'invitations',
+    {
+      id: id<InvitationId>('id').primaryKey(),
+      organization_id: organization_id(),
+      delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
+      /** The user who was created with the invitation; null: acceptance creates one. */
+      user_id: id<UserId>('user_id').references(() => users.id, cascade),
+      /** The address that a mailed link verifies. */
+      email: text('email'),
+      /** null until the mail is sent. */
+      link_hash: text('link_hash').$type<SecretHash>(),
+      roles: json('roles').$type<string[]>().notNull(),
+      groups: json('groups').$type<string[]>().notNull(),
+      max_uses: int('max_uses').notNull(),
+      uses: int('uses').notNull(),
+      /** Language of the mail. */
+      locale: text('locale').notNull(),
+      /** The administrator or client that made it, whose rights limit it; null for the server itself. */
+      created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+      withdrawn_at: ms('withdrawn_at'),
+    },
+    t => [
+      uniqueIndex('invitations_link').on(t.link_hash),
+      index('invitations_created').on(t.organization_id, t.created_at, t.id),
+      index('invitations_all_created').on(t.created_at, t.id),
+      index('invitations_expires').on(t.expires_at),
+      index('invitations_user').on(t.user_id),
+    ],
+  )
+
+  /** The users whom an invitation has made. */
+  const invitation_uses = table(
+    'invitation_uses',
+    {
+      invitation_id: id<InvitationId>('invitation_id')
+        .notNull()
+        .references(() => invitations.id, cascade),
+      user_id: user_id().references(() => users.id, cascade),
+      accepted_at: ms('accepted_at').notNull(),
+    },
+    t => [primaryKey({ columns: [t.invitation_id, t.user_id] }), index('invitation_uses_user').on(t.user_id)],
+  )
+
   /** Failed attempts by account and by network, stored so that they survive restarts. */
   const throttles = table(
     'throttles',
@@ -841,6 +889,8 @@ export const tables = (kit: Kit) => {
     mails,
     logouts,
     links,
+    invitations,
+    invitation_uses,
     throttles,
     events,
     purges,

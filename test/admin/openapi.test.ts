@@ -101,6 +101,7 @@ describe('real answers', async () => {
   })
   const role = await create(app, '/roles', { name: 'editor', permissions: ['users:read'] })
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
+  const invitation = await create(app, '/invitations', { delivery: 'link' })
   const api = await create(app, '/apis', { identifier: 'https://api.example', name: 'API' })
   const user = await addUser(app, 'alice', { attributes: { team: { name: 'a' } } })
   const other = await addUser(app, 'bob')
@@ -128,6 +129,7 @@ describe('real answers', async () => {
     role_id: () => role.id,
     group_id: () => group.id,
     api_id: () => api.id,
+    invitation_id: () => invitation.id,
     client_id: () => client.client_id,
     provider_id: () => provider.id,
     session_id: session,
@@ -149,6 +151,7 @@ describe('real answers', async () => {
     'PUT /roles/{role_id}': { description: 'Edits' },
     'POST /groups': { name: 'Crew' },
     'PUT /groups/{group_id}': { description: 'All of them' },
+    'POST /invitations': { delivery: 'link' },
     'POST /apis': { identifier: 'https://other.example', name: 'Other' },
     'PUT /apis/{api_id}': { name: 'The API' },
     'POST /clients': {
@@ -175,6 +178,7 @@ describe('real answers', async () => {
     group_id: async () => (await create(app, '/groups', { name: `Spare ${++made}` })).id,
     api_id: async () =>
       (await create(app, '/apis', { identifier: `https://spare${++made}.example`, name: 'A' })).id,
+    invitation_id: async () => (await create(app, '/invitations', { delivery: 'link' })).id,
     client_id: async () => (await addClient(app, `spare${++made}`)).client_id,
     provider_id: async () =>
       (await create(app, '/identity-providers', { ...google, alias: `spare${++made}` })).id,
@@ -235,7 +239,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(12)
+    expect(lists).toHaveLength(13)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

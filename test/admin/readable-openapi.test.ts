@@ -29,6 +29,7 @@ test('API-24 operation ids are unique and stable', () => {
     'createClient',
     'createGroup',
     'createIdentityProvider',
+    'createInvitation',
     'createOrganization',
     'createRole',
     'createSignInLink',
@@ -47,6 +48,7 @@ test('API-24 operation ids are unique and stable', () => {
     'getEvent',
     'getGroup',
     'getIdentityProvider',
+    'getInvitation',
     'getMe',
     'getOrganization',
     'getRole',
@@ -60,6 +62,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listGroupMembers',
     'listGroups',
     'listIdentityProviders',
+    'listInvitations',
     'listOrganizations',
     'listRoles',
     'listSessions',
@@ -67,6 +70,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listUsers',
     'regenerateClientSecret',
     'removeGroupMember',
+    'resendInvitation',
     'resetUserPassword',
     'revokeSession',
     'revokeSessions',
@@ -81,6 +85,7 @@ test('API-24 operation ids are unique and stable', () => {
     'updateRole',
     'updateSettings',
     'updateUser',
+    'withdrawInvitation',
   ])
 })
 

@@ -90,6 +90,11 @@ const cases: Record<string, Case> = {
     stored: { organization_id: acme.id, roles: ['nobody'] },
     refused: ['organization_id', 'roles'],
   },
+  'POST /invitations': {
+    schema: { delivery: 'pigeon' },
+    stored: { email: 'bob@other.example', roles: ['nobody'], groups: ['grp_none'], organization_id: acme.id },
+    refused: ['email', 'roles', 'groups'],
+  },
   'POST /apis': {
     schema: { name: '' },
     stored: { identifier: 'http://localhost:8080/x', served_by: ['nobody'] },

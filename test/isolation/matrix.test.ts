@@ -36,6 +36,7 @@ const nobody: Tenant = {
   event_id: newId('evt', START),
   factor_id: newId('fac', START),
   api_id: newId('api', START),
+  invitation_id: newId('inv', START),
 }
 
 const startWorld = async () => {
@@ -111,6 +112,11 @@ describe('the route table', () => {
       'DELETE /sessions/:session_id': 'sessions:revoke',
       'POST /clients/:client_id/secret': 'clients:update',
       'DELETE /groups/:group_id/members/:user_id': 'groups:update',
+      'POST /invitations': 'users:create',
+      'GET /invitations': 'users:read',
+      'GET /invitations/:invitation_id': 'users:read',
+      'POST /invitations/:invitation_id/resend': 'users:create',
+      'DELETE /invitations/:invitation_id': 'users:delete',
     }
     const verbs = { GET: 'read', POST: 'create', PUT: 'update', DELETE: 'delete' }
     for (const route of app.routes) {
@@ -279,6 +285,7 @@ describe('the data of another tenant', () => {
       '/events',
       '/groups',
       '/identity-providers',
+      '/invitations',
       '/roles',
       '/sessions',
       '/users',

@@ -126,7 +126,7 @@ describe('every page', () => {
     test(`O-27 ${nameOf(sample)}: headers`, async () => {
       const response = show(sample)
       const has_form = (await response.clone().text()).includes('<form')
-      const isolated = page.startsWith('account') || ['set-up', 'signed-in'].includes(page)
+      const isolated = page.startsWith('account') || ['set-up', 'invitation', 'signed-in'].includes(page)
       expect(Object.fromEntries(response.headers.entries())).toEqual({
         'content-type': 'text/html; charset=utf-8',
         'content-language': 'en',

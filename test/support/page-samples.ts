@@ -89,6 +89,21 @@ const setUp: Pages['set-up'] = {
   rules,
 }
 
+const openInvitation: Pages['invitation'] = {
+  brand,
+  csrf_token: form.csrf_token,
+  action: '/account/invitation',
+  token: 'invitation-token',
+  is_new: true,
+  values: {},
+}
+const invitation = {
+  ...openInvitation,
+  email: ada.email,
+  values: { username: ada.username, email: ada.email },
+}
+const invited = { ...invitation, values: ada }
+
 const fromProvider = {
   brand,
   csrf_token: form.csrf_token,
@@ -576,6 +591,33 @@ export const samples: Sample[] = [
       request_id,
     },
   },
+  { page: 'invitation', state: 'empty', data: invitation },
+  {
+    page: 'invitation',
+    state: 'signed-in',
+    data: { ...openInvitation, signed_in_as: 'grace' },
+  },
+  {
+    page: 'invitation',
+    state: 'refused',
+    status: 400,
+    data: { ...invitation, errors: { username: 'taken', last_name: 'required' }, request_id },
+  },
+  { page: 'invitation', state: 'password', data: { ...invited, sign_in: { rules } } },
+  {
+    page: 'invitation',
+    state: 'passkey',
+    data: {
+      ...invited,
+      sign_in: { rules, options: JSON.stringify({ ...challenge, rp: {}, user: { id: '' } }) },
+    },
+  },
+  {
+    page: 'invitation',
+    state: 'refused-password',
+    status: 400,
+    data: { ...invited, errors: { password: 'policy' }, sign_in: { rules: broken }, request_id },
+  },
   { page: 'link-account', state: 'usual', data: linkAccount },
   {
     page: 'link-account',
@@ -862,6 +904,7 @@ export const samples: Sample[] = [
 export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
+  invitation: true,
   password_changed: false,
   email_change: false,
   email_changed: false,

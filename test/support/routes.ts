@@ -14,6 +14,7 @@ export interface Tenant {
   role_id: string
   group_id: string
   api_id: string
+  invitation_id: string
   client_id: string
   provider_id: string
   session_id: string
@@ -57,6 +58,7 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /apis': ({ org_id }) => ({
     body: { identifier: `https://${fresh()}.example`, name: 'New', organization_id: org_id },
   }),
+  'POST /invitations': ({ org_id }) => ({ body: { delivery: 'link', organization_id: org_id } }),
   'PUT /apis/:api_id': () => ({ body: { name: fresh() } }),
   'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),
   'POST /identity-providers': ({ org_id }) => ({
@@ -126,6 +128,7 @@ export const addTenant = async (
     name: 'API',
     organization_id,
   })
+  const invitation = await create(app, '/invitations', { delivery: 'link', organization_id })
   const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
   const session_id = await addSession(app, organization_id, other.id)
@@ -139,6 +142,7 @@ export const addTenant = async (
     client_id: client.client_id,
     provider_id: provider.id,
     api_id: api.id,
+    invitation_id: invitation.id,
     session_id,
     event_id: body.data[0].id,
     factor_id: await addFactorTo(app, user.id),

@@ -18,6 +18,8 @@ export const owners: Record<string, string> = {
   user_roles: 'directory/users/store.ts',
   user_attributes: 'directory/organizations/attribute-store.ts',
   links: 'directory/users/link-store.ts',
+  invitations: 'directory/invitations/store.ts',
+  invitation_uses: 'directory/invitations/store.ts',
   factors: 'directory/users/factors/store.ts',
   recovery_codes: 'directory/users/factors/store.ts',
   groups: 'directory/groups/store.ts',

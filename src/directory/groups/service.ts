@@ -158,8 +158,19 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
-    if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
+    await joinGroup(context, tx, group, user, by)
   })
+
+/** Adds a member in a write that has checked the caller's rights. */
+export const joinGroup = async (
+  context: Core,
+  tx: Transaction,
+  group: GroupWithRoles,
+  user: UserRow,
+  by: ChangedBy,
+): Promise<void> => {
+  if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
+}
 
 /**
  * Removes a member.

@@ -1,15 +1,16 @@
 import type { Caller, Context } from '#src/context.ts'
+import { type ChangedBy, throwProblems } from '#src/directory/access.ts'
 import {
   findOrganization,
   type Organization,
   readOrganization,
   settingsOf,
 } from '#src/directory/organizations/store.ts'
-import { type AdminRoute, route } from '#src/http/guard.ts'
+import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
-import type { Queries } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 import { countByAttributes, listByAttributes } from './attribute-search-store.ts'
 import { shownAttributes } from './attributes.ts'
 import { getUser, judgeChange } from './change.ts'
@@ -17,7 +18,8 @@ import { countAllUsers, keysetOf } from './list-store.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
 import { judgeNew } from './rules.ts'
 import {
-  CreateUser,
+  CreatedUser,
+  CreateUserBody,
   ListUsers,
   ResetPassword,
   UpdateUser,
@@ -27,7 +29,7 @@ import {
 } from './schema.ts'
 import { countUsers, listUsers } from './search-store.ts'
 import { byCaller, createUser, deleteUser, revokeUserSessions, updateUser } from './service.ts'
-import { roleNames, roleNamesOf, type UserWithRoles } from './store.ts'
+import { roleNames, roleNamesOf, type UserRow, type UserWithRoles } from './store.ts'
 
 /** Returns a user with the attributes that administrators see. */
 const shown = (organization: Organization | undefined, user: UserWithRoles): UserWithRoles => {
@@ -78,22 +80,48 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
   })
 }
 
-export const userRoutes = (context: Context): AdminRoute[] => [
+/** Invites a user in the write that creates it; returns the link where the caller gets it. */
+export type InviteUser = (
+  context: Context,
+  tx: Transaction,
+  user: UserRow,
+  delivery: 'mail' | 'link',
+  by: ChangedBy,
+) => Promise<string | undefined>
+
+const create = async (
+  context: Context,
+  { caller, body, client_info }: RouteInput<unknown, unknown, CreateUserBody>,
+  inviteUser: InviteUser,
+) => {
+  const { invite, password, ...given } = body
+  const { problems } = await context.store.read(q => judgeNew(q, caller, body))
+  throwProblems(problems)
+  let invitation_url: string | undefined
+  const user = await createUser(
+    context,
+    { ...given, ...(password === undefined ? { password_hash: null } : { password }) },
+    byCaller(caller, client_info),
+    async (tx, row) => {
+      if (invite) invitation_url = await inviteUser(context, tx, row, invite, { caller, client_info })
+    },
+  )
+  return { ...(await context.store.read(q => answerOf(q, user))), ...(invitation_url && { invitation_url }) }
+}
+
+export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute[] => [
   route({
     id: 'createUser',
     method: 'POST',
     path: '/users',
     permission: 'users:create',
     summary: 'Create a user',
-    body: CreateUser,
+    body: CreateUserBody,
     status: 201,
-    answer: UserAnswer,
-    errors: [409],
-    review: (q, { caller }, good) => judgeNew(q, caller, good),
-    handle: async ({ caller, body, client_info }) => {
-      const user = await createUser(context, body, byCaller(caller, client_info))
-      return context.store.read(q => answerOf(q, user))
-    },
+    answer: CreatedUser,
+    errors: [409, 429],
+    review: (q, { caller }, good, bad) => judgeNew(q, caller, good, bad),
+    handle: input => create(context, input, inviteUser),
   }),
   route({
     id: 'listUsers',

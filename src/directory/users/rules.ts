@@ -8,7 +8,7 @@ import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { judgeAttributes } from './attributes.ts'
 import { checkPolicy } from './password.ts'
-import type { CreateUser } from './schema.ts'
+import type { CreateUserBody } from './schema.ts'
 import { rolesNamed } from './store.ts'
 
 interface MaybeCaller {
@@ -93,7 +93,24 @@ export const judge = async (
  *
  * @throws AppError 422 for an unknown organization
  */
-export const judgeNew = async (q: Queries, caller: Caller, good: Partial<CreateUser>) => {
+export const judgeNew = async (
+  q: Queries,
+  caller: Caller,
+  good: Partial<CreateUserBody>,
+  bad: ReadonlySet<string> = new Set(),
+) => {
   const { id } = await requireOrganization(q, caller, good.organization_id)
-  return judge(q, { caller }, id, good)
+  const { password, ...rest } = good
+  const judged = await judge(q, { caller }, id, { ...rest, ...(password !== undefined && { password }) })
+  const isLacking = password === undefined && good.invite === undefined
+  const problems = [
+    ...judged.problems,
+    ...(isLacking && !bad.has('password') && !bad.has('invite')
+      ? [{ field: 'password', code: 'required', message: 'A password, or an invitation (`invite`).' }]
+      : []),
+    ...(password !== undefined && good.invite !== undefined
+      ? [{ field: 'invite', code: 'not_allowed', message: 'An invited user chooses the password.' }]
+      : []),
+  ]
+  return { ...judged, problems }
 }

@@ -107,22 +107,31 @@ const person = {
   attributes: { department: 'Sales' },
 }
 
-export const CreateUser = z
-  .strictObject({
-    ...writable,
-    password: Password.describe('Must meet the password policy of the organization.'),
-    enabled: writable.enabled.default(true),
-    email_verified: writable.email_verified.default(false),
-    organization_id: owner,
-    roles: RoleNames.default(['user']),
-    attributes: FreeAttributes.default({}),
-  })
-  .meta({
-    id: 'CreateUser',
-    description: 'A new user.',
-    example: { ...person, password: 'Correct-Horse-7', email_verified: true },
-  })
+export const CreateUser = z.strictObject({
+  ...writable,
+  password: Password.describe('Must meet the password policy of the organization.'),
+  enabled: writable.enabled.default(true),
+  email_verified: writable.email_verified.default(false),
+  organization_id: owner,
+  roles: RoleNames.default(['user']),
+  attributes: FreeAttributes.default({}),
+})
 export type CreateUser = z.output<typeof CreateUser>
+
+/** The body of POST /users: a password, or an invitation to choose one. */
+export const CreateUserBody = CreateUser.extend({
+  password: CreateUser.shape.password.optional(),
+  invite: oneOf(['mail', 'link'])
+    .optional()
+    .describe(
+      'In place of a password: the user chooses one, or a passkey, behind a link that is mailed or in the answer.',
+    ),
+}).meta({
+  id: 'CreateUser',
+  description: 'A new user, with a password or an invitation.',
+  example: { ...person, password: 'Correct-Horse-7', email_verified: true },
+})
+export type CreateUserBody = z.output<typeof CreateUserBody>
 
 /** Read-only fields are accepted here and compared with the stored values. */
 export const UpdateUser = z
@@ -175,6 +184,20 @@ export const UserAnswer = z
     },
   })
 export type UserAnswer = z.output<typeof UserAnswer>
+
+export const CreatedUser = z
+  .object({
+    ...UserAnswer.shape,
+    invitation_url: z
+      .string()
+      .optional()
+      .describe('Link to give to the user, for `invite: link`; shown once.'),
+  })
+  .meta({
+    id: 'CreatedUser',
+    description: 'A new user of an organization.',
+    example: UserAnswer.meta()?.example,
+  })
 
 export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   id: user.id,

@@ -1,0 +1,151 @@
+import { record } from '#src/audit/record.ts'
+import type { Context } from '#src/context.ts'
+import { mayActOn } from '#src/directory/access.ts'
+import { joinGroup } from '#src/directory/groups/service.ts'
+import { givenBy, groupsOf, inviterOf } from '#src/directory/invitations/service.ts'
+import { findOpenInvitation, type Invitation, useInvitation } from '#src/directory/invitations/store.ts'
+import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
+import { costOf, rememberCost } from '#src/directory/users/hash-costs.ts'
+import { hashPassword } from '#src/directory/users/password.ts'
+import { recordUser } from '#src/directory/users/record.ts'
+import { createUser } from '#src/directory/users/service.ts'
+import { findUser, rolesNamed, saveUser, type UserRow } from '#src/directory/users/store.ts'
+import type { Call } from '#src/http/call.ts'
+import { AppError } from '#src/lib/app-error.ts'
+import type { UserId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { NewUserFields } from './new-user.ts'
+
+const gone = (): PageError => new PageError('link', 410)
+
+/** An invitation that may be accepted. */
+export interface Found {
+  invitation: Invitation
+  organization: Organization
+  /** The user who was created with the invitation. */
+  user: UserRow | undefined
+}
+
+/**
+ * Returns the invitation of a link. It is refused once its maker may no longer give what it gives, and once its user
+ * has another way in or another address.
+ *
+ * @throws PageError 410
+ */
+export const findInvited = async (context: Context, q: Queries, token: string): Promise<Found> => {
+  const invitation = await findOpenInvitation(q, hashSecret(token), context.clock.now())
+  const organization = invitation && (await findOrganization(context.store, invitation.organization_id))
+  if (!organization) throw gone()
+  const { user_id, email } = invitation
+  const user = user_id ? await findUser(q, organization.id, user_id) : undefined
+  if (user_id && !(user?.enabled && user.email === email && (await isWithoutCredential(q, user))))
+    throw gone()
+  try {
+    mayActOn(await inviterOf(q, invitation), await givenBy(q, invitation))
+  } catch (error) {
+    refuse(error)
+  }
+  return { invitation, organization, user }
+}
+
+const isWithoutCredential = async (
+  q: Queries,
+  { id, password_hash, last_login }: UserRow,
+): Promise<boolean> =>
+  password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
+
+/** Turns a refusal of the maker's rights into the page of a link that no longer works. */
+export const refuse = (error: unknown): never => {
+  throw error instanceof AppError && error.status === 403 ? gone() : error
+}
+
+/** Changes made in the write that stores the user. */
+type Also = (tx: Transaction, user: UserRow) => Promise<void>
+
+/** Creates the user of an invitation, in the name of its maker. */
+export const createInvited = async (
+  context: Context,
+  call: Call,
+  { invitation, organization, user_id }: Pick<Found, 'invitation' | 'organization'> & { user_id: UserId },
+  values: NewUserFields,
+  password: string | undefined,
+  also: Also,
+): Promise<void> => {
+  const [caller, known] = await context.store.read(async q =>
+    Promise.all([inviterOf(q, invitation), rolesNamed(q, organization.id, invitation.roles)]),
+  )
+  const given = {
+    ...values,
+    id: user_id,
+    organization_id: organization.id,
+    enabled: true,
+    // The link reached the person at this address.
+    email_verified: invitation.delivery === 'mail',
+    roles: known.map(({ name }) => name),
+    attributes: {},
+    ...(password === undefined ? { password_hash: null } : { password }),
+  }
+  const actor = { id: user_id, email: values.email }
+  await createUser(context, given, { actor, client_info: call, caller }, also)
+}
+
+/** Gives the user who was created with the invitation a password, or lets `also` add a passkey. */
+export const completeUser = async (
+  context: Context,
+  call: Call,
+  { organization, token }: Pick<Found, 'organization'> & { token: string },
+  password: string | undefined,
+  also: Also,
+): Promise<void> => {
+  const lane = { work: 'change', organization: organization.id } as const
+  const password_hash = password === undefined ? undefined : await hashPassword(context, password, lane)
+  await context.store.write(async tx => {
+    const { invitation, user } = await findInvited(context, tx, token)
+    if (!user) throw gone()
+    const now = context.clock.now()
+    const by = { actor: { id: user.id, email: user.email }, client_info: call }
+    const isVerified = invitation.delivery === 'mail' && !user.email_verified
+    await saveUser(tx, {
+      ...user,
+      ...(password_hash !== undefined && {
+        password_hash,
+        password_changed_at: Math.max(now, user.password_changed_at + 1),
+      }),
+      email_verified: user.email_verified || isVerified,
+      updated_at: now,
+    })
+    if (password_hash !== undefined) {
+      await rememberCost(context, tx, costOf(password_hash))
+      await recordUser(context, tx, by, 'user.password_changed', user)
+    }
+    if (isVerified) await recordUser(context, tx, by, 'user.updated', user, { fields: ['email_verified'] })
+    await also(tx, user)
+  })
+}
+
+/** Uses the invitation up in the write that stores its user, who joins its groups. */
+export const useUp = async (
+  context: Context,
+  tx: Transaction,
+  call: Call,
+  { invitation }: Pick<Found, 'invitation'>,
+  user: UserRow,
+): Promise<void> => {
+  if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
+  const caller = await inviterOf(tx, invitation)
+  mayActOn(caller, await givenBy(tx, invitation))
+  await record(context, tx, {
+    type: 'invitation.accepted',
+    actor: { id: user.id, email: user.email },
+    target_id: invitation.id,
+    target_type: 'invitation',
+    organization_id: invitation.organization_id,
+    client_info: call,
+    subject_id: user.id,
+  })
+  for (const group of await groupsOf(tx, invitation))
+    await joinGroup(context, tx, group, user, { caller, client_info: call })
+}

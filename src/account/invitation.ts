@@ -1,0 +1,228 @@
+import { proceedAs } from '#src/authorize/authentication-result.ts'
+import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
+import type { Context } from '#src/context.ts'
+import { INVITATION_PATH } from '#src/directory/invitations/service.ts'
+import { brandOf } from '#src/directory/organizations/brand.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
+import { checkChosen } from '#src/directory/users/password.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
+import { baseName } from '#src/federation/provisioning.ts'
+import { readForm } from '#src/http/body.ts'
+import type { Call } from '#src/http/call.ts'
+import { browserHash, loginHash, setCookie, withCookies } from '#src/http/cookies.ts'
+import { newId, type UserId } from '#src/lib/ids.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { iso } from '#src/lib/text.ts'
+import { refusedEmail } from '#src/links/email-verification.ts'
+import { PageError } from '#src/pages/boundary.ts'
+import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
+import type { InvitationPage } from '#src/pages/data.ts'
+import { render } from '#src/pages/render.ts'
+import { translator } from '#src/pages/translate.ts'
+import { parseForm } from '#src/protocol/oauth/parameters.ts'
+import { listLogins } from '#src/sessions/logins.ts'
+import { PASSWORD } from '#src/sign-in/log-in.ts'
+import { passwordRules } from '#src/sign-in/new-password.ts'
+import { challengeOf, creationOptions, offersPasskeys, verifyRegistration } from '#src/sign-in/passkeys.ts'
+import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { completeUser, createInvited, type Found, findInvited, refuse, useUp } from './accept-invitation.ts'
+import { type NewUserFields, newUserErrors, newUserOf } from './new-user.ts'
+
+/** An invitation as a page shows it. `user_id` is the id that a new user will have, which a new passkey names. */
+interface Opened extends Found {
+  token: string
+  user_id: UserId
+  csrf_token: string
+}
+
+// Neither a hash (base64url) nor an id contains a tilde.
+const SEPARATOR = '~'
+
+const valuesOf = ({ username, email, first_name, last_name }: NewUserFields): NewUserFields => ({
+  username,
+  email,
+  first_name,
+  last_name,
+})
+
+/** Opens an invitation from its link. Opening it does not use it up: mail scanners and previews open links. */
+export const getInvitationPage =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    const token = new URL(call.request.url).searchParams.get('token') ?? ''
+    const found = await context.store.read(q => findInvited(context, q, token))
+    const fresh = newSecret()
+    const known = browserHash(context, call.request)
+    const user_id = found.user?.id ?? newId('usr', context.clock.now())
+    const subject = `${hashSecret(token)}${SEPARATOR}${user_id}`
+    const csrf_token = issueCsrf(context, 'invitation', known ?? hashSecret(fresh), subject)
+    const opened = { ...found, token, user_id, csrf_token }
+    const { email } = found.invitation
+    const values = email === null ? {} : { email, username: baseName({ email }) }
+    const page = await (found.user
+      ? credentialPage(context, call, opened, valuesOf(found.user))
+      : invitationPage(context, call, opened, { values, ...(await signedInAs(context, call)) }))
+    return withCookies(page, known ? [] : [setCookie(context.config, context.cookies.browser, fresh)])
+  }
+
+const signedInAs = async (
+  context: Context,
+  { request }: Call,
+): Promise<Pick<InvitationPage, 'signed_in_as'>> => {
+  const hash = loginHash(context, request)
+  const [login] = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
+  return login ? { signed_in_as: login.username } : {}
+}
+
+const invitationPage = async (
+  context: Context,
+  call: Call,
+  { invitation, organization, user, token, csrf_token }: Opened,
+  data: Pick<InvitationPage, 'values' | 'errors' | 'sign_in' | 'signed_in_as'>,
+  status = 200,
+): Promise<Response> =>
+  render(
+    'invitation',
+    {
+      brand: brandOf(context, organization),
+      request_id: call.request_id,
+      action: INVITATION_PATH,
+      token,
+      csrf_token,
+      ...(invitation.email !== null && { email: invitation.email }),
+      is_new: user === undefined,
+      ...data,
+    },
+    { locale: call.locale, status },
+  )
+
+/** Asks for a passkey or a password. `broken` are the rules that a refused password broke. */
+const credentialPage = async (
+  context: Context,
+  call: Call,
+  opened: Opened,
+  values: NewUserFields,
+  refused?: { errors?: InvitationPage['errors']; error?: 'passkey' },
+  broken: ReturnType<typeof checkChosen> = [],
+): Promise<Response> => {
+  const { config } = context
+  const { errors, error } = refused ?? {}
+  const sign_in = {
+    rules: passwordRules(settingsOf(opened.organization).password_policy, broken),
+    ...(offersPasskeys(config) && { options: optionsFor(context, opened, values) }),
+    ...(error && { error }),
+  }
+  return invitationPage(
+    context,
+    call,
+    opened,
+    { values, sign_in, ...(errors && { errors }) },
+    refused ? 400 : 200,
+  )
+}
+
+const challengeFor = (context: Context, { csrf_token }: Opened): string =>
+  challengeOf(context, 'invitation', csrf_token)
+
+/** Takes the fields of the person, then a passkey or a password; then the user is created and signed in. */
+export const postInvitation =
+  (context: Context) =>
+  async (call: Call): Promise<Response> => {
+    checkOrigin(context.config, call.request)
+    const form = parseForm(await readForm(call.request))
+    const csrf_token = form.get('csrf_token') ?? ''
+    const token = form.get('token') ?? ''
+    const subject = verifyCsrf(context, 'invitation', browserHash(context, call.request), csrf_token)
+    const [link_hash, user_id] = subject.split(SEPARATOR)
+    if (link_hash !== hashSecret(token)) throw new PageError('forbidden', 403)
+    const found = await context.store.read(q => findInvited(context, q, token))
+    const opened: Opened = { ...found, token, user_id: user_id as UserId, csrf_token }
+    const { invitation, organization, user } = opened
+
+    const given = newUserOf(form)
+    const values = user ? valuesOf(user) : { ...given, email: invitation.email ?? given.email }
+    const errors = user ? {} : await newUserErrors(context, organization.id, values)
+    if (Object.keys(errors).length > 0) return invitationPage(context, call, opened, { values, errors }, 400)
+    if (form.has('edit') && !user) return invitationPage(context, call, opened, { values })
+    const password = form.get('password')
+    const credential = form.get('credential')
+    if (password !== undefined) {
+      const broken = checkChosen(settingsOf(organization).password_policy, password)
+      const errors = { password: 'policy' } as const
+      if (broken.length > 0) return credentialPage(context, call, opened, values, { errors }, broken)
+      if (password !== (form.get('password_repeat') ?? password))
+        return credentialPage(context, call, opened, values, { errors: { password_repeat: 'mismatch' } })
+      return accept(context, call, opened, values, { password })
+    }
+    if (credential === undefined) return credentialPage(context, call, opened, values)
+    const challenge = challengeFor(context, opened)
+    const passkey = await verifyRegistration(context, credential, challenge, { alone: true })
+    return passkey
+      ? accept(context, call, opened, values, { passkey })
+      : credentialPage(context, call, opened, values, { error: 'passkey' })
+  }
+
+const optionsFor = (context: Context, opened: Opened, values: NewUserFields): string =>
+  creationOptions(
+    context.config,
+    challengeFor(context, opened),
+    opened.organization.display_name,
+    { id: opened.user_id, ...values },
+    [],
+    'required',
+  )
+
+type Credential = { password: string; passkey?: never } | { password?: never; passkey: UnnamedFactor }
+
+/** Stores the user with the credential, and begins the login. */
+const accept = async (
+  context: Context,
+  call: Call,
+  opened: Opened,
+  values: NewUserFields,
+  { password, passkey }: Credential,
+): Promise<Response> => {
+  const { organization, user_id } = opened
+  let codes: string[] = []
+  const also = async (tx: Transaction, user: UserRow) => {
+    await useUp(context, tx, call, opened, user)
+    if (!passkey) return
+    const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
+    const actor = { id: user.id, email: user.email }
+    await addFactor(context, tx, user, { ...passkey, name }, { actor, client_info: call })
+    codes = await issueRecoveryCodes(context, tx, user.id)
+  }
+  try {
+    await (opened.user
+      ? completeUser(context, call, opened, password, also)
+      : createInvited(context, call, opened, values, password, also))
+  } catch (error) {
+    const code = refusedEmail(error)
+    if (!code) return refuse(error)
+    // The same form was sent twice at once: the first request has used the invitation up.
+    await context.store.read(q => findInvited(context, q, opened.token))
+    const taken = await newUserErrors(context, organization.id, values)
+    const errors = code === 'domain' ? { ...taken, email: code } : taken
+    return invitationPage(context, call, opened, { values, errors }, 400)
+  }
+  const browser = browserSessionOf(context, call)
+  const { stored } = await storeFlow(context, browser, await flowOf(context, accountRequest(organization.id)))
+  if (!passkey) return proceedAs(context, browser, stored, { user: { id: user_id }, ...PASSWORD })
+  const saved = {
+    brand: brandOf(context, organization),
+    request_id: call.request_id,
+    user: values,
+    codes,
+    address: context.config.url,
+    created_at: iso(context.clock.now()),
+    action: '/account',
+  }
+  return proceedAs(context, browser, stored, {
+    user: { id: user_id },
+    acr: 'phr',
+    amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'],
+    show: async () => render('recovery-codes', saved, { locale: call.locale }),
+  })
+}

@@ -1,0 +1,159 @@
+import { z } from 'zod'
+import { count, integer, line, oneOf, owner, set, stored, time } from '#src/directory/fields.ts'
+import { writable as user } from '#src/directory/users/schema.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { locales } from '#src/http/locale.ts'
+import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import type { Invitation } from './store.ts'
+
+const deliveries = ['mail', 'link'] as const
+
+const groups = set(line(64, 1), 20).describe('Ids of the groups that the person joins.')
+
+const shared = {
+  email: 'bob@example.com',
+  roles: ['user'],
+  groups: [],
+  max_uses: 1,
+}
+
+export const CreateInvitation = z
+  .strictObject({
+    delivery: oneOf(deliveries).describe(
+      '`mail`: the server sends the link, which verifies the address. `link`: the answer has the link.',
+    ),
+    email: user.email.optional().describe('Address of the person; required with `mail`.'),
+    roles: user.roles.default(['user']).describe('Names of the roles that the person gets.'),
+    groups: groups.default([]),
+    max_uses: integer(1, 1000)
+      .default(1)
+      .describe('Number of people who may accept. A link for several gives the role `user` alone.'),
+    expires_in: integer((10 * MINUTE) / SECOND, (30 * DAY) / SECOND)
+      .default((7 * DAY) / SECOND)
+      .describe('Seconds until it ends.'),
+    locale: oneOf(locales).optional().describe('Language of the mail; default: that of the request.'),
+    organization_id: owner,
+  })
+  .superRefine(({ delivery, email, roles, groups, max_uses }, issues) => {
+    const refuse = (field: string, message: string) =>
+      issues.addIssue({ code: 'custom', path: [field], message })
+    if (delivery === 'mail' && email === undefined) refuse('email', 'An invitation by mail needs an address.')
+    if (max_uses === 1) return
+    if (email !== undefined) refuse('max_uses', 'An invitation to one address works once.')
+    if (roles.join() !== 'user') refuse('roles', 'A link for several people gives the role user alone.')
+    if (groups.length > 0) refuse('groups', 'A link for several people leads into no group.')
+  })
+  .meta({
+    id: 'CreateInvitation',
+    description: 'An invitation of a person who has no user yet.',
+    example: { delivery: 'mail', email: shared.email, roles: ['editor', 'user'] },
+  })
+export type CreateInvitation = z.output<typeof CreateInvitation>
+
+const { id, organization_id, created_at } = stored
+
+const fields = {
+  id,
+  organization_id,
+  status: oneOf(['pending', 'accepted', 'expired', 'withdrawn']).describe(
+    '`accepted`: it was used as often as it may be.',
+  ),
+  delivery: oneOf(deliveries).describe('`mail` or `link`, as it was made.'),
+  user_id: z
+    .string()
+    .nullable()
+    .describe('The user who was created with the invitation; null: acceptance creates one.'),
+  email: user.email.nullable().describe('Address of the person; null for a link without one.'),
+  roles: user.roles,
+  groups,
+  max_uses: integer(1, 1000).describe('Number of people who may accept.'),
+  uses: count.describe('Number of people who have accepted.'),
+  created_by: z.string().nullable().describe('Id of the user or client that made it; null: the server.'),
+  created_at,
+  expires_at: time.describe('Time after which it no longer works (ISO 8601, UTC).'),
+}
+
+const shown = {
+  id: example.invitation_id,
+  organization_id: example.organization_id,
+  status: 'pending',
+  delivery: 'mail',
+  user_id: null,
+  ...shared,
+  uses: 0,
+  created_by: example.user_id,
+  created_at: example.time,
+  expires_at: example.later,
+}
+
+const InvitationAnswer = z.object(fields).meta({
+  id: 'Invitation',
+  description: 'An invitation of a person who has no user yet.',
+  example: shown,
+})
+
+const invitation_url = z
+  .string()
+  .optional()
+  .describe('Link to give to the person; present for `link` and shown once.')
+
+export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
+  id: 'SentInvitation',
+  description: 'An invitation with its link.',
+  example: {
+    ...shown,
+    delivery: 'link',
+    invitation_url:
+      'https://id.example.com/account/invitation?token=q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk',
+  },
+})
+
+/** Most acceptances that an answer lists. */
+export const MAX_ACCEPTED = 100
+
+export const InvitationDetail = z
+  .object({
+    ...fields,
+    accepted_by: z
+      .array(z.object({ user_id: z.string(), accepted_at: time }))
+      .describe(`Users that it has made, the latest ${MAX_ACCEPTED} first.`),
+  })
+  .meta({
+    id: 'InvitationDetail',
+    description: 'An invitation with the users who accepted it.',
+    example: {
+      ...shown,
+      status: 'accepted',
+      uses: 1,
+      accepted_by: [{ user_id: example.user_id, accepted_at: example.time }],
+    },
+  })
+
+const statusOf = ({ withdrawn_at, uses, max_uses, expires_at }: Invitation, now: number) => {
+  if (withdrawn_at !== null) return 'withdrawn'
+  if (uses >= max_uses) return 'accepted'
+  return expires_at <= now ? 'expired' : 'pending'
+}
+
+export const invitationAnswer = (row: Invitation, now: number): z.output<typeof InvitationAnswer> => ({
+  id: row.id,
+  organization_id: row.organization_id,
+  status: statusOf(row, now),
+  delivery: row.delivery,
+  user_id: row.user_id,
+  email: row.email,
+  roles: row.roles,
+  groups: row.groups,
+  max_uses: row.max_uses,
+  uses: row.uses,
+  created_by: row.created_by?.id ?? null,
+  created_at: iso(row.created_at),
+  expires_at: iso(row.expires_at),
+})
+
+export const ListInvitations = listQuery({ organization_id: ofOrganization })
+export type ListInvitations = z.output<typeof ListInvitations>
+
+export const InvitationList = listOf('InvitationList', InvitationAnswer)

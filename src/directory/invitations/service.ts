@@ -1,0 +1,274 @@
+import type { Caller, Core } from '#src/context.ts'
+import {
+  type ChangedBy,
+  mayActOn,
+  mayGrant,
+  permissionsOf,
+  recordChange,
+  requireOrganization,
+  serverActor,
+  throwProblems,
+} from '#src/directory/access.ts'
+import { readClient } from '#src/directory/clients/store.ts'
+import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
+import { settingsOf } from '#src/directory/organizations/store.ts'
+import { effectiveRoles } from '#src/directory/store.ts'
+import { domainProblems, organizationById, rolesToGive } from '#src/directory/users/rules.ts'
+import { findUser, rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
+import { chargeAdminMail } from '#src/http/charge.ts'
+import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
+import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
+import { expand, type Permission } from '#src/lib/permission.ts'
+import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { enqueueMail } from '#src/mail/outbox.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { CreateInvitation } from './schema.ts'
+import {
+  endInvitation,
+  findInvitation,
+  type Invitation,
+  insertInvitation,
+  replaceInvitationLink,
+} from './store.ts'
+
+/** Path of the page on which a person accepts an invitation. */
+export const INVITATION_PATH = '/account/invitation'
+
+/** An invitation, and its link where the caller gets it. */
+export interface Sent {
+  invitation: Invitation
+  url?: string
+}
+
+/**
+ * Returns an invitation of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
+export const getInvitation = async (q: Queries, caller: Caller, id: string): Promise<Invitation> => {
+  const invitation = await findInvitation(q, id, within(caller))
+  if (!invitation) throw notFound('The invitation')
+  return invitation
+}
+
+/** Returns the groups of an invitation that still exist. */
+export const groupsOf = async (
+  q: Queries,
+  { organization_id, groups }: Pick<Invitation, 'organization_id' | 'groups'>,
+): Promise<GroupWithRoles[]> =>
+  (await Promise.all(groups.map(id => findGroup(q, id, organization_id)))).filter(
+    group => group !== undefined,
+  )
+
+/** Returns the permissions that an invitation gives now: those of its user, or of its roles and groups. */
+export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
+  if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
+  const roles = await rolesNamed(q, invitation.organization_id, invitation.roles)
+  const groups = await groupsOf(q, invitation)
+  return permissionsOf([...roles, ...groups.flatMap(group => group.roles)])
+}
+
+/**
+ * Returns the organization and the problems of a new invitation.
+ *
+ * @throws AppError 403 for permissions that the caller lacks, 422 for an unknown organization
+ */
+export const judgeNew = async (
+  q: Queries,
+  input: Partial<CreateInvitation>,
+  by: Pick<ChangedBy, 'caller'>,
+) => {
+  const { id } = await requireOrganization(q, by.caller, input.organization_id)
+  const { problems } = await rolesToGive(q, by, id, input.roles ?? [])
+  const { allowed_domains } = settingsOf(await organizationById(q, id))
+  const wanted = input.groups ?? []
+  const groups = await groupsOf(q, { organization_id: id, groups: wanted })
+  mayGrant(by.caller, permissionsOf(groups.flatMap(group => group.roles)))
+  const unknown = wanted.flatMap((group, i): Detail[] =>
+    groups.some(known => known.id === group)
+      ? []
+      : [{ field: `groups.${i}`, code: 'unknown_group', message: 'The organization has no such group.' }],
+  )
+  return {
+    organization_id: id,
+    problems: [
+      ...problems,
+      ...unknown,
+      ...(input.email === undefined ? [] : domainProblems(allowed_domains, input.email)),
+    ],
+  }
+}
+
+/**
+ * Invites a person. A mailed link is made when the mail is sent, and exists in the mail alone.
+ *
+ * @throws AppError 403, 409 without a mail server or for the address of a user, 422, 429
+ */
+export const createInvitation = (context: Core, input: CreateInvitation, by: ChangedBy): Promise<Sent> =>
+  writeAs(context, by.caller, async tx => {
+    const { organization_id, problems } = await judgeNew(tx, input, by)
+    throwProblems(problems)
+    const { delivery, email = null, roles, groups, max_uses, expires_in, locale } = input
+    if (email !== null && (await takenName(tx, { id: 'usr_', organization_id, username: '', email })))
+      throw conflict('A user of the organization already has this e-mail address.')
+    const invited = { organization_id, delivery, email, roles, groups, max_uses }
+    const expires_in_ms = expires_in * SECOND
+    return add(context, tx, { ...invited, user_id: null, locale }, expires_in_ms, by)
+  })
+
+/** Invites a user who has no password, in the write that creates the user. */
+export const inviteUser = async (
+  context: Core,
+  tx: Transaction,
+  { id: user_id, organization_id, email }: UserRow,
+  delivery: Invitation['delivery'],
+  by: ChangedBy,
+): Promise<string | undefined> => {
+  const invited = { organization_id, user_id, delivery, email, roles: [], groups: [], max_uses: 1 }
+  const { url } = await add(context, tx, { ...invited, locale: undefined }, 7 * DAY, by)
+  return url
+}
+
+type Invited = Pick<
+  Invitation,
+  'organization_id' | 'user_id' | 'delivery' | 'email' | 'roles' | 'groups' | 'max_uses'
+> & { locale: string | undefined }
+
+const add = async (
+  context: Core,
+  tx: Transaction,
+  { locale, ...invited }: Invited,
+  lifetime: number,
+  by: ChangedBy,
+): Promise<Sent> => {
+  const now = context.clock.now()
+  const token = newSecret()
+  const { kind, id } = by.caller
+  const invitation: Invitation = {
+    ...invited,
+    id: newId('inv', now),
+    link_hash: invited.delivery === 'link' ? hashSecret(token) : null,
+    uses: 0,
+    locale: locale ?? by.client_info.locale ?? 'en',
+    created_by: id ? { kind, id } : null,
+    created_at: now,
+    expires_at: now + lifetime,
+    withdrawn_at: null,
+  }
+  await insertInvitation(tx, invitation)
+  await recordInvitation(context, tx, by, 'invitation.created', invitation)
+  return send(context, tx, invitation, token)
+}
+
+const send = async (context: Core, tx: Transaction, invitation: Invitation, token: string): Promise<Sent> => {
+  const { id, delivery, email, organization_id, locale } = invitation
+  if (delivery === 'link') return { invitation, url: invitationUrl(context, token) }
+  if (!context.mail) throw conflict('This server sends no mail: smtp_url and mail_from are not set.')
+  chargeAdminMail(context, { organization_id, email: email ?? '' })
+  const mail = { kind: 'invitation', organization_id, user_id: null, data: { invitation_id: id } } as const
+  await enqueueMail(context, tx, mail, { locale })
+  return { invitation }
+}
+
+/** Returns the address of an invitation's page. */
+export const invitationUrl = ({ config }: Core, token: string): string =>
+  `${config.url}${INVITATION_PATH}?token=${token}`
+
+/**
+ * Sends an invitation again, for as long as it was valid at first; the former link ends.
+ *
+ * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or withdrawn, 429
+ */
+export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
+  writeAs(context, by.caller, async tx => {
+    const before = await getInvitation(tx, by.caller, id)
+    mayActOn(by.caller, await givenBy(tx, before))
+    const now = context.clock.now()
+    const token = newSecret()
+    const link = {
+      link_hash: before.delivery === 'link' ? hashSecret(token) : null,
+      expires_at: now + before.expires_at - before.created_at,
+    }
+    if (!(await replaceInvitationLink(tx, before.id, link)))
+      throw conflict('The invitation was accepted or withdrawn. Create another one.')
+    const invitation = { ...before, ...link }
+    await recordInvitation(context, tx, by, 'invitation.sent', invitation)
+    return send(context, tx, invitation, token)
+  })
+
+/**
+ * Withdraws an invitation. Users whom it has made stay.
+ *
+ * @throws AppError 403 when it gives permissions that the caller lacks, 404, 409 when it was accepted or withdrawn
+ */
+export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Promise<void> =>
+  writeAs(context, by.caller, async tx => {
+    const invitation = await getInvitation(tx, by.caller, id)
+    mayActOn(by.caller, await givenBy(tx, invitation))
+    if (!(await endInvitation(tx, invitation.id, context.clock.now())))
+      throw conflict('The invitation was accepted or withdrawn before.')
+    await recordInvitation(context, tx, by, 'invitation.withdrawn', invitation)
+  })
+
+const recordInvitation = (
+  context: Core,
+  tx: Transaction,
+  by: ChangedBy,
+  type: 'invitation.created' | 'invitation.sent' | 'invitation.withdrawn',
+  { id, organization_id, user_id, delivery, roles, groups, max_uses }: Invitation,
+): Promise<void> =>
+  recordChange(context, tx, by, {
+    type,
+    target_id: id,
+    organization_id,
+    metadata: user_id ? { delivery, user_id } : { delivery, roles, groups, max_uses },
+    ...(user_id && { subject_id: user_id }),
+  })
+
+/**
+ * Returns the maker of an invitation as the caller of its acceptance, with the permissions of this moment, so that a
+ * dismissed administrator's invitation gives nothing.
+ *
+ * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there
+ */
+export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
+  const { created_by, organization_id } = invitation
+  if (!created_by) return serverActor.caller
+  const maker = await (created_by.kind === 'user'
+    ? invitingUser(q, created_by.id)
+    : invitingClient(q, created_by.id))
+  const isAllowed =
+    maker?.permissions.has('users:create') &&
+    (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
+  if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite.')
+  const caller: Caller = {
+    ...created_by,
+    ...maker,
+    instance: maker.organization_id === DEFAULT_ORGANIZATION,
+    scopes: [],
+    withheld: new Set(),
+    is_fresh: true,
+    confirm: async own =>
+      void Object.assign(caller, { permissions: (await inviterOf(own, invitation)).permissions }),
+  }
+  return caller
+}
+
+type Maker = Pick<Caller, 'email' | 'organization_id' | 'permissions'>
+
+const invitingUser = async (q: Queries, id: string): Promise<Maker | undefined> => {
+  const user = await findUser(q, undefined, id)
+  if (!user?.enabled) return undefined
+  const { email, organization_id } = user
+  return { email, organization_id, permissions: permissionsOf(await effectiveRoles(q, user.id)) }
+}
+
+const invitingClient = async (q: Queries, id: string): Promise<Maker | undefined> => {
+  const client = await readClient(q, id)
+  return (
+    client && { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
+  )
+}

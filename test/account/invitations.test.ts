@@ -1,0 +1,288 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
+import { type Browser, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addOrganization, addUser, PASSWORD, signIn } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+const gone = { status: 410, heading: 'This link doesn’t work any more' }
+const person = { first_name: 'Bob', last_name: 'Roe', username: 'bob', email: 'bob@example.com' }
+const chosen = { password: PASSWORD, password_repeat: PASSWORD }
+
+let made = 0
+/** A person whose names nobody else has. */
+const somebody = () => {
+  const username = `person-${++made}`
+  return { ...person, username, email: `${username}@example.com` }
+}
+
+const invite = (body: Json = {}): Promise<Json> => create(app, '/invitations', { delivery: 'link', ...body })
+
+const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
+const userNamed = async (username: string) => {
+  const user = (await users()).find(each => each.username === username)
+  if (!user) throw new Error(`no user ${username}`)
+  return user
+}
+const status = async ({ id }: Json): Promise<string> =>
+  (await app.admin('GET', `/invitations/${id}`)).body.status
+
+const open = async (url: string) => {
+  const browser = openBrowser(app)
+  return { browser, page: await browser.get(url) }
+}
+
+/** Fills the first form in and returns the second. */
+const introduce = async (url: string, who: Json = somebody()) => {
+  const { browser, page } = await open(url)
+  return { browser, page: await browser.submit(page, who) }
+}
+
+const optionsOf = ({ html }: Page): Json =>
+  JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(html)?.[1] ?? '{}'))
+
+/** Sends the form of the page that has this field. */
+const send = (browser: Browser, page: Page, field: string, fields: Record<string, string> = {}) =>
+  browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
+
+const accept = (browser: Browser, page: Page): Promise<Page> => send(browser, page, 'password', chosen)
+
+const acceptAndFollow = async (browser: Browser, page: Page): Promise<Page> =>
+  browser.follow(await accept(browser, page))
+
+beforeEach(async () => {
+  await app.events()
+})
+
+describe('an invitation', () => {
+  test('PEO-01 makes a user with its roles and groups, signed in', async () => {
+    const group = await create(app, '/groups', { name: 'Sales' })
+    const invitation = await invite({ roles: ['user'], groups: [group.id] })
+    expect(invitation.invitation_url).toMatch(
+      /^http:\/\/localhost:8080\/account\/invitation\?token=[\w-]{43}$/,
+    )
+    await app.events()
+    const who = somebody()
+    const { browser, page } = await introduce(invitation.invitation_url, who)
+    expect(page.heading).toBe('Create your account')
+    expect((await acceptAndFollow(browser, page)).heading).toBe('Your account')
+    const user = await userNamed(who.username)
+    expect(user).toMatchObject({ email: who.email, email_verified: false, enabled: true })
+    const events = await app.events()
+    expect(events.map(({ type, actor_id }) => [type, actor_id])).toEqual([
+      ['user.created', user.id],
+      ['invitation.accepted', user.id],
+      ['group.updated', 'gatehouse-admin'],
+      ['user.login', user.id],
+    ])
+    expect((await app.admin('GET', `/invitations/${invitation.id}`)).body).toMatchObject({
+      status: 'accepted',
+      uses: 1,
+      accepted_by: [{ user_id: user.id }],
+    })
+    expect((await app.admin('GET', `/groups/${group.id}/members`)).body.data).toHaveLength(1)
+  })
+
+  test('PEO-01 lets the person choose a passkey, which signs them in later, and shows recovery codes', async () => {
+    const who = somebody()
+    const { browser, page } = await introduce((await invite()).invitation_url, who)
+    const options = optionsOf(page)
+    expect(options.authenticatorSelection).toEqual({ residentKey: 'required', userVerification: 'required' })
+    const passkey = newPasskey()
+    const weak = newPasskey().create(options, { verified: false })
+    expect(await send(browser, page, 'credential', { credential: weak })).toMatchObject({ status: 400 })
+    const codes = await send(browser, page, 'credential', { credential: passkey.create(options) })
+    expect(codes.heading).toBe('Save your recovery codes')
+    expect((await browser.get('/account')).heading).toBe('Your account')
+    const user = await userNamed(who.username)
+    expect(user.password_hash).toBeNull()
+    const later = openBrowser(app)
+    const login = await later.get('/account')
+    const credential = passkey.get(optionsOf(login))
+    expect((await later.follow(await later.submit(login, { credential }, '/oauth/passkey'))).heading).toBe(
+      'Your account',
+    )
+  })
+
+  test('PEO-02 by mail verifies the address, which the person cannot change', async () => {
+    const { email } = somebody()
+    const invitation = await create(app, '/invitations', { delivery: 'mail', email, locale: 'de' })
+    expect(invitation.invitation_url).toBeUndefined()
+    while ((await deliverMails(app.context)) > 0);
+    const letter = mail.mails.at(-1)
+    expect(letter).toMatchObject({ to: email, subject: expect.stringContaining('Einladung') })
+    const url = /http:\S+/.exec(letter?.text ?? '')?.[0] ?? ''
+    const { browser, page } = await introduce(url, { ...somebody(), email: 'other@example.com' })
+    await accept(browser, page)
+    expect((await users()).find(user => user.email === email)).toMatchObject({ email_verified: true })
+    expect((await users()).some(user => user.email === 'other@example.com')).toBe(false)
+  })
+})
+
+describe('a user without a password', () => {
+  const invited = (invite: 'mail' | 'link', more: Json = {}) =>
+    create(app, '/users', { ...somebody(), roles: ['user'], invite, ...more })
+
+  test('PEO-06 is created at once, and chooses a password behind the link', async () => {
+    const created = await invited('link')
+    expect(await userNamed(created.username)).toMatchObject({ password_hash: null, last_login: null })
+    const { browser, page } = await open(created.invitation_url)
+    expect(page.forms.some(({ fields }) => Object.hasOwn(fields, 'edit'))).toBe(false)
+    await app.events()
+    expect((await acceptAndFollow(browser, page)).heading).toBe('Your account')
+    expect((await app.events()).map(({ type, actor_id }) => [type, actor_id])).toEqual([
+      ['user.password_changed', created.id],
+      ['invitation.accepted', created.id],
+      ['user.login', created.id],
+    ])
+    expect((await open(created.invitation_url)).page).toMatchObject(gone)
+    expect(await userNamed(created.username)).toMatchObject({ email_verified: false })
+  })
+
+  test('PEO-06 by mail verifies the address', async () => {
+    const created = await invited('mail')
+    expect(created.invitation_url).toBeUndefined()
+    while ((await deliverMails(app.context)) > 0);
+    const { browser, page } = await open(/http:\S+/.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? '')
+    await accept(browser, page)
+    expect(await userNamed(created.username)).toMatchObject({ email_verified: true })
+  })
+
+  test('PEO-06 cannot use the link once there is another way in, another address, or no account', async () => {
+    const changes: [string, (id: string) => Promise<{ status: number }>][] = [
+      ['a password', id => app.admin('POST', `/users/${id}/reset-password`, { password: PASSWORD })],
+      ['another address', id => app.admin('PUT', `/users/${id}`, { email: `moved-${made}@example.com` })],
+      ['no right to sign in', id => app.admin('PUT', `/users/${id}`, { enabled: false })],
+      ['no account', id => app.admin('DELETE', `/users/${id}`)],
+    ]
+    for (const [what, change] of changes) {
+      const created = await invited('link')
+      const late = await open(created.invitation_url)
+      expect((await change(created.id)).status).toBeLessThan(300)
+      expect([what, (await open(created.invitation_url)).page.status]).toEqual([what, 410])
+      expect([what, (await accept(late.browser, late.page)).status]).toEqual([what, 410])
+    }
+  })
+
+  test('PEO-06 has either a password or an invitation', async () => {
+    const both = await app.admin('POST', '/users', { ...somebody(), password: PASSWORD, invite: 'link' })
+    expect([both.status, both.body.details[0].field]).toEqual([422, 'invite'])
+    const neither = await app.admin('POST', '/users', somebody())
+    expect([neither.status, neither.body.details[0].field]).toEqual([422, 'password'])
+  })
+})
+
+describe('an invitation that must not work', () => {
+  test('PEO-03 works once, also for two people at the same moment', async () => {
+    const { invitation_url } = await invite()
+    const [one, two] = await Promise.all([introduce(invitation_url), introduce(invitation_url)])
+    const answers = await Promise.all([accept(one.browser, one.page), accept(two.browser, two.page)])
+    expect(answers.map(answer => answer.status).sort()).toEqual([303, 410])
+    expect((await open(invitation_url)).page).toMatchObject(gone)
+  })
+
+  test('PEO-03 several people may accept a link for several, who get the role user', async () => {
+    const invitation = await invite({ max_uses: 2 })
+    for (let i = 0; i < 2; i++) {
+      const { browser, page } = await introduce(invitation.invitation_url)
+      expect((await acceptAndFollow(browser, page)).heading).toBe('Your account')
+    }
+    expect((await open(invitation.invitation_url)).page).toMatchObject(gone)
+    expect(await status(invitation)).toBe('accepted')
+  })
+
+  test('PEO-03 ends with its time, by withdrawal, and with a new link', async () => {
+    const first = await invite({ expires_in: 86_400 })
+    const opened = await introduce(first.invitation_url)
+    app.clock.advance(DAY)
+    expect((await open(first.invitation_url)).page).toMatchObject(gone)
+    expect(await accept(opened.browser, opened.page)).toMatchObject(gone)
+    expect(await status(first)).toBe('expired')
+    const again = (await app.admin('POST', `/invitations/${first.id}/resend`)).body
+    expect((await open(first.invitation_url)).page).toMatchObject(gone)
+    expect((await open(again.invitation_url)).page.status).toBe(200)
+    expect((await app.admin('DELETE', `/invitations/${first.id}`)).status).toBe(204)
+    expect((await open(again.invitation_url)).page).toMatchObject(gone)
+    for (const [method, path] of [
+      ['DELETE', ''],
+      ['POST', '/resend'],
+    ] as const)
+      expect((await app.admin(method, `/invitations/${first.id}${path}`)).status).toBe(409)
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'invitation.created',
+      'token.issued',
+      'invitation.sent',
+      'invitation.withdrawn',
+    ])
+  })
+
+  test('PEO-04 gives nothing once its maker is dismissed or has lost the rights', async () => {
+    const maker = await addUser(app, 'maker', { roles: ['admin'] })
+    const client = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
+    const { access_token: token } = await grantTokens(app, client, maker, { scope: 'openid admin' })
+    const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['admin'] }, token)
+    const late = await introduce(body.invitation_url)
+    await app.admin('PUT', `/users/${maker.id}`, { roles: ['user'] })
+    expect((await open(body.invitation_url)).page).toMatchObject(gone)
+    const before = (await users()).length
+    expect(await accept(late.browser, late.page)).toMatchObject(gone)
+    expect(await users()).toHaveLength(before)
+    await app.admin('PUT', `/users/${maker.id}`, { roles: ['admin'] })
+    expect((await open(body.invitation_url)).page.status).toBe(200)
+    await app.admin('PUT', `/users/${maker.id}`, { enabled: false })
+    expect((await open(body.invitation_url)).page).toMatchObject(gone)
+  })
+
+  test('PEO-05 form of another browser, or for another invitation, is refused', async () => {
+    const [one, other] = [await invite(), await invite()]
+    const { page } = await introduce(one.invitation_url)
+    const stranger = openBrowser(app)
+    expect((await accept(stranger, page)).status).toBe(403)
+    const mine = await introduce(one.invitation_url)
+    const token = new URL(other.invitation_url).searchParams.get('token') ?? ''
+    expect((await send(mine.browser, mine.page, 'password', { ...chosen, token })).status).toBe(403)
+    expect(await app.events()).toEqual([
+      expect.objectContaining({ type: 'invitation.created' }),
+      expect.anything(),
+    ])
+  })
+
+  test('PEO-05 takes no name that others have, no weak password, and no foreign domain', async () => {
+    await addUser(app, 'taken')
+    const acme = await addOrganization(app, 'acme', { settings: { allowed_domains: ['acme.example'] } })
+    const { invitation_url } = await invite({ organization_id: acme.id })
+    const refused = await introduce(invitation_url, { ...person, username: 'x' })
+    expect(refused.page).toMatchObject({ status: 400 })
+    const weak = await introduce((await invite()).invitation_url, { ...somebody(), username: 'taken' })
+    expect(weak.page.status).toBe(400)
+    const { browser, page } = await introduce((await invite()).invitation_url)
+    expect(
+      (await send(browser, page, 'password', { password: 'short', password_repeat: 'short' })).status,
+    ).toBe(400)
+    const foreign = await introduce(invitation_url)
+    expect((await accept(foreign.browser, foreign.page)).status).toBe(400)
+    const members = (await users()).filter(user => user.organization_id === acme.id)
+    expect(members).toEqual([])
+  })
+
+  test('PEO-05 keeps the fields while the person goes back', async () => {
+    const who = somebody()
+    const { browser, page } = await introduce((await invite()).invitation_url, who)
+    const back = await send(browser, page, 'edit')
+    expect([back.status, back.forms[0]?.fields]).toEqual([200, expect.objectContaining(who)])
+  })
+
+  test('PEO-05 says who is signed in, and makes another account', async () => {
+    const grace = await addUser(app, 'grace')
+    const browser = openBrowser(app)
+    await signIn(browser, await browser.get('/account'), grace.username)
+    const page = await browser.get((await invite()).invitation_url)
+    expect(page.html).toContain('You are signed in as grace.')
+  })
+})
