@@ -34,6 +34,12 @@ afterAll(closeChromium)
 
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
+/** The message of an earlier change may still be shown, so the answer counts. */
+const save = async () => {
+  const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
+  await button('Save changes').click()
+  await answered
+}
 const searchField = () => page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
 const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
 
@@ -77,8 +83,7 @@ testInChromium(
     await page.getByRole('link', { name: hostile }).click()
     await heading(hostile)
     await page.getByLabel('Last name').fill('Changed')
-    await button('Save changes').click()
-    await page.getByText('Saved').waitFor()
+    await save()
     const { body } = await served.app.admin('GET', '/users?search=mallory')
     expect(body.data[0].last_name).toBe('Changed')
 
@@ -215,8 +220,7 @@ testInChromium(
     await button('Create').click()
     await heading('helper')
     await page.getByRole('group', { name: 'users' }).getByLabel('read').check()
-    await button('Save changes').click()
-    await page.getByText('Saved').waitFor()
+    await save()
     const roles = await served.app.admin('GET', '/roles')
     expect(roles.body.data[0]).toMatchObject({ name: 'helper', permissions: ['users:read'] })
 
@@ -230,8 +234,7 @@ testInChromium(
     await page.getByText('A colour of six hexadecimal digits').waitFor()
     await page.getByLabel('Accent colour').fill('#0a7d4b')
     await page.getByLabel('Everyone needs a second factor').check()
-    await button('Save changes').click()
-    await page.getByText('Saved').waitFor()
+    await save()
     const { body } = await served.app.admin('GET', '/organizations/acme-inc')
     expect(body.settings).toEqual({ accent_color: '#0a7d4b', mfa_required: true })
 
@@ -254,8 +257,7 @@ testInChromium(
     const provider = async () => (await served.app.admin('GET', '/identity-providers/google')).body
     expect(await provider()).toMatchObject({ enabled: false, preset: 'google', client_id: 'their-id' })
     await page.getByRole('checkbox', { name: /^On/ }).check()
-    await button('Save changes').click()
-    await page.getByText('Saved').waitFor()
+    await save()
     expect(await provider()).toMatchObject({ enabled: true })
 
     await open('Settings')
@@ -263,8 +265,7 @@ testInChromium(
     await button('Save changes').click()
     await page.getByText('A duration from 1h to 365d').waitFor()
     await page.getByLabel('Time between backups').fill('1d')
-    await button('Save changes').click()
-    await page.getByText('Saved').waitFor()
+    await save()
     expect((await served.app.admin('GET', '/settings')).body.backup_interval).toBe('1d')
   },
   60_000,
@@ -276,6 +277,8 @@ for (const colorScheme of ['light', 'dark'] as const)
     async () => {
       const { body } = await served.app.admin('GET', '/users?search=ada')
       const role = (await served.app.admin('GET', '/roles')).body.data[0].id
+      const scopes = [{ name: 'orders.read', texts: { en: 'Read your orders' } }]
+      const api = await create(served.app, '/apis', { identifier: 'urn:orders', name: 'Orders', scopes })
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await enterConsole(page, served.url)
       for (const path of [
@@ -286,6 +289,8 @@ for (const colorScheme of ['light', 'dark'] as const)
         '/clients',
         '/clients/shop',
         '/clients/new',
+        '/apis',
+        `/apis/${api.id}`,
         '/sessions',
         '/roles',
         `/roles/${role}`,

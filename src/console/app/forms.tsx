@@ -18,6 +18,12 @@ export const useEdit = <T extends object>(
   const [draft, setDraft] = useState<Partial<T>>({})
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
+  const [version, setVersion] = useState(0)
+  const clear = () => {
+    setDraft({})
+    setProblem(undefined)
+    setVersion(version + 1)
+  }
   const changed = Object.fromEntries(
     Object.entries(draft).filter(([name, value]) => !same(value, (stored as Values)[name])),
   ) as Partial<T>
@@ -25,8 +31,7 @@ export const useEdit = <T extends object>(
     setBusy(true)
     try {
       const answer = await callApi<T>('PUT', path, { body: changed, if_match })
-      setDraft({})
-      setProblem(undefined)
+      clear()
       loaded.set(answer.data, answer.etag)
       show(words.common.saved)
     } catch (error) {
@@ -43,15 +48,13 @@ export const useEdit = <T extends object>(
     isBusy,
     problem,
     save,
-    reset: () => {
-      setDraft({})
-      setProblem(undefined)
-    },
+    /** Rises whenever what was typed is given up or saved; a `key` for parts with a state of their own. */
+    version,
+    reset: clear,
     /** Takes the object as another person left it. */
     takeTheirs: () => {
       loaded.reload()
-      setDraft({})
-      setProblem(undefined)
+      clear()
     },
     dismiss: () => setProblem(undefined),
   }

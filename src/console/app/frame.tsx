@@ -16,6 +16,7 @@ const screens: [name: Name, href: string, permission: string][] = [
   ['overview', '/console', ''],
   ['users', '/console/users', 'users:read'],
   ['clients', '/console/clients', 'clients:read'],
+  ['apis', '/console/apis', 'apis:read'],
   ['sessions', '/console/sessions', 'sessions:read'],
   ['roles', '/console/roles', 'roles:read'],
   ['groups', '/console/groups', 'groups:read'],

@@ -3,6 +3,8 @@ import { Frame, Gate } from './frame.tsx'
 import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
 import { decoded, path, startRouter } from './router.ts'
+import { ApiScreen } from './screens/api.tsx'
+import { ApisScreen } from './screens/apis.tsx'
 import { ClientScreen } from './screens/client.tsx'
 import { ClientsScreen } from './screens/clients.tsx'
 import { EventsScreen } from './screens/events.tsx'
@@ -26,6 +28,7 @@ const screens: Record<string, () => JSX.Element> = {
   'users/new': NewUserScreen,
   clients: ClientsScreen,
   'clients/new': NewClientScreen,
+  apis: ApisScreen,
   sessions: SessionsScreen,
   roles: RolesScreen,
   groups: GroupsScreen,
@@ -39,6 +42,7 @@ const screens: Record<string, () => JSX.Element> = {
 const objects: Record<string, (props: { id: string }) => JSX.Element> = {
   users: UserScreen,
   clients: ClientScreen,
+  apis: ApiScreen,
   roles: RoleScreen,
   groups: GroupScreen,
   organizations: OrganizationScreen,

@@ -26,6 +26,7 @@ const actions: Found[] = [
       'overview',
       'users',
       'clients',
+      'apis',
       'sessions',
       'roles',
       'groups',

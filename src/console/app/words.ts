@@ -1,11 +1,14 @@
 import type { EventType } from '#src/audit/types.ts'
+import { screenWords } from './screen-words.ts'
 
 /** The words of the console. */
 export const words = {
+  ...screenWords,
   nav: {
     overview: 'Overview',
     users: 'Users',
     clients: 'Applications',
+    apis: 'APIs',
     sessions: 'Sessions',
     organizations: 'Organizations',
     roles: 'Roles',
@@ -43,6 +46,9 @@ export const words = {
     of: (shown: number, total: number) =>
       `${shown} of ${total > 10_000 ? 'more than 10,000' : number(total)}`,
     asCurl: 'As curl',
+    choose: 'Choose one to add',
+    nothingLeft: 'Nothing left to add',
+    removeOne: (name: string) => `Remove ${name}`,
     users: (count: number) => `${number(count)} ${count === 1 ? 'user' : 'users'}`,
     members: (count: number) => `${number(count)} ${count === 1 ? 'member' : 'members'}`,
   },

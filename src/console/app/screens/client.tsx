@@ -20,6 +20,7 @@ import {
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { words } from '../words.ts'
+import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
 
@@ -124,6 +125,13 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           />
         )}
       </Card>
+      <Claims
+        key={edit.version}
+        claims={values.claims}
+        problem={problem}
+        onClaims={claims => set({ claims })}
+      />
+      {logsIn && <Admission client={values} problem={problem} onChange={set} />}
     </EditForm>
   )
 }

@@ -1,0 +1,118 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Problem } from './api.ts'
+import { Icon } from './parts.tsx'
+import { words } from './words.ts'
+
+const { common } = words
+
+export const RemoveButton = ({ label, onClick }: { label: string; onClick(): void }) => (
+  <button
+    type="button"
+    class="quiet remove"
+    aria-label={common.removeOne(label)}
+    title={common.removeOne(label)}
+    onClick={onClick}
+  >
+    <Icon name="cross" />
+  </button>
+)
+
+/** A list of objects that are changed in place. Give it another `key` to begin again with other items. */
+export const Entries = <T extends object>(props: {
+  items: readonly T[]
+  onItems(items: T[]): void
+  /** The object that a new entry begins as. */
+  fresh: T
+  add: string
+  empty: string
+  label(item: T): string
+  inline?: boolean
+  children(item: T, set: (change: Partial<T>) => void, index: number): ComponentChildren
+}) => {
+  const { items, onItems } = props
+  const [keys, setKeys] = useState(() => items.map((_, index) => index))
+  const append = () => {
+    setKeys([...keys, Math.max(-1, ...keys) + 1])
+    onItems([...items, props.fresh])
+  }
+  const remove = (at: number) => {
+    setKeys(keys.filter((_, index) => index !== at))
+    onItems(items.filter((_, index) => index !== at))
+  }
+  const change = (at: number) => (change: Partial<T>) =>
+    onItems(items.map((item, index) => (index === at ? { ...item, ...change } : item)))
+  return (
+    <div class="entries">
+      {items.length === 0 && <p class="hint">{props.empty}</p>}
+      {items.map((item, index) => (
+        <fieldset key={keys[index]} class={props.inline ? 'entry inline' : 'entry'}>
+          <legend class="unseen">{props.label(item)}</legend>
+          <div>{props.children(item, change(index), index)}</div>
+          <RemoveButton label={props.label(item)} onClick={() => remove(index)} />
+        </fieldset>
+      ))}
+      <button type="button" class="add" onClick={append}>
+        <Icon name="plus" /> {props.add}
+      </button>
+    </div>
+  )
+}
+
+/** Some of the given values, each with its way out. */
+export const Picker = (props: {
+  name: string
+  label: string
+  hint?: string
+  problem: Problem | undefined
+  chosen: readonly string[]
+  options: readonly (readonly [value: string, label: string])[]
+  onChosen(chosen: string[]): void
+}) => {
+  const { name, chosen, options, onChosen } = props
+  const refusals = (props.problem?.details ?? []).filter(
+    ({ field }) => field === name || field.startsWith(`${name}.`),
+  )
+  const labelOf = (value: string) => options.find(([known]) => known === value)?.[1] ?? value
+  const left = options.filter(([value]) => !chosen.includes(value))
+  return (
+    <div class="field">
+      <label for={name}>{props.label}</label>
+      {chosen.length > 0 && (
+        <ul class="chips">
+          {chosen.map(value => (
+            <li key={value}>
+              <span>{labelOf(value)}</span>
+              <RemoveButton
+                label={labelOf(value)}
+                onClick={() => onChosen(chosen.filter(each => each !== value))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      <select
+        id={name}
+        value=""
+        aria-describedby={`${name}-about`}
+        disabled={left.length === 0}
+        onChange={event => onChosen([...chosen, event.currentTarget.value].sort())}
+      >
+        <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
+        {left.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <div id={`${name}-about`}>
+        {props.hint && <p class="hint">{props.hint}</p>}
+        {refusals.map(({ message }) => (
+          <p class="field-error" key={message}>
+            {message}
+          </p>
+        ))}
+      </div>
+    </div>
+  )
+}

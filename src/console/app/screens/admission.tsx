@@ -1,0 +1,124 @@
+import { useState } from 'preact/hooks'
+import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import type { Problem } from '../api.ts'
+import { Entries, Picker } from '../collections.tsx'
+import { type PageOf, useObject } from '../hooks.ts'
+import { Card, Field } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Client = (typeof ClientAnswer)['_output']
+
+/** Claims that tokens of an application have besides the usual ones. */
+export const Claims = (props: {
+  claims: Client['claims']
+  problem: Problem | undefined
+  onClaims(claims: Client['claims']): void
+}) => {
+  const text = words.claims
+  const [rows, setRows] = useState(() =>
+    Object.entries(props.claims).map(([name, rule]) =>
+      typeof rule === 'string' ? { name, from: rule, scope: '' } : { name, ...rule },
+    ),
+  )
+  const change = (rows: { name: string; from: string; scope: string }[]) => {
+    setRows(rows)
+    const given = rows.filter(({ name, from }) => name !== '' || from !== '')
+    props.onClaims(
+      Object.fromEntries(given.map(({ name, from, scope }) => [name, scope === '' ? from : { from, scope }])),
+    )
+  }
+  const problemOf = (name: string, index: number): Problem | undefined =>
+    rows.findIndex(row => row.name === name) < index
+      ? {
+          status: 0,
+          error: '',
+          error_description: '',
+          details: [{ field: `claim-${index}`, message: text.twice }],
+        }
+      : undefined
+  return (
+    <Card title={text.title} lead={text.lead}>
+      <Entries
+        items={rows}
+        onItems={change}
+        fresh={{ name: '', from: '', scope: '' }}
+        add={text.add}
+        empty={text.none}
+        label={({ name }) => name || text.fresh}
+      >
+        {({ name, from, scope }, set, index) => (
+          <>
+            <div class="pair">
+              <Field
+                name={`claim-${index}`}
+                label={text.name}
+                autocomplete="off"
+                spellcheck={false}
+                value={name}
+                problem={problemOf(name, index)}
+                onValue={name => set({ name })}
+              />
+              <Field
+                name={`scope-${index}`}
+                label={text.scope}
+                hint={text.scopeHint}
+                autocomplete="off"
+                spellcheck={false}
+                value={scope}
+                onValue={scope => set({ scope: scope.trim() })}
+              />
+            </div>
+            <Field
+              name={`claims.${name}`}
+              label={text.from}
+              hint={text.fromHint}
+              autocomplete="off"
+              spellcheck={false}
+              value={from}
+              problem={props.problem}
+              onValue={from => set({ from })}
+            />
+          </>
+        )}
+      </Entries>
+    </Card>
+  )
+}
+
+/** Roles and groups of which a person needs one to log in to an application. */
+export const Admission = (props: {
+  client: Client
+  problem: Problem | undefined
+  onChange(change: Partial<Client>): void
+}) => {
+  const { allowed_roles, allowed_groups, organization_id } = props.client
+  const text = words.admission
+  const within = `limit=100&organization_id=${organization_id}`
+  const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
+  const groups = useObject<PageOf<{ name: string }>>(`/groups?${within}`).data
+  const options = (page: PageOf<{ name: string }> | undefined) =>
+    (page?.data ?? []).map(({ name }) => [name, name] as const)
+  const isOpen = allowed_roles.length + allowed_groups.length === 0
+  return (
+    <Card title={text.title} lead={isOpen ? text.everyone : text.lead}>
+      <div class="pair">
+        <Picker
+          name="allowed_roles"
+          label={text.roles}
+          problem={props.problem}
+          chosen={allowed_roles}
+          options={options(roles)}
+          onChosen={allowed_roles => props.onChange({ allowed_roles })}
+        />
+        <Picker
+          name="allowed_groups"
+          label={text.groups}
+          problem={props.problem}
+          chosen={allowed_groups}
+          options={options(groups)}
+          onChosen={allowed_groups => props.onChange({ allowed_groups })}
+        />
+      </div>
+    </Card>
+  )
+}

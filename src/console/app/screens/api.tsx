@@ -1,0 +1,295 @@
+import { useState } from 'preact/hooks'
+import type { ApiAnswer } from '#src/directory/apis/schema.ts'
+import { useAction } from '../action.ts'
+import type { Problem } from '../api.ts'
+import { Entries, Picker, RemoveButton } from '../collections.tsx'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { consoleLimits } from '../limits.ts' with { type: 'macro' }
+import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { words } from '../words.ts'
+import type { ListedClient } from './clients.tsx'
+
+export type Api = (typeof ApiAnswer)['_output']
+type Scope = Api['scopes'][number]
+type Options = (readonly [value: string, label: string])[]
+
+const { apis: text } = words
+const { signingAlgs } = consoleLimits()
+
+/** Texts of a scope by language, in the order in which they were typed. */
+const Texts = (props: {
+  name: string
+  texts: Scope['texts']
+  problem: Problem | undefined
+  onTexts(texts: Scope['texts']): void
+}) => {
+  const [rows, setRows] = useState(() => Object.entries(props.texts).map(([tag, text]) => ({ tag, text })))
+  const change = (rows: { tag: string; text: string }[]) => {
+    setRows(rows)
+    const given = rows.filter(({ tag, text }) => tag !== '' || text !== '')
+    props.onTexts(Object.fromEntries(given.map(({ tag, text }) => [tag, text])))
+  }
+  return (
+    <Entries
+      inline
+      items={rows}
+      onItems={change}
+      fresh={{ tag: '', text: '' }}
+      add={text.addText}
+      empty={text.textsNone}
+      label={({ tag }) => tag || text.newText}
+    >
+      {(row, set, index) => (
+        <div class="pair short">
+          <Field
+            name={`${props.name}.${index}-tag`}
+            label={text.language}
+            autocomplete="off"
+            spellcheck={false}
+            value={row.tag}
+            onValue={tag => set({ tag })}
+          />
+          <Field
+            name={`${props.name}.${row.tag}`}
+            label={text.text}
+            autocomplete="off"
+            value={row.text}
+            problem={props.problem}
+            onValue={text => set({ text })}
+          />
+        </div>
+      )}
+    </Entries>
+  )
+}
+
+const Scopes = (props: {
+  scopes: Scope[]
+  roles: readonly string[]
+  problem: Problem | undefined
+  onScopes(scopes: Scope[]): void
+}) => (
+  <Card title={text.scopes} lead={text.scopesLead}>
+    <Entries
+      items={props.scopes}
+      onItems={props.onScopes}
+      fresh={{ name: '', texts: {}, role: null }}
+      add={text.addScope}
+      empty={text.scopesNone}
+      label={({ name }) => name || text.newScope}
+    >
+      {({ name, role, texts }, set, index) => (
+        <>
+          <div class="pair">
+            <Field
+              name={`scopes.${index}.name`}
+              label={text.scope}
+              autocomplete="off"
+              spellcheck={false}
+              value={name}
+              problem={props.problem}
+              onValue={name => set({ name })}
+            />
+            <Choice
+              label={text.role}
+              value={role ?? ''}
+              options={[
+                ['', text.everyone],
+                ...[...new Set([...props.roles, role ?? ''])]
+                  .filter(Boolean)
+                  .map((role): [string, string] => [role, text.roleOnly(role)]),
+              ]}
+              onValue={role => set({ role: role || null })}
+            />
+          </div>
+          <Texts
+            name={`scopes.${index}.texts`}
+            texts={texts}
+            problem={props.problem}
+            onTexts={texts => set({ texts })}
+          />
+        </>
+      )}
+    </Entries>
+  </Card>
+)
+
+/** Applications with the scopes that each may ask for. */
+const Clients = (props: {
+  api: Api
+  options: Options
+  problem: Problem | undefined
+  onClients(clients: Api['clients']): void
+}) => {
+  const { api, options, onClients } = props
+  const scopes = api.scopes.flatMap(({ name }) => name || [])
+  const ids = api.clients.map(({ client_id }) => client_id)
+  const nameOf = (id: string) => options.find(([value]) => value === id)?.[1] ?? id
+  const refusals = props.problem?.details?.filter(({ field }) => /^clients(?:\.|$)/.test(field)) ?? []
+  return (
+    <Card title={text.clients} lead={text.clientsLead}>
+      <div class="entries">
+        {refusals.map(({ message }) => (
+          <p class="field-error" key={message}>
+            {message}
+          </p>
+        ))}
+        {api.clients.length === 0 && <p class="hint">{text.clientsNone}</p>}
+        {api.clients.map(({ client_id, scopes: chosen }) => (
+          <fieldset key={client_id} class="entry">
+            <legend class="unseen">{nameOf(client_id)}</legend>
+            <div>
+              <strong>{nameOf(client_id)}</strong>
+              {scopes.length === 0 && <p class="hint">{text.noScopes}</p>}
+              <div class="checks">
+                {[...new Set([...scopes, ...chosen])].map(scope => (
+                  <Check
+                    key={scope}
+                    label={scope}
+                    checked={chosen.includes(scope)}
+                    onChecked={isOn =>
+                      onClients(
+                        api.clients.map(each =>
+                          each.client_id === client_id
+                            ? {
+                                client_id,
+                                scopes: isOn ? [...chosen, scope] : chosen.filter(c => c !== scope),
+                              }
+                            : each,
+                        ),
+                      )
+                    }
+                  />
+                ))}
+              </div>
+            </div>
+            <RemoveButton
+              label={nameOf(client_id)}
+              onClick={() => onClients(api.clients.filter(each => each.client_id !== client_id))}
+            />
+          </fieldset>
+        ))}
+        <Choice
+          label={text.addClient}
+          value=""
+          options={[['', words.common.choose], ...options.filter(([id]) => !ids.includes(id))]}
+          onValue={client_id => client_id && onClients([...api.clients, { client_id, scopes }])}
+        />
+      </div>
+    </Card>
+  )
+}
+
+const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
+  const path = `/apis/${api.id}`
+  const edit = useEdit<Api>(path, api, loaded.etag, loaded)
+  const { values, set, problem } = edit
+  const within = `limit=100&organization_id=${api.organization_id}`
+  const roles = useObject<PageOf<{ name: string }>>(`/roles?${within}`).data
+  const clients = useObject<PageOf<ListedClient>>(`/clients?${within}`).data
+  const options: Options = (clients?.data ?? []).map(({ client_id, name }) => [client_id, name])
+  return (
+    <EditForm edit={edit} path={path} stored={api}>
+      <Card title={text.settings}>
+        <Field
+          name="name"
+          label={text.name}
+          hint={text.nameHint}
+          value={values.name}
+          problem={problem}
+          onValue={name => set({ name })}
+        />
+        <div class="pair">
+          <Field
+            name="access_token_ttl"
+            label={text.ttl}
+            hint={text.ttlHint}
+            type="number"
+            value={String(values.access_token_ttl ?? '')}
+            problem={problem}
+            onValue={ttl => set({ access_token_ttl: ttl === '' ? null : Number(ttl) })}
+          />
+          <Choice
+            label={text.alg}
+            value={values.access_token_alg ?? ''}
+            options={[['', text.algDefault], ...signingAlgs.map((alg): [string, string] => [alg, alg])]}
+            onValue={alg => set({ access_token_alg: (alg || null) as Api['access_token_alg'] })}
+          />
+        </div>
+        <Check
+          label={text.dynamic}
+          hint={text.dynamicHint}
+          checked={values.open_to_dynamic_clients}
+          onChecked={open_to_dynamic_clients => set({ open_to_dynamic_clients })}
+        />
+      </Card>
+      <Scopes
+        key={edit.version}
+        scopes={values.scopes}
+        roles={roles?.data.map(({ name }) => name) ?? []}
+        problem={problem}
+        onScopes={scopes => set({ scopes })}
+      />
+      <Clients api={values} options={options} problem={problem} onClients={clients => set({ clients })} />
+      <Card>
+        <Picker
+          name="served_by"
+          label={text.servedBy}
+          hint={text.servedByHint}
+          problem={problem}
+          chosen={values.served_by}
+          options={options}
+          onChosen={served_by => set({ served_by })}
+        />
+      </Card>
+    </EditForm>
+  )
+}
+
+export const ApiScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Api>(`/apis/${encodeURIComponent(id)}`)
+  const [isAsked, setAsked] = useState(false)
+  const removal = useAction(() => {
+    go('/console/apis')
+    announce()
+  })
+  const back = { href: '/console/apis', label: words.nav.apis }
+  const api = loaded.data
+  if (!api)
+    return (
+      <>
+        <Heading title={text.one} back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  return (
+    <>
+      <Heading title={api.name} back={back} lead={<Value text={api.identifier} />}>
+        <a class="button" href={`/console/events?target_id=${api.id}`}>
+          {text.events}
+        </a>
+        <button type="button" class="danger" onClick={() => setAsked(true)}>
+          {text.remove}
+        </button>
+      </Heading>
+      <div class="narrow">
+        <Form api={api} loaded={loaded} />
+      </div>
+      {isAsked && (
+        <Confirm
+          title={text.removeTitle(api.name)}
+          text={text.removeText}
+          action={text.remove}
+          typed={api.name}
+          {...removal.dialog}
+          onConfirm={() => void removal.run('DELETE', `/apis/${api.id}`, text.removed(api.name))}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,85 @@
+import { useState } from 'preact/hooks'
+import { useList } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { NewDialog } from '../new-dialog.tsx'
+import { Empty, Field, Heading, Icon } from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { words } from '../words.ts'
+import type { Api } from './api.tsx'
+
+const { apis } = words
+
+export const ApisScreen = () => {
+  const list = useList<Api>('/apis', { limit: 50 })
+  const [draft, setDraft] = useState<{ name: string; identifier: string }>()
+  return (
+    <>
+      <Heading title={words.nav.apis} lead={apis.lead}>
+        <button type="button" class="primary" onClick={() => setDraft({ name: '', identifier: '' })}>
+          <Icon name="plus" /> {apis.add}
+        </button>
+      </Heading>
+      <ListCard
+        list={list}
+        empty={
+          <Empty title={apis.none} icon="apis">
+            {apis.noneText}
+          </Empty>
+        }
+        row={api => (
+          <li key={api.id}>
+            <a class="row link" href={`/console/apis/${api.id}`}>
+              <span class="tile">
+                <Icon name="apis" />
+              </span>
+              <span>
+                <strong>{api.name}</strong>
+                <code class="hint">{api.identifier}</code>
+              </span>
+              <span class="wide muted">{apis.counts(api.scopes.length, api.clients.length)}</span>
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+      {draft && (
+        <NewDialog<Api>
+          title={apis.add}
+          path="/apis"
+          body={draft}
+          onMade={({ id }) => {
+            go(`/console/apis/${id}`)
+            announce()
+          }}
+          onClose={() => setDraft(undefined)}
+        >
+          {problem => (
+            <>
+              <Field
+                name="name"
+                label={apis.name}
+                hint={apis.nameHint}
+                required
+                autocomplete="off"
+                value={draft.name}
+                problem={problem}
+                onValue={name => setDraft({ ...draft, name })}
+              />
+              <Field
+                name="identifier"
+                label={apis.identifier}
+                hint={apis.identifierHint}
+                required
+                autocomplete="off"
+                spellcheck={false}
+                value={draft.identifier}
+                problem={problem}
+                onValue={identifier => setDraft({ ...draft, identifier })}
+              />
+            </>
+          )}
+        </NewDialog>
+      )}
+    </>
+  )
+}

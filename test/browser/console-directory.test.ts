@@ -1,0 +1,108 @@
+/** Screens of the console for APIs, claims and attributes, in a browser. */
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, serveConsole } from '#test/support/console.ts'
+
+let served: Awaited<ReturnType<typeof serveConsole>>
+let opened: Opened
+let page: Page
+
+beforeEach(async () => {
+  served = await serveConsole()
+  opened = await openPage({ viewport: { width: 1280, height: 900 } })
+  page = opened.page
+})
+afterEach(async () => {
+  await opened.close()
+  await served.stop()
+})
+afterAll(closeChromium)
+
+const button = (name: string) => page.getByRole('button', { name, exact: true })
+const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
+const label = (name: string) => page.getByLabel(name, { exact: true })
+const save = async () => {
+  const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
+  await button('Save changes').click()
+  await answered
+  await button('Save changes').waitFor({ state: 'detached' })
+}
+const stored = async (path: string) => (await served.app.admin('GET', path)).body
+
+testInChromium(
+  'CON-14 an API gets scopes with texts, a role and an application; refusals stand at their field',
+  async () => {
+    await enterConsole(page, served.url, '/console/apis')
+    await page.getByText('No APIs yet').waitFor()
+    await button('Add an API').click()
+    await label('Name').fill('Orders')
+    await label('Identifier').fill('orders')
+    await button('Create').click()
+    await page.getByText('An absolute URI such as https://api.example.com, without').waitFor()
+    await label('Identifier').fill('https://orders.example.com/')
+    await button('Create').click()
+    await heading('Orders')
+
+    await button('Add a scope').click()
+    await label('Scope').fill('users:read')
+    await button('Save changes').click()
+    await page.getByText('It must not be named like a permission').waitFor()
+    await label('Scope').fill('orders.read')
+    await page.getByRole('combobox', { name: 'Who gets it' }).selectOption('admin')
+    await button('Add a language').click()
+    await label('Language').fill('en')
+    await label('Text').fill('Read your orders')
+    await page.getByRole('combobox', { name: 'Add an application' }).selectOption('shop')
+    await label('Lifetime of tokens, seconds').fill('300')
+    await save()
+    const [api] = (await stored('/apis')).data
+    expect(api).toMatchObject({
+      identifier: 'https://orders.example.com/',
+      access_token_ttl: 300,
+      scopes: [{ name: 'orders.read', texts: { en: 'Read your orders' }, role: 'admin' }],
+      clients: [{ client_id: 'shop', scopes: ['orders.read'] }],
+    })
+
+    await page.getByRole('button', { name: 'Remove Northwind shop' }).click()
+    await button('Cancel').click()
+    await page.getByRole('checkbox', { name: 'orders.read' }).waitFor()
+    await button('Delete').click()
+    await page.getByRole('textbox', { name: /Type Orders/ }).fill('Orders')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No APIs yet').waitFor()
+    expect((await stored('/apis')).data).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-14 an application gets claims and is closed to all but holders of a role',
+  async () => {
+    await enterConsole(page, served.url, '/console/clients/shop')
+    await heading('Northwind shop')
+    await page.getByText('Nothing is chosen, so everyone').waitFor()
+    await button('Add a claim').click()
+    await label('Claim').fill('tenant')
+    await label('Value from').fill('user.tenant')
+    await button('Save changes').click()
+    await page.getByText('A path is user.attributes.NAME').waitFor()
+    await label('Value from').fill('user.attributes.tenant')
+    await label('Only with scope').fill('profile')
+    await label('Roles').selectOption('admin')
+    await save()
+    expect(await stored('/clients/shop')).toMatchObject({
+      claims: { tenant: { from: 'user.attributes.tenant', scope: 'profile' } },
+      allowed_roles: ['admin'],
+      allowed_groups: [],
+    })
+    await page.getByRole('button', { name: 'Remove admin' }).click()
+    await page.getByRole('button', { name: 'Remove tenant' }).click()
+    await save()
+    expect(await stored('/clients/shop')).toMatchObject({ claims: {}, allowed_roles: [] })
+    await open('Applications')
+    await heading('Applications')
+  },
+  60_000,
+)
