@@ -79,13 +79,15 @@ export const postSetUp =
         rules: passwordRules(password_policy, broken),
       })
     const login_hash = loginHash(context, call.request)
+    const isConsole = context.config.console === 'on'
     let cookie = ''
     const by = { actor: anonymousActor, client_info: call }
     try {
       await createUser(context, CreateUser.parse(input), by, async (tx, user) => {
         await opened.use(tx)
         await removeSetUpLinks(tx)
-        await recordLogin(context, tx, user, call)
+        // The console redeems a code at once, which records the login.
+        if (!isConsole) await recordLogin(context, tx, user, call)
         const login = await logIn(context, tx, {
           user,
           organization,
@@ -103,5 +105,5 @@ export const postSetUp =
       const rules = passwordRules(password_policy)
       return setUpPage(context, call, opened, { values, errors: { email: code }, rules })
     }
-    return withCookies(seeOther(context.config.console === 'on' ? '/console' : '/account'), [cookie])
+    return withCookies(seeOther(isConsole ? '/console' : '/account'), [cookie])
   }

@@ -2,7 +2,7 @@ import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { Call } from '#src/http/call.ts'
-import { charge } from '#src/http/charge.ts'
+import { mayReport, printable } from '#src/http/refusal.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
@@ -28,12 +28,6 @@ export type Refusal = [
   given?: { client_id?: string; redirect_uri?: string | undefined; client?: Client },
 ]
 
-const MAX_LENGTH = 200
-
-/** Escapes everything except printable ASCII, and truncates to 200 characters. */
-const printable = (text: string): string =>
-  text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
-
 /** Returns scheme, host and path of a URI as given: a query, fragment or user name may be a secret. */
 const withoutSecrets = (uri: string): string =>
   printable(uri.replace(/[?#].*/s, '').replace(/^([^/]*\/\/)[^/]*@/, '$1'))
@@ -48,7 +42,7 @@ export const refuseRequest = async (
   ...[reason, { client_id = '', redirect_uri = '', client } = {}]: Refusal
 ): Promise<PageError> => {
   const given = { client_id: printable(client_id), redirect_uri: withoutSecrets(redirect_uri) }
-  if (isWithinLimit(context, call, client)) {
+  if (mayReport(context, call, client)) {
     const { request_id } = call
     context.log.warn({ event: 'authorization_refused', request_id, reason, ...given })
     if (client) await recordRefusal(context, call, client, reason, given.redirect_uri)
@@ -71,21 +65,12 @@ export const publicError = (
   error: OAuthError,
 ): OAuthError => {
   if (error.code !== 'invalid_scope') return error
-  if (isWithinLimit(context, call, client)) {
+  if (mayReport(context, call, client)) {
     const { request_id } = call
     const { client_id, scopes: allowed } = client ?? {}
     context.log.warn({ event: 'authorization_refused', request_id, reason: error.code, client_id, allowed })
   }
   return context.loginPage ? error : new OAuthError(error.code)
-}
-
-const isWithinLimit = (context: Context, { ip_address }: Call, client: Client | undefined): boolean => {
-  try {
-    charge(context, { ip_address, organization_id: client?.organization_id, kind: 'refusal' })
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Maximum events of one client in an hour: strangers could name any number of redirect URIs. */

@@ -69,8 +69,11 @@ const inputOf = (
     throw new ConfigError('--redirect: a service logs no one in. Leave it out, or choose another --kind.')
   if (isService && postLogoutRedirect)
     throw new ConfigError('--post-logout-redirect: a service logs no one in. Leave it out.')
-  const schemeless = redirect.find(uri => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri))
-  if (schemeless) throw new ConfigError(`--redirect: the scheme is missing: http://${schemeless}`)
+  const schemeless = redirect.find(uri => /^([\w-]+(\.[\w-]+)+|localhost|\[::1\])(:\d+)?(\/|$)/.test(uri))
+  if (schemeless)
+    throw new ConfigError(
+      `--redirect: the scheme is missing: ${isLoopback(schemeless) ? 'http' : 'https'}://${schemeless}`,
+    )
   if (!isService && redirect.length === 0)
     throw new ConfigError('--redirect: missing; name the address of the application that a login returns to.')
   const parsed = CreateClient.safeParse({
@@ -88,11 +91,17 @@ const inputOf = (
     scopes: scope ?? (isService ? [] : ['openid', 'profile', 'email']),
   })
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.filter(({ path: [field] }) => optionOf[String(field)] !== undefined)
+  // A wrong redirect URI makes a wrong front page, which nobody has typed.
+  const problems = parsed.error.issues.filter(
+    ({ path: [field] }) =>
+      optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),
+  )
   throw new ConfigError(
     problems.map(({ path: [field], message }) => `${optionOf[String(field)]}: ${message}`).join(' '),
   )
 }
+
+const isLoopback = (uri: string): boolean => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri)
 
 /** A web application is left signed out at its front page. */
 const rootOf = (uri: string): string[] => {

@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
+import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
 /** Addresses of the server that was started last on a data directory. */
 interface LastStart {
@@ -10,7 +11,7 @@ interface LastStart {
   local_url: string
 }
 
-const fileOf = (data_dir: string): string => join(data_dir, 'server.json')
+const fileOf = (data_dir: string): string => join(data_dir, SERVER_FILE)
 
 const localUrl = ({ host, tls_cert }: Config, port: number): string => {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host

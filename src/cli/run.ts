@@ -12,6 +12,8 @@ export const program = (): Command => {
     .option('--config <file>', 'settings file (YAML or JSON); environment variables take precedence')
     .exitOverride()
     .showSuggestionAfterError()
+    .showHelpAfterError('`gatehouse help` lists all commands.')
+    .configureOutput({ outputError: (text, write) => write(withRemedy(text)) })
   for (const row of commands) add(gatehouse, row)
   gatehouse
     .command('help [subject...]')
@@ -27,7 +29,10 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     if (!found) throw new Error(`the group of ${name} has no row before it`)
     return found
   }, gatehouse)
-  const command = group.command(path.at(-1) ?? '', { hidden }).description(about)
+  const command = group
+    .command(path.at(-1) ?? '', { hidden })
+    .description(about)
+    .showHelpAfterError(`\`gatehouse ${name} --help\` lists ${run ? 'its options' : 'its commands'}.`)
   for (const argument of row.arguments ?? [])
     if (argument instanceof Argument) command.addArgument(argument)
     else command.argument(...argument)
@@ -39,6 +44,16 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     command.action((...given) =>
       run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2), gatehouse),
     )
+}
+
+/** Adds the setting that an unknown option may mean, or the command for which other programs have another name. */
+const withRemedy = (error: string): string => {
+  const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []
+  const setting = option.replaceAll('-', '_')
+  if (setting in settings) return `${error.trimEnd()}: set GATEHOUSE_${setting.toUpperCase()} instead\n`
+  if (/unknown command '(?:start|run|server|up)'/.test(error))
+    return `${error.split('\n')[0]}: did you mean serve?\n`
+  return error
 }
 
 /** @throws ConfigError for a subject that is no command */

@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/charge.ts'
+import { mayReport, printable } from '#src/http/refusal.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-auth.ts'
@@ -32,12 +33,37 @@ export const asClient = async <T>(
   const client = await findClient(context, presented.client_id)
   const isAuthenticated = client?.type === 'confidential' && isSecretOf(client, presented)
   const run = async () => {
-    if (!client) throw new CredentialError('invalid_client')
-    if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
-    if (client.type === 'confidential' && !isAuthenticated) throw new CredentialError('invalid_client')
+    try {
+      if (!client) throw new CredentialError('invalid_client')
+      if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
+      if (client.type === 'confidential' && !isAuthenticated) throw new CredentialError('invalid_client')
+    } catch (error) {
+      report(context, call, client, presented)
+      throw error
+    }
     return attempt(client)
   }
   return isAuthenticated ? run() : throttled(context, call, client, run)
+}
+
+/** Logs why a client is refused, for its operator: the answer says `invalid_client` alone. */
+const report = (
+  context: Context,
+  call: Call,
+  client: Client | undefined,
+  presented: PresentedClient,
+): void => {
+  if (!mayReport(context, call, client)) return
+  const reason = !client
+    ? 'unknown_client'
+    : client.type === 'confidential' && presented.method === 'none'
+      ? 'no_secret'
+      : client.type === 'public' || isSecretOf(client, presented)
+        ? 'wrong_method'
+        : 'wrong_secret'
+  const { request_id } = call
+  const client_id = printable(presented.client_id)
+  context.log.warn({ event: 'client_refused', request_id, reason, client_id, method: presented.method })
 }
 
 /**

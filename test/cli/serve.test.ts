@@ -200,7 +200,7 @@ describe('a start that is refused says why in one line', () => {
     const second = await gatehouse(['serve'], same)
     expect(second).toMatchObject({
       code: 75,
-      stderr: expect.stringContaining('is in use by another Gatehouse'),
+      stderr: `gatehouse: ${server.data_dir} is in use by another Gatehouse server (${server.url}). Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.\n`,
     })
     const third = await gatehouse(['serve'], { GATEHOUSE_DATA_DIR: folder(), GATEHOUSE_PORT: port })
     expect(third).toMatchObject({ code: 2, stderr: expect.stringContaining(`:${port} is in use`) })

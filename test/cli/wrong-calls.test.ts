@@ -36,6 +36,7 @@ const inEmptyDirectory = async (args: string[], env: Env = {}) => {
   return { code: await child.exited, stderr, left: readdirSync(cwd, { recursive: true }) }
 }
 
+const web = ['client', 'create', 'app', '--kind', 'web', '--redirect']
 /** Values that each command refuses. */
 const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['serve'], /missing\.yaml: cannot be read/, { GATEHOUSE_SEED_FILE: 'missing.yaml' }],
@@ -65,6 +66,17 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['client', 'secret', 'app'], /no instance here/],
   [['client', 'delete', 'app'], /no instance here/],
   [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
+  [[...web, 'app.example.com/cb'], /the scheme is missing: https:\/\/app\.example\.com\/cb$/m],
+  [[...web, 'localhost:3000/cb'], /the scheme is missing: http:\/\/localhost:3000\/cb$/m],
+  // One mistake, one error: the front page after logout is derived from it.
+  [[...web, 'http://app.example.com/cb'], /^gatehouse: --redirect: A redirect URI must use https[^:]*\.\n$/],
+  [
+    [...web, 'x:/y', '--colour', 'red'],
+    /unknown option '--colour'\n.*`gatehouse client create --help` lists/,
+  ],
+  [['client', 'make'], /unknown command 'make'\n.*`gatehouse client --help` lists its commands/],
+  [['serve', '--port', '80'], /unknown option '--port': set GATEHOUSE_PORT instead\n/],
+  [['start'], /unknown command 'start': did you mean serve\?\n/],
   [['healthcheck', '--url', 'http://127.0.0.1:1'], /no answer/],
   [['dev', '--seed', 'missing.yaml'], /missing\.yaml: cannot be read/],
   [['dev', '--data-dir', 'd', '--port', 'x'], /--port: /],

@@ -1,10 +1,12 @@
 import { Database } from 'bun:sqlite'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeDataDir, touch } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
 
 export const LOCK_FILE = 'gatehouse.lock'
+/** File of the addresses of the server that was started last on a data directory. */
+export const SERVER_FILE = 'server.json'
 
 /** Keeps connections reachable: garbage collection would close them and release the lock. */
 const held = new Set<Database>()
@@ -26,7 +28,7 @@ export const lockInstance = (data_dir: string): (() => void) => {
     db.close()
     if (!isBusy(error)) throw new StorageError(`${path}: ${(error as Error).message}.`)
     throw new StorageError(
-      `${data_dir} is in use by another Gatehouse server: stop it or choose another GATEHOUSE_DATA_DIR.`,
+      `${data_dir} is in use by another Gatehouse server${lastUrl(data_dir)}. Stop it, or set both GATEHOUSE_DATA_DIR and GATEHOUSE_PORT: another port alone is not enough.`,
       75,
     )
   }
@@ -34,6 +36,16 @@ export const lockInstance = (data_dir: string): (() => void) => {
   return () => {
     held.delete(db)
     db.close()
+  }
+}
+
+/** Returns the public URL in parentheses; empty when no server has stored one. */
+const lastUrl = (data_dir: string): string => {
+  try {
+    const { url } = JSON.parse(readFileSync(join(data_dir, SERVER_FILE), 'utf8'))
+    return typeof url === 'string' ? ` (${url})` : ''
+  } catch {
+    return ''
   }
 }
 

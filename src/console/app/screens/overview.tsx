@@ -108,7 +108,7 @@ export const OverviewScreen = () => {
   const [first] = person.value?.name.split(' ') ?? []
   return (
     <>
-      <Heading title="Overview" lead={first && `Welcome back, ${first}.`} />
+      <Heading title="Overview" lead={first && `Welcome, ${first}.`} />
       <div class="stack">
         <NextSteps />
         <Activity />

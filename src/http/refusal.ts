@@ -1,0 +1,24 @@
+import type { Context } from '#src/context.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Call } from './call.ts'
+import { charge } from './charge.ts'
+
+const MAX_LENGTH = 200
+
+/** Escapes everything except printable ASCII, and truncates to 200 characters. */
+export const printable = (text: string): string =>
+  text.replace(/[^\x21-\x7e]/gu, character => encodeURIComponent(character)).slice(0, MAX_LENGTH)
+
+/** False for a network or organization with too many refusals in the log: strangers must not fill the disk. */
+export const mayReport = (
+  context: Context,
+  { ip_address }: Call,
+  client: { organization_id: OrganizationId } | undefined,
+): boolean => {
+  try {
+    charge(context, { ip_address, organization_id: client?.organization_id, kind: 'refusal' })
+    return true
+  } catch {
+    return false
+  }
+}
