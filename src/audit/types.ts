@@ -24,6 +24,8 @@ export const eventTypes = [
   'client.deleted',
   'client.secret_regenerated',
   'client.request_refused',
+  'client.registered',
+  'client.first_used',
   'api.created',
   'api.updated',
   'api.deleted',

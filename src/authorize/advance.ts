@@ -1,11 +1,13 @@
 import type { Context } from '#src/context.ts'
+import { recordUse } from '#src/directory/clients/dynamic-use.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
 import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
-import { usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
+import { isLoopback, usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/log-in.ts'
@@ -14,6 +16,7 @@ import { storeCode } from '#src/tokens/code-store.ts'
 import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
 import { attributesPage } from './attributes-page.ts'
+import { consentPage } from './consent-page.ts'
 import { grantConsent } from './consent-store.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
@@ -27,7 +30,7 @@ import {
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
-import { changePasswordPage, consentPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
+import { changePasswordPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending } from './store.ts'
 
 type Next = NextStep<BrowserLogin>
@@ -47,6 +50,9 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const next = decideAmong(context, flow, logins ?? (await listBrowserLogins(context, browser, flow)))
+  // The redirect of a client that no person has allowed could lead anywhere.
+  if (next.step === 'refuse' && flow.client && isDynamicId(flow.client.client_id))
+    throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
   const { stored, cookies } =
@@ -108,7 +114,10 @@ export const decideAmong = (
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,
     consent_required: client?.consent_required ?? false,
-    always_ask: client?.type === 'public' && usesPrivateScheme(request.redirect_uri),
+    always_ask:
+      client !== undefined &&
+      ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
+        (isDynamicId(client.client_id) && isLoopback(request.redirect_uri))),
     consent_given_by: approved ? chosen?.user_id : undefined,
   })
 }
@@ -184,6 +193,13 @@ const endFlow = async (
   if (client && approved) {
     const consent = { user_id, client_id: client.client_id, organization_id, scopes: consentScopes(flow) }
     await grantConsent(tx, consent, context.clock.now())
+    const actor = { id: user_id, email: login.email }
+    await recordUse(context, tx, client.client_id, {
+      actor,
+      organization_id,
+      client_info: call,
+      subject_id: user_id,
+    })
   }
   if (code) await storeCode(tx, code)
 }

@@ -1,5 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { findClient } from '#src/directory/clients/store.ts'
+import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { asAppError, seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
@@ -15,6 +16,7 @@ import {
   parseClientId,
   parseTarget,
 } from '#src/protocol/oauth/authorize-request.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { checkRegular, parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { readResources } from '#src/protocol/oauth/resource.ts'
@@ -98,6 +100,8 @@ export const handleAuthorizationRequest = async (
     const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target, apis)
     const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
+    if (!letsIn(organization, client))
+      throw new OAuthError('access_denied', 'The organization does not let in this client.')
     const hinted_user_id = await hintedUser(context, request.client_id, id_token_hint)
     const flow = { request: { ...request, hinted_user_id }, client, organization, apis }
     return proceed({ ...flow, pending: undefined, approved: false })
@@ -159,6 +163,9 @@ const redirectingErrors = async (
     return await body()
   } catch (error) {
     if (error instanceof PageError) throw error
+    const { client, request } = addressee
+    if (client && isDynamicId(client.client_id))
+      throw await refuseDynamic(context, call, client, request, error)
     if (error instanceof OAuthError)
       return answerError(context, call, addressee, publicError(context, call, addressee.client, error))
     const refusal = asAppError(error)
@@ -167,6 +174,19 @@ const redirectingErrors = async (
     const code = refusal.code === 'temporarily_unavailable' ? refusal.code : 'server_error'
     return answerError(context, call, addressee, new OAuthError(code))
   }
+}
+
+/** Returns the page for a refused client that registered itself: its redirect URI may lead anywhere. */
+const refuseDynamic = async (
+  context: Context,
+  call: Call,
+  { client_id }: { client_id: string },
+  { redirect_uri }: { redirect_uri: string },
+  error: unknown,
+): Promise<unknown> => {
+  if (!(error instanceof OAuthError)) return error
+  const reason = error.code === 'access_denied' ? 'client_kept_out' : 'not_redirected'
+  return refuseRequest(context, call, reason, { client_id, redirect_uri, error })
 }
 
 /** Returns the query of a call without `?`, as it was sent. */

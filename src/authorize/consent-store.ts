@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -44,17 +44,19 @@ export const grantConsent = async (
 
 /** Lists the scopes that the user has granted to clients, latest first. Deleted clients are left out. */
 export const listGrants = (q: Queries, user_id: UserId) => {
-  const { clients, consents } = q.tables
+  const { clients, consents, dynamic_clients } = q.tables
+  const client_name = sql<string>`coalesce(${clients.name}, ${dynamic_clients.name})`
   return q
     .select({
       client_id: consents.client_id,
-      client_name: clients.name,
+      client_name,
       scopes: consents.scopes,
       created_at: consents.created_at,
     })
     .from(consents)
-    .innerJoin(clients, eq(clients.client_id, consents.client_id))
-    .where(eq(consents.user_id, user_id))
+    .leftJoin(clients, eq(clients.client_id, consents.client_id))
+    .leftJoin(dynamic_clients, eq(dynamic_clients.client_id, consents.client_id))
+    .where(and(eq(consents.user_id, user_id), isNotNull(client_name)))
     .orderBy(desc(consents.updated_at), consents.client_id)
 }
 

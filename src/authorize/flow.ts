@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { type Api, findApi } from '#src/directory/apis/store.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -13,7 +14,7 @@ import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/pages
 import { scopesWith, serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { matches } from '#src/protocol/oauth/redirect-uri.ts'
+import { isRedirectOf } from '#src/protocol/oauth/redirect-uri.ts'
 import { scopesAt } from '#src/protocol/oauth/resource.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { chargeBrowser } from '#src/sign-in/devices.ts'
@@ -63,12 +64,11 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
   const isOwn = request.client_id === ''
   const client = isOwn ? undefined : await findClient(context, request.client_id)
   if (!isOwn && !client) throw new PageError('unknown_client', 400)
-  if (client && !client.redirect_uris.some(registered => matches(registered, request.redirect_uri)))
-    throw new PageError('bad_redirect', 400)
+  if (client && !isRedirectOf(client, request.redirect_uri)) throw new PageError('bad_redirect', 400)
   const apis = client ? await apisToAsk(context, client, request) : []
   if (!apis) throw new PageError('expired', 400)
   const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
-  if (!organization) throw new PageError('expired', 400)
+  if (!organization || (client && !letsIn(organization, client))) throw new PageError('expired', 400)
   return { request, client, organization, apis, pending: undefined, approved: false }
 }
 

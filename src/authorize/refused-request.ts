@@ -6,6 +6,7 @@ import { mayReport, printable } from '#src/http/refusal.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
@@ -17,6 +18,8 @@ const pages = {
   not_a_navigation: 'bad_request',
   redirect_uri_invalid: 'bad_redirect',
   redirect_uri_not_registered: 'bad_redirect',
+  client_kept_out: 'unknown_client',
+  not_redirected: 'bad_request',
 } as const
 
 /** Why an authorization request is answered by a page instead of a redirect. */
@@ -25,7 +28,13 @@ type Reason = keyof typeof pages
 /** A reason, and the parameters of the request that could be parsed. */
 export type Refusal = [
   reason: Reason,
-  given?: { client_id?: string; redirect_uri?: string | undefined; client?: Client },
+  given?: {
+    client_id?: string
+    redirect_uri?: string | undefined
+    client?: Client
+    /** The error that the client would get by a redirect. */
+    error?: OAuthError
+  },
 ]
 
 /** Returns scheme, host and path of a URI as given: a query, fragment or user name may be a secret. */
@@ -39,13 +48,15 @@ const withoutSecrets = (uri: string): string =>
 export const refuseRequest = async (
   context: Context,
   call: Call,
-  ...[reason, { client_id = '', redirect_uri = '', client } = {}]: Refusal
+  ...[reason, { client_id = '', redirect_uri = '', client, error } = {}]: Refusal
 ): Promise<PageError> => {
   const given = { client_id: printable(client_id), redirect_uri: withoutSecrets(redirect_uri) }
   if (mayReport(context, call, client)) {
     const { request_id } = call
-    context.log.warn({ event: 'authorization_refused', request_id, reason, ...given })
-    if (client) await recordRefusal(context, call, client, reason, given.redirect_uri)
+    const why = error && { error: error.code, description: error.description }
+    context.log.warn({ event: 'authorization_refused', request_id, reason, ...given, ...why })
+    if (client && !isDynamicId(client_id))
+      await recordRefusal(context, call, client, reason, given.redirect_uri)
   }
   // Only development mode has a login page of its own.
   const explanation = context.loginPage && {

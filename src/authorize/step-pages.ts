@@ -1,5 +1,4 @@
 import type { Context } from '#src/context.ts'
-import { describeScope } from '#src/directory/apis/texts.ts'
 import { listAccounts } from '#src/directory/identity-providers/account-store.ts'
 import { listButtons } from '#src/directory/identity-providers/buttons.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
@@ -9,7 +8,8 @@ import { findUser } from '#src/directory/users/store.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { host } from '#src/pages/view.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
@@ -50,7 +50,11 @@ export const show = <Page extends keyof Pages>(
     { ...retry, locale: call.locale },
   )
 
-const clientName = ({ client }: StoredFlow) => client && { client_name: client.name || client.client_id }
+/** The name that a client gave itself is not shown before a person has logged in, only where they will be sent. */
+const clientName = ({ client, request }: StoredFlow) =>
+  client && {
+    client_name: isDynamicId(client.client_id) ? host(request.redirect_uri) : client.name || client.client_id,
+  }
 
 /**
  * Returns how the user of a step may leave it. A request that names its user (`hinted_user_id`) takes no other
@@ -258,37 +262,3 @@ export const excludedPage = (
     },
     { data: {}, status: 403 },
   )
-
-/** Shows the requested scopes for approval or denial. */
-export const consentPage = (
-  context: Context,
-  browser: BrowserSession,
-  flow: StoredFlow,
-  login: StepUser,
-): Response => {
-  const { request, client } = flow
-  return show(
-    context,
-    'consent',
-    browser,
-    flow,
-    {
-      action: '/oauth/consent',
-      client: { name: client?.name || request.client_id, ...(client && { description: client.description }) },
-      user: pageUserOf(login),
-      scopes: request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
-      ...exitOf(context, flow, login.id),
-      fields: {
-        client_id: request.client_id,
-        scope: formatScope(request.scopes),
-        state: request.state ?? '',
-        code_challenge: request.code_challenge,
-        redirect_uri: request.redirect_uri,
-        csrf_token: stepToken(context, flow, 'consent', login.id),
-        ...(request.nonce !== undefined && { nonce: request.nonce }),
-        request: flow.handle,
-      },
-    },
-    undefined,
-  )
-}

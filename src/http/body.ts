@@ -83,12 +83,16 @@ export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIM
   readText(request, limit, 'application/x-www-form-urlencoded', within)
 
 /**
- * Reads a JSON body of the admin API. `within` is in ms.
+ * Reads a JSON body, by default of the admin API. `within` is in ms.
  *
  * @throws AppError 400 `invalid_request`, 408, 413, 415
  */
-export const readJson = async (request: Request, within = BODY_TIMEOUT): Promise<unknown> => {
-  const text = await readText(request, ADMIN_BODY, 'application/json', within)
+export const readJson = async (
+  request: Request,
+  within = BODY_TIMEOUT,
+  limit = ADMIN_BODY,
+): Promise<unknown> => {
+  const text = await readText(request, limit, 'application/json', within)
   if (isNestedDeeply(text))
     throw new AppError('invalid_request', 'The JSON of the request body has more than 64 levels.')
   try {

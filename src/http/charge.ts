@@ -44,6 +44,15 @@ const budgets = {
     reserved: 256,
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
+  /**
+   * A stored registration of a client. One that nobody uses is kept for at most an hour and a sweep, so about 2,000
+   * unused ones exist.
+   */
+  registration: {
+    network: { burst: 60, per_second: 60 / 3_600 },
+    reserved: 5,
+    instance: { burst: 1_000, per_second: 1_000 / 3_600 },
+  },
   /** A SAML response to parse. */
   xml: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
 } satisfies Record<string, Budget>

@@ -1,4 +1,5 @@
 import type { Context } from '#src/context.ts'
+import { isOpenToPages } from '#src/protocol/oauth/dynamic-id.ts'
 
 /**
  * Answers the preflight of an endpoint that clients' web pages call. The answer is the same for all origins,
@@ -17,7 +18,9 @@ export const preflight = (methods: string) => (): Response =>
     },
   })
 
-/** Lets only pages of the client with this id read the answer. */
+const EXPOSED = 'www-authenticate, retry-after, x-request-id'
+
+/** Lets only pages of the client with this id read the answer; any page, if it registered itself without a secret. */
 export const allowOrigin = async (
   context: Context,
   request: Request,
@@ -27,9 +30,12 @@ export const allowOrigin = async (
   const origin = request.headers.get('origin')
   if (origin === null) return answer
   answer.headers.set('vary', 'Origin')
-  if (client_id !== undefined && (await context.allowsOrigin(client_id, origin))) {
+  if (client_id !== undefined && isOpenToPages(client_id)) {
+    answer.headers.set('access-control-allow-origin', '*')
+    answer.headers.set('access-control-expose-headers', EXPOSED)
+  } else if (client_id !== undefined && (await context.allowsOrigin(client_id, origin))) {
     answer.headers.set('access-control-allow-origin', origin)
-    answer.headers.set('access-control-expose-headers', 'www-authenticate, retry-after, x-request-id')
+    answer.headers.set('access-control-expose-headers', EXPOSED)
   }
   return answer
 }

@@ -4,6 +4,7 @@ import { mount } from '#src/http/routes.ts'
 import { pageBoundary } from '#src/pages/boundary.ts'
 import { postIntrospect } from './introspect.ts'
 import { getLogout, postLogout } from './logout.ts'
+import { postRegister } from './register.ts'
 import { postRevoke } from './revoke.ts'
 import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
@@ -15,6 +16,8 @@ export const tokenRoutes = (context: Context) => {
   return mount({
     'POST /oauth/token': postToken(context),
     'OPTIONS /oauth/token': preflight('POST'),
+    'POST /oauth/register': postRegister(context),
+    'OPTIONS /oauth/register': preflight('POST'),
     'POST /oauth/revoke': postRevoke(context),
     'OPTIONS /oauth/revoke': preflight('POST'),
     'POST /oauth/introspect': postIntrospect(context),

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Core, Issuer, PublishedKeys } from '#src/context.ts'
+import { acceptsRegistrations } from '#src/directory/organizations/store.ts'
 import { locales } from '#src/http/locale.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
@@ -32,12 +33,13 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
  * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A request
  * for the host of `internal_url` gets the address of that host for the endpoints that servers call.
  */
-export const getDiscovery = ({ config }: Core) => {
-  const documentFor = (backchannel_url: string) => {
+export const getDiscovery = ({ config, store }: Core) => {
+  const documentFor = (backchannel_url: string, registers: boolean) => {
     const body = JSON.stringify(
       discoveryDocument({
         issuer: config.url,
         backchannel_url,
+        registers,
         scopes: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
         id_token_algs: signingAlgs,
         acr_values: supportedAcrs(config),
@@ -49,13 +51,17 @@ export const getDiscovery = ({ config }: Core) => {
     if (config.internal_url) headers.set('vary', 'Host')
     return { document, headers }
   }
-  const shown = documentFor(config.url)
+  const both = (url: string) => ({ closed: documentFor(url, false), open: documentFor(url, true) })
+  const shown = both(config.url)
   const internal = config.internal_url && {
     host: new URL(config.internal_url).host,
-    ...documentFor(config.internal_url),
+    ...both(config.internal_url),
   }
-  return ({ request }: { request: Request }): Response => {
-    const { document, headers } = internal && request.headers.get('host') === internal.host ? internal : shown
+  return async ({ request }: { request: Request }): Promise<Response> => {
+    const known = internal && request.headers.get('host') === internal.host ? internal : shown
+    // A database that cannot be read changes neither issuer nor keys.
+    const accepts = await acceptsRegistrations(store).catch(() => false)
+    const { document, headers } = accepts ? known.open : known.closed
     return answer(request, document, headers)
   }
 }

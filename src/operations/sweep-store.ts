@@ -1,5 +1,6 @@
 import { and, isNotNull, lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import { removeUnusedClients } from '#src/directory/clients/dynamic-store.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
 import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
@@ -73,5 +74,6 @@ export const removals: Removal[] = [
       DELETE_BATCH,
     )
   },
+  (tx, now) => removeUnusedClients(tx, now, DELETE_BATCH),
   (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, DELETE_BATCH),
 ]

@@ -189,7 +189,8 @@ export interface SelectAccountPage extends Common {
 /** Answers `decision=approve|deny` with `fields` as hidden fields. */
 export interface ConsentPage extends Common, StepExit {
   action: string
-  client: { name: string; description?: string }
+  /** `unverified` is set for a client that registered itself; `loopback`: any program of the device may be it. */
+  client: { name: string; description?: string; unverified?: 'web' | 'loopback' }
   user: PageUser
   /** The granted scopes; `description` overrides the built-in text. */
   scopes: { name: string; description?: string }[]

@@ -97,11 +97,15 @@ export const countSessions = async (q: Queries, filter: ListFilter, most: number
 
 /** Returns the 100 newest active sessions of a user with the names of their clients. */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
-  const { sessions, clients } = q.tables
+  const { sessions, clients, dynamic_clients } = q.tables
   const rows = await q
-    .select({ session: sessions, client_name: clients.name })
+    .select({
+      session: sessions,
+      client_name: sql<string | null>`coalesce(${clients.name}, ${dynamic_clients.name})`,
+    })
     .from(sessions)
     .leftJoin(clients, eq(clients.client_id, sessions.client_id))
+    .leftJoin(dynamic_clients, eq(dynamic_clients.client_id, sessions.client_id))
     .where(
       and(eq(sessions.user_id, user_id), isActive(q.tables, now), notPurged(q, sessions.organization_id)),
     )

@@ -15,6 +15,7 @@ import type {
   UserId,
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import type { Registration } from '#src/protocol/oauth/dynamic-client.ts'
 import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import type { ClaimMapping } from '#src/protocol/oidc/claim-mapping.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
@@ -307,6 +308,25 @@ export const tables = (kit: Kit) => {
       index('clients_created').on(t.organization_id, t.created_at, t.client_id),
       index('clients_all_created').on(t.created_at, t.client_id),
     ],
+  )
+
+  /**
+   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591). They belong to no organization.
+   * One that nobody has allowed yet has no `used_at`, and is soon removed.
+   */
+  const dynamic_clients = table(
+    'dynamic_clients',
+    {
+      client_id: text('client_id').primaryKey(),
+      secret_hash: text('secret_hash').$type<SecretHash>(),
+      /** Shown name: the one that the client gave itself, or the host of its first redirect URI. */
+      name: text('name').notNull(),
+      registration: json('registration').$type<Registration>().notNull(),
+      /** Last time that a person allowed it or that it got a code redeemed, to the day. */
+      used_at: ms('used_at'),
+      created_at: created_at(),
+    },
+    t => [index('dynamic_clients_used').on(t.used_at, t.created_at)],
   )
 
   /**
@@ -872,6 +892,7 @@ export const tables = (kit: Kit) => {
     group_roles,
     group_members,
     clients,
+    dynamic_clients,
     apis,
     logins,
     sessions,

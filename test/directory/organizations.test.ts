@@ -254,6 +254,8 @@ describe('settings', () => {
       step_up: undefined,
       password_policy,
       user_attributes: [],
+      client_registration: 'off',
+      blocked_clients: [],
     })
     const given = {
       session_ttl: '2d',

@@ -280,6 +280,9 @@ describe('each operation records its events, and no others', () => {
       'invitation.sent',
       'invitation.accepted',
       'invitation.withdrawn',
+      // test/oauth/registration.test.ts, test/authorize/dynamic-clients.test.ts
+      'client.registered',
+      'client.first_used',
     ]
     expect<string[]>(eventTypes.filter(type => !caused.has(type)).sort()).toEqual(elsewhere.sort())
   })

@@ -177,7 +177,7 @@ const spend = (kind: ChargeKind, ip_address: string, tenant: Tenant) => {
   }).toThrow()
 }
 
-const RESERVED: Record<Exclude<ChargeKind, 'stored_post' | 'refusal'>, number> = {
+const RESERVED: Record<Exclude<ChargeKind, 'stored_post' | 'refusal' | 'registration'>, number> = {
   hash: 10,
   signature: 20,
   commit: 20,

@@ -27,6 +27,7 @@ export const owners: Record<string, string> = {
   group_members: 'directory/groups/store.ts',
   apis: 'directory/apis/store.ts',
   clients: 'directory/clients/store.ts',
+  dynamic_clients: 'directory/clients/dynamic-store.ts',
   identity_providers: 'directory/identity-providers/store.ts',
   external_accounts: 'directory/identity-providers/account-store.ts',
   devices: 'sign-in/store.ts',

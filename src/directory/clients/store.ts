@@ -5,10 +5,13 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { asClientRow } from './dynamic.ts'
+import { readDynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 
 export type Client = Tables['clients']['$inferSelect']
@@ -64,14 +67,19 @@ const consoleClient = ({ url }: Config): Client => ({
   updated_at: 0,
 })
 
-/** Returns a client by id, cached until a commit changes clients; also the console's, which is built in. */
+/**
+ * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and those
+ * that registered themselves, which are read each time.
+ */
 export const findClient = async (
   { config, store }: Pick<Core, 'config' | 'store'>,
   client_id: string,
-): Promise<Client | undefined> =>
-  client_id === CONSOLE_CLIENT && config.console === 'on'
-    ? consoleClient(config)
-    : cachedClient(store, client_id)
+): Promise<Client | undefined> => {
+  if (client_id === CONSOLE_CLIENT && config.console === 'on') return consoleClient(config)
+  if (!isDynamicId(client_id)) return cachedClient(store, client_id)
+  const registered = await store.read(q => readDynamicClient(q, client_id))
+  return registered && asClientRow(registered)
+}
 
 /** True when the client has registered this origin. */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
@@ -106,6 +114,23 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
   await beginPurge(tx, 'client', client_id, now, gone && logoutTarget(gone))
   tx.changed('clients')
+}
+
+/** True when the organization has registered a client of this name, in any case. */
+export const isNameTaken = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  name: string,
+): Promise<boolean> => {
+  const { clients } = q.tables
+  const [found] = await q
+    .select({ client_id: clients.client_id })
+    .from(clients)
+    .where(
+      and(eq(clients.organization_id, organization_id), sql`lower(${clients.name}) = ${name.toLowerCase()}`),
+    )
+    .limit(1)
+  return found !== undefined
 }
 
 /** Filters of the list; absent ones match all clients. */

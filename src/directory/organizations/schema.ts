@@ -134,6 +134,12 @@ export const Settings = z
         '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default in the console alone.',
       ),
       password_policy: nullable(PasswordPolicy),
+      client_registration: nullable(oneOf(['off', 'open'])).describe(
+        '`open`: applications that registered themselves (RFC 7591) may log in its users; default `off`. Turning it off ends their sessions.',
+      ),
+      blocked_clients: nullable(set(line(128, 1), 1000)).describe(
+        'Ids of applications that registered themselves and are kept out. Adding one ends its sessions.',
+      ),
       user_attributes: nullable(UserAttributes).describe(
         'Attributes that its users may have, in the order of the account pages; replaced as a whole.',
       ),

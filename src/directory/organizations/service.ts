@@ -17,6 +17,7 @@ import type { Queries } from '#src/storage/store.ts'
 import { insertAssets, removeAssets } from './asset-store.ts'
 import { addressesIn, takeAssets } from './assets.ts'
 import { beginIndex, rebuildIndex } from './attribute-store.ts'
+import { endKeptOut } from './dynamic-clients.ts'
 import {
   type CreateOrganization,
   organizationItem,
@@ -143,11 +144,11 @@ export const updateOrganization = async (
   change: UpdateOrganization,
   by: ChangedBy,
 ): Promise<Organization> => {
-  const { organization, mark } = await writeAs(context, by.caller, async tx => {
+  const { before, organization, mark } = await writeAs(context, by.caller, async tx => {
     const judged = await judgeChange(tx, reference, change, by)
     const { organization, assets, settings, moved, fields, problems } = judged
     throwProblems(problems)
-    if (fields.length === 0) return { organization, mark: undefined }
+    if (fields.length === 0) return { before: organization, organization, mark: undefined }
     const { name = organization.name, slug = organization.slug } = change
     // A tenant would gain the hosts that the operator allowed for this slug.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
@@ -167,9 +168,10 @@ export const updateOrganization = async (
     })
     const isReindexed = !Bun.deepEquals(searchableIn(settings), searchableIn(organization.settings))
     const mark = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
-    return { organization: changed, mark }
+    return { before: organization, organization: changed, mark }
   })
   if (mark) await rebuildIndex(context, mark)
+  await endKeptOut(context, before, organization.settings, by)
   return organization
 }
 

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, like, sql } from 'drizzle-orm'
 import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { parseDuration } from '#src/lib/duration.ts'
@@ -60,6 +60,19 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
+const anyOpen = cached('organizations', async q => {
+  const { organizations } = q.tables
+  const [found] = await q
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(like(organizations.settings, '%"client_registration":"open"%'))
+    .limit(1)
+  return found !== undefined
+})
+
+/** True when an organization lets in clients that register themselves. */
+export const acceptsRegistrations = (store: Store): Promise<boolean> => anyOpen(store, '')
+
 /**
  * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.
  * The preset also refuses common passwords, and has no rules of composition or ageing:
@@ -99,6 +112,8 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     step_up,
     password_policy: policy,
     user_attributes,
+    client_registration,
+    blocked_clients,
   } = settings as Settings
   return {
     theme: theme ?? undefined,
@@ -116,6 +131,8 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     step_up: step_up ?? undefined,
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
     user_attributes: definitionsOf(user_attributes),
+    client_registration: client_registration ?? 'off',
+    blocked_clients: blocked_clients ?? [],
   }
 }
 

@@ -1,5 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
+import { recordUse } from '#src/directory/clients/dynamic-use.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
@@ -7,7 +8,6 @@ import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { furtherClaims } from '#src/oauth/further-claims.ts'
-import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -23,11 +23,11 @@ import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
   describeTarget,
+  findExclusion,
   type Grant,
   type GrantCall,
   issueAccessToken,
   NOT_ADMITTED,
-  NOT_SERVED,
   type TokenAnswer,
   targetOf,
 } from './grant.ts'
@@ -59,7 +59,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const { session_id } = code
   const user = await findSubject(tx, code)
   if (!user) return refuseUsed(context, tx, call, code)
-  const fault = findFault(code, call, user.organization_id, now)
+  const fault = findFault(code, call, now) ?? (await findExclusion(tx, client, user.organization_id))
   if (fault) {
     await endSessionOf(context, tx, call, code)
     if (code.expires_at > now) await burnCode(tx, request.code, code)
@@ -106,6 +106,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     active: await markActive(tx, user, now),
   })
   await recordSession(context, tx, { ...row, email: user.email })
+  await recordUse(context, tx, client_id, { ...about, client_info })
   await record(context, tx, {
     ...about,
     type: 'token.issued',
@@ -143,7 +144,6 @@ const endSessionOf = (
 const findFault = (
   code: AuthorizationCode,
   { client, request }: CodeCall,
-  organization_id: string,
   now: number,
 ): string | undefined => {
   if (code.expires_at <= now) return 'The code has expired.'
@@ -151,7 +151,6 @@ const findFault = (
     return 'The redirect_uri is not the one of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
-  if (!serves(client, organization_id)) return NOT_SERVED
   if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
   return undefined
 }

@@ -1,11 +1,15 @@
 import type { Context, Core } from '#src/context.ts'
 import { type Api, readApi } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
+import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import type { SessionId } from '#src/lib/ids.ts'
+import type { OrganizationId, SessionId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
+import { serves } from '#src/protocol/oauth/authorize-request.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { chooseResource, scopesAt, scopesOfToken } from '#src/protocol/oauth/resource.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -42,7 +46,22 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 ) => Promise<TokenAnswer>
 
 /** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
-export const NOT_SERVED = 'The client no longer serves users of this organization.'
+const NOT_SERVED = 'The client no longer serves users of this organization.'
+
+/** Description of `invalid_grant` for a client that registered itself, which the organization keeps out. */
+const KEPT_OUT = 'The organization does not let in this client.'
+
+/** Returns why the client may not serve users of the organization; undefined when it may. */
+export const findExclusion = async (
+  q: Queries,
+  client: Client,
+  organization_id: OrganizationId,
+): Promise<string | undefined> => {
+  if (!serves(client, organization_id)) return NOT_SERVED
+  if (!isDynamicId(client.client_id)) return undefined
+  const organization = await readOrganization(q, organization_id)
+  return organization && letsIn(organization, client) ? undefined : KEPT_OUT
+}
 
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'

@@ -6,7 +6,6 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { furtherClaims } from '#src/oauth/further-claims.ts'
-import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
@@ -18,7 +17,14 @@ import {
 } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type Grant, type GrantCall, issueAccessToken, NOT_ADMITTED, NOT_SERVED, targetOf } from './grant.ts'
+import {
+  findExclusion,
+  type Grant,
+  type GrantCall,
+  issueAccessToken,
+  NOT_ADMITTED,
+  targetOf,
+} from './grant.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
@@ -55,7 +61,8 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
   // The token is not used up: the session works again once the user is enabled.
   if (!grant.enabled) return new OAuthError('invalid_grant', 'The user is disabled.')
-  if (!serves(client, grant.organization_id)) return new OAuthError('invalid_grant', NOT_SERVED)
+  const exclusion = await findExclusion(tx, client, grant.organization_id)
+  if (exclusion) return new OAuthError('invalid_grant', exclusion)
   if (!(await isAdmitted(tx, client, grant.user_id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
   const user = { ...grant, id: grant.user_id }

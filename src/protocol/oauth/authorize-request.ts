@@ -1,10 +1,11 @@
 import { isLine } from '#src/lib/text.ts'
+import { isDynamicId } from './dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
-import { matches, usesPrivateScheme } from './redirect-uri.ts'
+import { isRedirectOf, usesPrivateScheme } from './redirect-uri.ts'
 import { scopesAt, type TargetApi } from './resource.ts'
-import { defaultScopes, grantScopes, parseScope } from './scope.ts'
+import { defaultScopes, grantKnownScopes, grantScopes, parseScope } from './scope.ts'
 
 export const promptValues = ['none', 'login', 'consent', 'select_account'] as const
 export type Prompt = (typeof promptValues)[number]
@@ -67,10 +68,10 @@ export const parseClientId = (parameters: ParameterMap): string => requireRegula
  */
 export const parseTarget = (
   parameters: ParameterMap,
-  client: Pick<AuthorizeClient, 'redirect_uris'>,
+  client: Pick<AuthorizeClient, 'client_id' | 'redirect_uris'>,
 ): AuthorizeTarget => {
   const redirect_uri = requireRegular(parameters, 'redirect_uri')
-  if (!client.redirect_uris.some(registered => matches(registered, redirect_uri)))
+  if (!isRedirectOf(client, redirect_uri))
     throw new OAuthError('invalid_request', 'The redirect_uri is not registered for this client.')
   const state = parameters.values.get('state')
   const isForm = parameters.values.get('response_mode') === 'form_post' && fitsForm(redirect_uri, state)
@@ -112,7 +113,8 @@ export const parseAuthorizeRequest = (
   if (!client.grant_types.includes('authorization_code')) throw new OAuthError('unauthorized_client')
   const scope = values.get('scope')
   const allowed = scopesWith(client, apis)
-  const organization_id = readOrganization(values, client)
+  const grant = isDynamicId(client.client_id) ? grantKnownScopes : grantScopes
+  const organization_id = readOrganization(values, client, apis)
   if (apis.some(api => api.organization_id !== organization_id)) throw new OAuthError('invalid_target')
   return {
     response_type: 'code',
@@ -121,7 +123,7 @@ export const parseAuthorizeRequest = (
     response_mode: target.response_mode,
     state: limited(values, 'state', 4096),
     code_challenge: readChallenge(values),
-    scopes: grantScopes(scope === undefined ? undefined : parseScope(scope), allowed, defaultScopes),
+    scopes: grant(scope === undefined ? undefined : parseScope(scope), allowed, defaultScopes),
     ...(apis.length > 0 && { resources: apis.map(({ identifier }) => identifier) }),
     organization_id,
     any_organization:
@@ -183,15 +185,23 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
 
 /** True when users of this organization may log in to the client. */
 export const serves = (
-  client: Pick<AuthorizeClient, 'organization_id' | 'capabilities'>,
+  client: Pick<AuthorizeClient, 'client_id' | 'organization_id' | 'capabilities'>,
   organization_id: string,
-): boolean => organization_id === client.organization_id || isCross(client)
+): boolean => organization_id === client.organization_id || isCross(client) || isDynamicId(client.client_id)
 
 const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
   capabilities.includes('cross_organization')
 
-const readOrganization = (values: ReadonlyMap<string, string>, client: AuthorizeClient) => {
-  const organization_id = values.get('organization_id') ?? client.organization_id
+/** A client that registered itself belongs to no organization: the API that it names decides. */
+const readOrganization = (
+  values: ReadonlyMap<string, string>,
+  client: AuthorizeClient,
+  [api]: readonly TargetApi[],
+) => {
+  const named = values.get('organization_id')
+  const decided = isDynamicId(client.client_id) ? api?.organization_id : undefined
+  if (named !== undefined && decided !== undefined && named !== decided) throw invalid('organization_id')
+  const organization_id = named ?? decided ?? client.organization_id
   if (!serves(client, organization_id)) throw invalid('organization_id')
   return organization_id
 }

@@ -1,6 +1,6 @@
 /**
  * Error codes of OAuth and OpenID Connect with their HTTP status and default description. Sources: RFC 6749
- * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8707 section 2, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
+ * sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9470 section 5, OpenID Connect Core section 3.1.2.6.
  */
 const errors = {
   invalid_request: [400, 'The request is malformed.'],
@@ -19,6 +19,8 @@ const errors = {
   request_not_supported: [400, 'The parameter request is not supported.'],
   request_uri_not_supported: [400, 'The parameter request_uri is not supported.'],
   registration_not_supported: [400, 'The parameter registration is not supported.'],
+  invalid_redirect_uri: [400, 'A redirect URI cannot be registered.'],
+  invalid_client_metadata: [400, 'The metadata of the client cannot be registered.'],
   invalid_token: [401, 'The token is invalid, expired or revoked.'],
   insufficient_scope: [403, 'The token lacks a scope that this request needs.'],
   server_error: [500, 'Something went wrong on the server.'],

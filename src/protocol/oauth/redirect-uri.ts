@@ -1,13 +1,28 @@
+import { isDynamicId } from './dynamic-id.ts'
+
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
+
+/** Schemes that a browser runs, shows or handles itself, beside those whose hosts are checked. */
+const unsafeSchemes = new Set(
+  'about blob content data file filesystem ftp http https intent jar javascript mailto tel vbscript view-source ws wss'.split(
+    ' ',
+  ),
+)
 
 /**
  * Returns why a redirect URI cannot be registered, or undefined when it can. Allowed are https, http on a
  * loopback host, and private-use schemes, which contain a dot
  * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1), unlike all schemes that run or show content. The host
  * is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
+ *
+ * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless it is
+ * known to run or show content
  */
-export const checkRegistrable = (uri: string): string | undefined => {
+export const checkRegistrable = (
+  uri: string,
+  schemes: 'with_dot' | 'any_scheme' = 'with_dot',
+): string | undefined => {
   if (uri.length > maxLength) return `must be at most ${maxLength} characters long`
   if (!/^[\x21-\x7e]+$/.test(uri) || /["<>\\^`{|}]/.test(uri)) return 'must hold URI characters only'
   if (uri.includes('#')) return 'must not have a fragment'
@@ -18,6 +33,7 @@ export const checkRegistrable = (uri: string): string | undefined => {
   const isWeb = scheme === 'https' || (scheme === 'http' && loopbackHosts.test(authority ?? ''))
   if (isWeb) return authority ? undefined : 'must name a host'
   if (scheme.includes('.')) return undefined
+  if (schemes === 'any_scheme' && !unsafeSchemes.has(scheme.toLowerCase())) return undefined
   return 'must use https, http on a loopback host, or a private-use scheme such as com.example.app'
 }
 
@@ -37,6 +53,30 @@ export const matches = (registered: string, requested: string): boolean => {
   return (
     text !== undefined && Number(port) <= 65535 && rest.slice(text.length) === registered.slice(origin.length)
   )
+}
+
+const loopbackOrigin = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::([1-9]\d{0,4}))?(?=[/?]|$)/
+
+/** Returns a loopback URI without its port; undefined for any other. */
+const withoutPort = (uri: string): string | undefined => {
+  const [text = '', origin, port = '1'] = loopbackOrigin.exec(uri) ?? []
+  return origin && Number(port) <= 65535 ? origin + uri.slice(text.length) : undefined
+}
+
+/** True for a URI at which any program of the device can listen. */
+export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefined
+
+/**
+ * True when a client may be answered at the URI. The port of a loopback URI counts for nothing where the client
+ * registered itself: such clients register one port, or none, and listen at another.
+ */
+export const isRedirectOf = (
+  client: { readonly client_id: string; readonly redirect_uris: readonly string[] },
+  requested: string,
+): boolean => {
+  if (client.redirect_uris.some(registered => matches(registered, requested))) return true
+  const target = isDynamicId(client.client_id) ? withoutPort(requested) : undefined
+  return target !== undefined && client.redirect_uris.some(registered => withoutPort(registered) === target)
 }
 
 /** Returns the URI with parameters added to its query; undefined ones are omitted. */

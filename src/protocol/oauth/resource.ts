@@ -1,3 +1,4 @@
+import { isDynamicId } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /** The scopes that belong to the login itself and stay in the token of any API. */
@@ -20,6 +21,7 @@ export interface TargetApi {
   readonly organization_id: string
   readonly scopes: readonly { readonly name: string; readonly role: string | null }[]
   readonly clients: readonly { readonly client_id: string; readonly scopes: readonly string[] }[]
+  readonly open_to_dynamic_clients: boolean
 }
 
 /** Returns the form in which identifiers are compared: one trailing slash counts for nothing. */
@@ -39,6 +41,8 @@ export const readResources = (values: ReadonlyMap<string, string>): readonly str
 
 /** Returns the API's scopes that a client may ask for; undefined when it may not use the API. */
 export const scopesAt = (api: TargetApi, client_id: string): readonly string[] | undefined => {
+  if (isDynamicId(client_id))
+    return api.open_to_dynamic_clients ? api.scopes.map(({ name }) => name) : undefined
   const entry = api.clients.find(each => each.client_id === client_id)
   return entry && api.scopes.flatMap(({ name }) => (entry.scopes.includes(name) ? name : []))
 }

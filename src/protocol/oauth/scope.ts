@@ -47,3 +47,19 @@ export const grantScopes = (
     `A requested scope is not allowed. Allowed: ${formatScope(allowed) || 'none'}.`,
   )
 }
+
+/**
+ * Returns the requested scopes that are allowed, or the fallback without a request: clients that registered
+ * themselves ask for all scopes that they have heard of.
+ *
+ * @throws OAuthError `invalid_scope` when none is allowed
+ */
+export const grantKnownScopes = (
+  requested: readonly string[] | undefined,
+  allowed: readonly string[],
+  fallback: readonly string[],
+): readonly string[] => {
+  const scopes = (requested ?? fallback).filter(scope => allowed.includes(scope))
+  if (scopes.length === 0) throw new OAuthError('invalid_scope')
+  return scopes
+}

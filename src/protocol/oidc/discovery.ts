@@ -33,6 +33,8 @@ const claimsSupported = [
 export const discoveryDocument = (server: {
   readonly issuer: string
   readonly backchannel_url?: string
+  /** True when clients may register themselves. */
+  readonly registers?: boolean
   readonly scopes: readonly string[]
   readonly id_token_algs: readonly SigningAlg[]
   readonly acr_values: readonly string[]
@@ -48,6 +50,7 @@ export const discoveryDocument = (server: {
     revocation_endpoint: `${backchannel_url}/oauth/revoke`,
     introspection_endpoint: `${backchannel_url}/oauth/introspect`,
     end_session_endpoint: `${issuer}/oauth/logout`,
+    ...(server.registers && { registration_endpoint: `${issuer}/oauth/register` }),
     scopes_supported: server.scopes,
     response_types_supported: ['code'],
     response_modes_supported: responseModes,

@@ -1,0 +1,57 @@
+import type { Context } from '#src/context.ts'
+import { describeScope } from '#src/directory/apis/texts.ts'
+import { isNameTaken } from '#src/directory/clients/store.ts'
+import { pageUserOf } from '#src/pages/data.ts'
+import { host } from '#src/pages/view.ts'
+import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
+import { formatScope } from '#src/protocol/oauth/scope.ts'
+import type { StepUser } from './eligible-logins.ts'
+import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
+import { exitOf, show } from './step-pages.ts'
+
+/** Returns a client as the consent page shows it. A name of a registered client is shown for that one alone. */
+const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
+  if (!client) return { name: request.client_id }
+  const { client_id, description, redirect_uris, name } = client
+  if (!isDynamicId(client_id)) return { name: name || client_id, description }
+  const isTaken = await store.read(q => isNameTaken(q, organization.id, name))
+  return {
+    name: isTaken ? host(request.redirect_uri) : name,
+    unverified: redirect_uris.every(isLoopback) ? ('loopback' as const) : ('web' as const),
+  }
+}
+
+/** Shows the requested scopes for approval or denial. */
+export const consentPage = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+  login: StepUser,
+): Promise<Response> => {
+  const { request } = flow
+  return show(
+    context,
+    'consent',
+    browser,
+    flow,
+    {
+      action: '/oauth/consent',
+      client: await consentClient(context, flow),
+      user: pageUserOf(login),
+      scopes: request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
+      ...exitOf(context, flow, login.id),
+      fields: {
+        client_id: request.client_id,
+        scope: formatScope(request.scopes),
+        state: request.state ?? '',
+        code_challenge: request.code_challenge,
+        redirect_uri: request.redirect_uri,
+        csrf_token: stepToken(context, flow, 'consent', login.id),
+        ...(request.nonce !== undefined && { nonce: request.nonce }),
+        request: flow.handle,
+      },
+    },
+    undefined,
+  )
+}
