@@ -111,5 +111,5 @@ export const record = async (context: Core, tx: Transaction, event: NewEvent): P
   const stored = { ...row, metadata: JSON.stringify(row.metadata) }
   await tx.later(insertEvent(tx, { ...row, mac: macOf(context.master, Object.values(stored) as EventText) }))
   const count = counted[event.type]
-  if (count) await tx.later(addCounts(tx, event.organization_id, now, { [count]: 1, ...event.active }))
+  if (count) addCounts(tx, event.organization_id, now, { [count]: 1, ...event.active })
 }

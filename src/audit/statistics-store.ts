@@ -2,7 +2,7 @@ import { and, asc, between, eq, sql } from 'drizzle-orm'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
-import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, type Queries, type Sum, type Transaction } from '#src/storage/store.ts'
 
 const names = ['logins', 'failed_logins', 'new_users', 'active_users', 'daily_users', 'tokens'] as const
 
@@ -38,13 +38,20 @@ const upsert = prepared((q, { statistics }) => {
     })
 })
 
+const SEPARATOR = ' '
+
+const writeCounts: Sum = (tx, key, counts) => {
+  const [hour, organization_id] = key.split(SEPARATOR)
+  return upsert(tx, { ...none, ...counts, organization_id, hour: Number(hour) })
+}
+
 /** Adds to the counts of the hour of `now` (ms), in the transaction of the event that they count. */
 export const addCounts = (
   tx: Transaction,
   organization_id: OrganizationId,
   now: number,
   counts: Partial<Counts>,
-): Promise<unknown> => upsert(tx, { ...none, ...counts, organization_id, hour: now - (now % HOUR) })
+): void => tx.add(writeCounts, `${now - (now % HOUR)}${SEPARATOR}${organization_id}`, counts)
 
 /**
  * Returns the counts of an organization, or of the instance, from one hour to another, both inclusive (ms).

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { findClient } from '#src/directory/clients/store.ts'
+import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { isAdmitted } from '#src/directory/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
@@ -9,6 +9,8 @@ import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
 /** A valid access token and the user that it speaks for; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
   holder: Holder | undefined
+  /** The client of a user's token; undefined once it is deleted. */
+  client?: Client | undefined
 }
 
 /**
@@ -26,10 +28,9 @@ export const findLiveToken = async (
   const { user, organization_id } = token
   if (user) {
     const client = await findClient(context, token.client_id)
-    const holder = await context.store.read(async q =>
-      !client || (await isAdmitted(q, client, user.user_id)) ? findHolder(q, user) : undefined,
-    )
-    return holder && { ...token, holder }
+    if (client && !(await context.store.read(q => isAdmitted(q, client, user.user_id)))) return undefined
+    const holder = await context.store.read(q => findHolder(q, user))
+    return holder && { ...token, holder, client }
   }
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }
 }

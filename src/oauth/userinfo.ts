@@ -1,5 +1,4 @@
 import type { Context } from '#src/context.ts'
-import { findClient } from '#src/directory/clients/store.ts'
 import { readForm } from '#src/http/body.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -16,11 +15,10 @@ export const userinfo = (context: Context) =>
     if (request.headers.has('origin')) endpoint_call.client_id = claimedClient(request)
     const hasForm = request.method === 'POST' && request.headers.has('content-type')
     const form = hasForm ? parseForm(await readForm(request)) : undefined
-    const { client_id, scopes, holder } = await authenticateBearer(context, request, form)
+    const { client, scopes, holder } = await authenticateBearer(context, request, form)
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
     if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
     const updated_at = Math.floor(holder.updated_at / SECOND)
-    const client = await findClient(context, client_id)
     const { mapped, memberships } = await context.store.read(q => furtherClaims(q, client, holder.id, scopes))
     return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes, { ...mapped, ...memberships }))
   })

@@ -31,6 +31,12 @@ export type Topic =
   | 'mails'
   | 'logouts'
 
+/** Numbers to add, by column. */
+export type Amounts = Readonly<Record<string, number>>
+
+/** Writes the amounts that a commit adds to a row. */
+export type Sum = (tx: Transaction, key: string, amounts: Amounts) => Promise<unknown>
+
 /** Queries inside a write. All of them commit or none. */
 export type Transaction = Queries & {
   changed(topic: Topic): void
@@ -44,6 +50,11 @@ export type Transaction = Queries & {
    * transaction fails.
    */
   later(statement: Promise<unknown>): Promise<unknown> | undefined
+  /**
+   * Adds amounts to the row `key`. The sum of all bodies of one commit is written once, before it; a body that
+   * fails adds nothing.
+   */
+  add(sum: Sum, key: string, amounts: Amounts): void
   /**
    * Runs part of the body in a savepoint: if it throws, its writes are undone and the transaction may
    * continue.

@@ -167,8 +167,9 @@ export const userinfoClaims = (
   further: Readonly<Record<string, unknown>> = {},
 ): Readonly<Record<string, unknown>> => {
   const { attributes } = user
+  const hasAttributes = Object.keys(attributes).length > 0
   const profile = () => ({
-    ...Object.fromEntries(texts(attributes, profileAttributes)),
+    ...(hasAttributes && Object.fromEntries(texts(attributes, profileAttributes))),
     name: `${user.first_name} ${user.last_name}`.trim(),
     preferred_username: user.username,
     given_name: user.first_name,

@@ -8,9 +8,11 @@ import {
   isUniqueViolation,
   unavailable,
 } from '#src/storage/errors.ts'
-import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import type { Topic, Transaction } from '#src/storage/store.ts'
+import { writeSums } from '#src/storage/sums.ts'
 import { reserve, withTimeout } from './connect.ts'
 import { postgresQueries, type QueryResult } from './queries.ts'
+import { begun, settleSent, transactionOf } from './transaction.ts'
 
 /** Time for retries of a write, and the longest pause between them, in ms. */
 const RETRY_FOR = 5_000
@@ -71,59 +73,6 @@ const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> =
   await withTimeout(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
 }
 
-/** State of the current transaction. */
-interface State {
-  /** The first error of the server; the transaction can no longer be committed. */
-  failure: unknown
-  topics: Set<Topic>
-  effects: (() => void)[]
-  /** Statements that the body does not wait for. */
-  sent: Promise<unknown>[]
-  savepoints: number
-}
-
-const settleSent = (state: State) => Promise.all(state.sent.splice(0))
-
-const transactionOf = (
-  queries: Queries,
-  run: (statement: string) => Promise<unknown>,
-  state: State,
-): Transaction =>
-  Object.assign(queries, {
-    changed: (topic: Topic) => void state.topics.add(topic),
-    after: (effect: () => void) => void state.effects.push(effect),
-    later: (statement: Promise<unknown>) => {
-      const settled = statement.catch(error => {
-        state.failure ??= error
-      })
-      state.sent.push(settled)
-      return undefined
-    },
-    nested: async <T>(body: () => Promise<T>): Promise<T> => {
-      const name = `nested_${++state.savepoints}`
-      await run(`SAVEPOINT ${name}`)
-      const before = { topics: new Set(state.topics), effects: state.effects.length }
-      try {
-        const value = await body()
-        await settleSent(state)
-        if (state.failure) throw state.failure
-        await run(`RELEASE ${name}`)
-        return value
-      } catch (error) {
-        await settleSent(state)
-        if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
-        await run(`ROLLBACK TO ${name}`)
-        await run(`RELEASE ${name}`)
-        state.failure = undefined
-        state.topics = before.topics
-        state.effects.length = before.effects
-        throw error
-      } finally {
-        state.savepoints--
-      }
-    },
-  })
-
 /** Returns one connection for consecutive transactions. It is opened on first use, and again after a loss. */
 const openWriter = (
   sql: SQL,
@@ -133,7 +82,7 @@ const openWriter = (
 ) => {
   let connection: ReservedSQL | undefined
   let inTransaction = false
-  const state: State = { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 }
+  const state = begun()
 
   const closeConnection = () => connection?.close()
   const run = async (text: string, values?: unknown[]): Promise<QueryResult> => {
@@ -157,7 +106,7 @@ const openWriter = (
 
   /** Runs one attempt. Nothing is stored when it fails, unless the connection was lost during the commit. */
   const attempt = async <T>(body: Body<T>, mode: Mode): Promise<Done<T> | Failed> => {
-    Object.assign(state, { failure: undefined, topics: new Set(), effects: [], sent: [], savepoints: 0 })
+    Object.assign(state, begun())
     let began: Promise<unknown> | undefined
     let ending = false
     try {
@@ -169,6 +118,7 @@ const openWriter = (
       )
       inTransaction = true
       const value = await body(tx)
+      await writeSums(tx, state.added)
       if (state.failure) throw state.failure
       if (mode === 'rehearsal') {
         await settleSent(state)

@@ -1,7 +1,8 @@
-import type { Database } from 'bun:sqlite'
+import type { Database, Statement } from 'bun:sqlite'
 import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import { isBusy, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import { type Added, writeSums } from '#src/storage/sums.ts'
 
 /** Maximum number of bodies per transaction, to bound the time on the event loop. */
 const BATCH = 64
@@ -28,6 +29,18 @@ interface Hooks {
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 const nextTick = () => new Promise<void>(resolve => setImmediate(resolve))
 
+/** Begins a transaction as soon as no other process writes. */
+const beginPatiently = async (begin: Statement): Promise<void> => {
+  for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, MAX_PAUSE)) {
+    try {
+      return void begin.run()
+    } catch (error) {
+      if (!isBusy(error) || waited >= BEGIN_TIMEOUT) throw error
+    }
+    await sleep(pause)
+  }
+}
+
 /** Returns the transaction of the connection; each body runs in its own savepoint. */
 const openTransaction = (db: Database, queries: Queries) => {
   const begin = db.prepare('BEGIN IMMEDIATE')
@@ -39,19 +52,22 @@ const openTransaction = (db: Database, queries: Queries) => {
 
   let changed = new Set<Topic>()
   let effects: (() => void)[] = []
+  let added: Added[] = []
   const tx: Transaction = Object.assign(queries, {
     changed: (topic: Topic) => void changed.add(topic),
     after: (effect: () => void) => void effects.push(effect),
     later: (statement: Promise<unknown>) => statement,
+    add: (...call: Added) => void added.push(call),
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
       db.run('SAVEPOINT nested')
-      const before = { changed: new Set(changed), effects: effects.length }
+      const before = { changed: new Set(changed), effects: effects.length, added: added.length }
       try {
         return await body()
       } catch (error) {
         if (db.inTransaction) db.run('ROLLBACK TO nested')
         changed = before.changed
         effects.length = before.effects
+        added.length = before.added
         throw error
       } finally {
         if (db.inTransaction) db.run('RELEASE nested')
@@ -59,29 +75,24 @@ const openTransaction = (db: Database, queries: Queries) => {
     },
   })
 
-  const beginPatiently = async (): Promise<void> => {
-    for (let waited = 0, pause = 1; ; waited += pause, pause = Math.min(pause * 2, MAX_PAUSE)) {
-      try {
-        return void begin.run()
-      } catch (error) {
-        if (!isBusy(error) || waited >= BEGIN_TIMEOUT) throw error
-      }
-      await sleep(pause)
-    }
-  }
-
   /**
    * Runs one body in its savepoint and returns the function that answers its writer. Throws when the whole
    * transaction is lost.
    */
-  const runBody = async ({ body, resolve, reject }: Waiting, topics: Set<Topic>): Promise<() => void> => {
+  const runBody = async (
+    { body, resolve, reject }: Waiting,
+    topics: Set<Topic>,
+    sums: Added[],
+  ): Promise<() => void> => {
     changed = new Set()
     effects = []
+    added = []
     savepoint.run()
     try {
       const value = await body(tx)
       release.run()
       for (const topic of changed) topics.add(topic)
+      sums.push(...added)
       const done = effects
       return () => {
         for (const effect of done) effect()
@@ -97,8 +108,9 @@ const openTransaction = (db: Database, queries: Queries) => {
   }
 
   return {
-    begin: beginPatiently,
+    begin: () => beginPatiently(begin),
     runBody,
+    writeSums: (sums: readonly Added[]) => writeSums(tx, sums),
     commit: () => void commit.run(),
     rollback: (): void => {
       if (db.inTransaction) rollback.run()
@@ -124,9 +136,11 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const runBatch = async (batch: Waiting[]): Promise<void> => {
     const topics = new Set<Topic>()
     const answers: (() => void)[] = []
+    const sums: Added[] = []
     try {
       await transaction.begin()
-      for (const waiting of batch) answers.push(await transaction.runBody(waiting, topics))
+      for (const waiting of batch) answers.push(await transaction.runBody(waiting, topics, sums))
+      await transaction.writeSums(sums)
       transaction.commit()
     } catch (error) {
       transaction.rollback()

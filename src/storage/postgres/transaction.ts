@@ -1,0 +1,76 @@
+import { isConflict, isLost } from '#src/storage/errors.ts'
+import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import type { Added } from '#src/storage/sums.ts'
+
+/** State of the current transaction. */
+export interface TransactionState {
+  /** The first error of the server; the transaction can no longer be committed. */
+  failure: unknown
+  topics: Set<Topic>
+  effects: (() => void)[]
+  /** Statements that the body does not wait for. */
+  sent: Promise<unknown>[]
+  /** Amounts that the commit adds. */
+  added: Added[]
+  savepoints: number
+}
+
+/** Returns the state of a transaction that has not begun. */
+export const begun = (): TransactionState => ({
+  failure: undefined,
+  topics: new Set(),
+  effects: [],
+  sent: [],
+  added: [],
+  savepoints: 0,
+})
+
+/** Waits for the statements that the body does not wait for. */
+export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
+
+/** Returns the transaction of a connection; `run` sends a statement to it. */
+export const transactionOf = (
+  queries: Queries,
+  run: (statement: string) => Promise<unknown>,
+  state: TransactionState,
+): Transaction =>
+  Object.assign(queries, {
+    changed: (topic: Topic) => void state.topics.add(topic),
+    after: (effect: () => void) => void state.effects.push(effect),
+    later: (statement: Promise<unknown>) => {
+      const settled = statement.catch(error => {
+        state.failure ??= error
+      })
+      state.sent.push(settled)
+      return undefined
+    },
+    add: (...call: Added) => void state.added.push(call),
+    nested: async <T>(body: () => Promise<T>): Promise<T> => {
+      const name = `nested_${++state.savepoints}`
+      await run(`SAVEPOINT ${name}`)
+      const before = {
+        topics: new Set(state.topics),
+        effects: state.effects.length,
+        added: state.added.length,
+      }
+      try {
+        const value = await body()
+        await settleSent(state)
+        if (state.failure) throw state.failure
+        await run(`RELEASE ${name}`)
+        return value
+      } catch (error) {
+        await settleSent(state)
+        if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
+        await run(`ROLLBACK TO ${name}`)
+        await run(`RELEASE ${name}`)
+        state.failure = undefined
+        state.topics = before.topics
+        state.effects.length = before.effects
+        state.added.length = before.added
+        throw error
+      } finally {
+        state.savepoints--
+      }
+    },
+  })
