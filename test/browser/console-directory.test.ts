@@ -106,3 +106,39 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-15 attributes are defined for an organization, and those of a user changed by their type',
+  async () => {
+    await enterConsole(page, served.url, '/console/organizations/default')
+    await button('Define an attribute').click()
+    const first = page.getByRole('group', { name: 'new attribute' })
+    await first.getByLabel('Name', { exact: true }).fill('level')
+    await page.getByRole('combobox', { name: 'Type' }).selectOption('integer')
+    await page.getByLabel('Asked for at the next login').check()
+    await button('Save changes').click()
+    await page.getByText('Users are asked for it, so editable must be user.').waitFor()
+    await page.getByLabel('Asked for at the next login').uncheck()
+    await button('Define an attribute').click()
+    await first.getByLabel('Name', { exact: true }).fill('teams')
+    await page.getByRole('combobox', { name: 'Type' }).nth(1).selectOption('array')
+    await save()
+    expect((await stored('/organizations/default')).settings.user_attributes).toMatchObject([
+      { name: 'level', type: 'integer' },
+      { name: 'teams', type: 'array' },
+    ])
+
+    const { id } = (await stored('/users?search=grace')).data[0]
+    await served.app.admin('PUT', `/users/${id}`, { attributes: { deep: { kept: true }, note: 'old' } })
+    await page.goto(`${served.url}/console/users/${id}`)
+    await label('level').fill('three')
+    await page.getByText('This is no number.').waitFor()
+    await label('level').fill('3')
+    await label('teams').fill('Blue\nRed')
+    await label('Value').nth(1).fill('new')
+    await save()
+    const attributes = { deep: { kept: true }, level: 3, note: 'new', teams: ['Blue', 'Red'] }
+    expect((await stored(`/users/${id}`)).attributes).toEqual(attributes)
+  },
+  60_000,
+)

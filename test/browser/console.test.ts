@@ -279,6 +279,8 @@ for (const colorScheme of ['light', 'dark'] as const)
       const role = (await served.app.admin('GET', '/roles')).body.data[0].id
       const scopes = [{ name: 'orders.read', texts: { en: 'Read your orders' } }]
       const api = await create(served.app, '/apis', { identifier: 'urn:orders', name: 'Orders', scopes })
+      const user_attributes = ['string', 'boolean', 'array'].map(type => ({ name: `my-${type}`, type }))
+      await served.app.admin('PUT', '/organizations/default', { settings: { user_attributes } })
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await enterConsole(page, served.url)
       for (const path of [

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
-import { Icon } from './parts.tsx'
+import { Icon, Refusals } from './parts.tsx'
 import { words } from './words.ts'
 
 const { common } = words
@@ -44,7 +44,7 @@ export const Entries = <T extends object>(props: {
     onItems(items.map((item, index) => (index === at ? { ...item, ...change } : item)))
   return (
     <div class="entries">
-      {items.length === 0 && <p class="hint">{props.empty}</p>}
+      {items.length === 0 && props.empty && <p class="hint">{props.empty}</p>}
       {items.map((item, index) => (
         <fieldset key={keys[index]} class={props.inline ? 'entry inline' : 'entry'}>
           <legend class="unseen">{props.label(item)}</legend>
@@ -70,9 +70,6 @@ export const Picker = (props: {
   onChosen(chosen: string[]): void
 }) => {
   const { name, chosen, options, onChosen } = props
-  const refusals = (props.problem?.details ?? []).filter(
-    ({ field }) => field === name || field.startsWith(`${name}.`),
-  )
   const labelOf = (value: string) => options.find(([known]) => known === value)?.[1] ?? value
   const left = options.filter(([value]) => !chosen.includes(value))
   return (
@@ -107,11 +104,7 @@ export const Picker = (props: {
       </select>
       <div id={`${name}-about`}>
         {props.hint && <p class="hint">{props.hint}</p>}
-        {refusals.map(({ message }) => (
-          <p class="field-error" key={message}>
-            {message}
-          </p>
-        ))}
+        <Refusals name={name} problem={props.problem} />
       </div>
     </div>
   )

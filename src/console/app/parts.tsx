@@ -268,6 +268,20 @@ export const Confirm = (props: {
   )
 }
 
+/** What the API says of a field and of the parts below it. */
+export const Refusals = ({ name, problem }: { name: string; problem: Problem | undefined }) => (
+  <>
+    {refusalsOf(name, problem).map(({ message }) => (
+      <p class="field-error" key={message}>
+        {message}
+      </p>
+    ))}
+  </>
+)
+
+const refusalsOf = (name: string, problem: Problem | undefined) =>
+  (problem?.details ?? []).filter(({ field }) => field === name || field.startsWith(`${name}.`))
+
 /** A labelled field with its refusal. */
 export const Field = (props: {
   label: string
@@ -283,16 +297,13 @@ export const Field = (props: {
   spellcheck?: boolean
 }) => {
   const { label, name, hint, problem, multiline, value, onValue, ...more } = props
-  const refusals = (problem?.details ?? []).filter(
-    ({ field }) => field === name || field.startsWith(`${name}.`),
-  )
   const about = `${name}-about`
   const common = {
     id: name,
     name,
     value,
     'aria-describedby': about,
-    'aria-invalid': refusals.length > 0,
+    'aria-invalid': refusalsOf(name, problem).length > 0,
     ...more,
   }
   return (
@@ -309,11 +320,7 @@ export const Field = (props: {
       )}
       <div id={about}>
         {hint && <p class="hint">{hint}</p>}
-        {refusals.map(({ message }) => (
-          <p class="field-error" key={message}>
-            {message}
-          </p>
-        ))}
+        <Refusals name={name} problem={problem} />
       </div>
     </div>
   )
@@ -342,6 +349,8 @@ export const Choice = (props: {
   label: string
   value: string
   options: readonly (readonly [value: string, label: string])[]
+  name?: string
+  problem?: Problem | undefined
   onValue(value: string): void
 }) => (
   <label class="choice">
@@ -353,6 +362,7 @@ export const Choice = (props: {
         </option>
       ))}
     </select>
+    {props.name && <Refusals name={props.name} problem={props.problem} />}
   </label>
 )
 

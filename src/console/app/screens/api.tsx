@@ -6,7 +6,7 @@ import { Entries, Picker, RemoveButton } from '../collections.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
-import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
+import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Refusals, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
@@ -127,15 +127,10 @@ const Clients = (props: {
   const scopes = api.scopes.flatMap(({ name }) => name || [])
   const ids = api.clients.map(({ client_id }) => client_id)
   const nameOf = (id: string) => options.find(([value]) => value === id)?.[1] ?? id
-  const refusals = props.problem?.details?.filter(({ field }) => /^clients(?:\.|$)/.test(field)) ?? []
   return (
     <Card title={text.clients} lead={text.clientsLead}>
       <div class="entries">
-        {refusals.map(({ message }) => (
-          <p class="field-error" key={message}>
-            {message}
-          </p>
-        ))}
+        <Refusals name="clients" problem={props.problem} />
         {api.clients.length === 0 && <p class="hint">{text.clientsNone}</p>}
         {api.clients.map(({ client_id, scopes: chosen }) => (
           <fieldset key={client_id} class="entry">

@@ -6,6 +6,7 @@ import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { words } from '../words.ts'
+import { Definitions } from './attributes.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
@@ -96,6 +97,12 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
         {text('privacy_url', 'Privacy policy', 'An https address.')}
         {text('support_url', 'Help', 'An https or mailto address.')}
       </Card>
+      <Definitions
+        key={edit.version}
+        definitions={settings.user_attributes ?? []}
+        problem={problem}
+        onDefinitions={user_attributes => choose({ user_attributes })}
+      />
     </EditForm>
   )
 }

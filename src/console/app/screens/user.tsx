@@ -23,6 +23,7 @@ import {
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
 import { programOf, words } from '../words.ts'
+import { Attributes } from './attributes.tsx'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
@@ -78,6 +79,13 @@ const Profile = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer
           ))}
         </div>
       </Card>
+      <Attributes
+        key={edit.version}
+        organization_id={user.organization_id}
+        attributes={values.attributes}
+        problem={problem}
+        onAttributes={attributes => set({ attributes })}
+      />
     </EditForm>
   )
 }
