@@ -16,7 +16,10 @@ const below = (folder: string, names: string): string[] => names.split(' ').map(
 /** Paths whose GET shows a page again and uses nothing up. */
 const pages: ReadonlySet<string> = new Set([
   '/account',
-  ...below('/account', 'applications change-password data deleted profile reset-password security set-up'),
+  ...below(
+    '/account',
+    'applications change-password data deleted invitation profile reset-password security set-up',
+  ),
   ...below('/account', 'sign-in signed-out verify-email'),
   ...below(
     '/oauth',

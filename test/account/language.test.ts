@@ -76,6 +76,14 @@ describe('PAG-31 the footer of a page', () => {
   )
 })
 
+test('PAG-31 a chosen language keeps the organization of a forgotten password', async () => {
+  const sample = samples.find(({ page, state }) => page === 'reset-password' && state === 'organization')
+  if (!sample) throw new Error('there is no such sample')
+  const html = await render(sample.page, { ...sample.data, organization: 'acme' } as never).text()
+  const named = unescapeHtml(html.match(/name="page" value="([^"]+)"/)?.[1] ?? '')
+  expect(named).toMatch(/^\/oauth\/reset-password\?request=[^&]+&organization=acme$/)
+})
+
 describe('PAG-31 the choice', () => {
   test('is a cookie of 400 days, costs nothing and is no event', async () => {
     const secure = await startApp({ url: 'https://id.example.com' })

@@ -46,6 +46,17 @@ test('PAG-34 a page that is not there leads to the account, and a refused GET as
   expect(await pageOf('POST')).not.toContain('button primary')
 })
 
+test('PAG-34 a form that is refused or too old leads to the account', async () => {
+  const browser = openBrowser(app)
+  const link = '<a class="button primary" href="/account">Your account</a>'
+  const refused = await browser.post('/account/logout', { csrf_token: 'x.y' })
+  expect([refused.status, refused.html.includes(link)]).toEqual([403, true])
+  const page = await browser.get(LOGIN)
+  const action = /name="request" value="([^"]+)"/.exec(page.html)?.[1]
+  const old = await browser.get(`/oauth/login?request=${action?.replace(/./, 'x')}`)
+  expect([old.status, old.html.includes('button primary')]).toEqual([400, true])
+})
+
 test('PAG-63 mistakes that people make show no request id, failures of an application or the server do', async () => {
   const browser = openBrowser(app)
   const login = await browser.get(LOGIN)

@@ -59,6 +59,17 @@ test('PAG-32 many providers stand in two columns by name', async () => {
   expect(few).toMatch(/<div class="providers">[\s\S]*<span>Continue with Google</)
 })
 
+test('PAG-32 Apple has its own words and the last row among many', async () => {
+  const { page, data } = find('login.providers')
+  const { providers } = data as { providers: { kind: string }[] }
+  const appleFirst = providers.toSorted((a, b) => Number(b.kind === 'apple') - Number(a.kind === 'apple'))
+  const html = await render(page, { ...data, providers: appleFirst } as never).text()
+  const [, last = ''] =
+    /<div class="providers many"[^>]*>[\s\S]*(<a [\s\S]*?<\/a>)\s*<\/div>/.exec(html) ?? []
+  expect(last).toMatch(/^<a class="button secondary whole" href="\/oauth\/social\/apple">/)
+  expect(last).toContain('<span>Continue with Apple</span>')
+})
+
 test('PAG-33 the heading says what was done', async () => {
   const headed = async (name: string) => {
     const html = await show(name)
