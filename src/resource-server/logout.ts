@@ -37,7 +37,6 @@ export type SeenTokens = {
 export type LogoutOptions = Pick<
   VerifierOptions,
   | 'issuer'
-  | 'audience'
   | 'clockTolerance'
   | 'jwksCacheLifetime'
   | 'maxStale'
@@ -47,6 +46,8 @@ export type LogoutOptions = Pick<
   | 'fetch'
   | 'now'
 > & {
+  /** The `client_id` of this application, or several. */
+  audience: string | readonly string[]
   /**
    * Ends the sessions. It may get the same logout again, because the server repeats what was not confirmed. When
    * it throws, the server tries again later.

@@ -5,16 +5,25 @@ import type { Fetch } from './fetch-json.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
-/** Options of a verifier. Durations are in seconds; only `issuer` and `audience` are required. */
+/**
+ * Options of a verifier. Durations are in seconds; required are `issuer` and either `audience`, or `resource` with
+ * `realm`.
+ */
 export type VerifierOptions = {
   /** URL of the server, equal to `iss` of its tokens. */
   issuer: string
   /**
    * Accepted values of `aud`: the client_ids whose tokens this service accepts. A token needs one of them.
    */
-  audience: string | readonly string[]
+  audience?: string | readonly string[] | undefined
   /**
-   * Id of the only accepted organization, with or without `org_`; not its slug. Default: any organization.
+   * Identifier of the API that this service is, in place of `audience`: only tokens that were asked for with this
+   * `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One `/` at its end counts for nothing.
+   */
+  resource?: string | undefined
+  /**
+   * Id of the only accepted organization, with or without `org_`; not its slug. Required with `resource`. Default:
+   * any organization.
    */
   realm?: string | undefined
   /** Allowed clock difference. Default 5. */
@@ -65,7 +74,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     return value
   }
 
-  const { issuer, realm, now = Date.now } = options
+  const { issuer, realm, resource, now = Date.now } = options
   const base = `${issuer ?? ''}`.replace(/\/$/, '')
   const audiences = [options.audience ?? []].flat()
   const jwksUri = options.jwksUri ?? `${base}/.well-known/jwks.json`
@@ -73,10 +82,20 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     isHttpUrl(base),
     `issuer must be an http(s) URL without query and fragment, got ${JSON.stringify(issuer)}`,
   )
-  check(
-    audiences.length > 0 && audiences.every(value => typeof value === 'string' && value !== ''),
-    'audience must contain at least one client_id',
-  )
+  if (resource === undefined)
+    check(
+      audiences.length > 0 && audiences.every(value => typeof value === 'string' && value !== ''),
+      'audience must contain at least one client_id',
+    )
+  else {
+    check(
+      URL.canParse(resource) && !resource.includes('#'),
+      `resource must be the identifier of an API, an absolute URI, got ${JSON.stringify(resource)}`,
+    )
+    check(options.audience === undefined, 'audience must not be given with resource')
+    // An organization's administrator chooses the identifiers of its APIs.
+    check(realm !== undefined, 'realm is required with resource')
+  }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')
   check(
     !options.jwksUri || isHttpUrl(jwksUri),
@@ -100,7 +119,7 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     issuer: base,
     // Gatehouse's issuer has no trailing slash, but another server's may.
     issuers: [...new Set([base, issuer])],
-    audiences,
+    audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,
     clockTolerance,
     requiredClaims: options.requiredClaims ?? [],
@@ -108,6 +127,12 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
     now,
     keySource: fixed ? { static: fixed } : { remote: createKeySet(keySetOptions) },
   }
+}
+
+/** Returns an identifier with and without a slash at its end: tokens have the spelling that is registered. */
+const bothSpellings = (resource: string) => {
+  const bare = resource.replace(/\/$/, '')
+  return [bare, `${bare}/`]
 }
 
 /** Returns true for an http or https URL without query and fragment. */
@@ -118,11 +143,17 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Reads `SERVICE_URL` (issuer), `SERVICE_CLIENT_ID` (audience, several separated by commas) and, optionally,
- * `SERVICE_REALM` (realm).
+ * `SERVICE_REALM` (realm). `SERVICE_RESOURCE` (resource) takes the place of `SERVICE_CLIENT_ID` and needs
+ * `SERVICE_REALM`.
  *
  * @throws ConfigurationError naming all missing variables
  */
 export function optionsFromEnv(env: Environment = processEnv()): VerifierOptions {
+  const resource = env.SERVICE_RESOURCE?.trim()
+  if (resource) {
+    const { SERVICE_URL, SERVICE_REALM } = requireEnv(env, ['SERVICE_URL', 'SERVICE_REALM'])
+    return { issuer: SERVICE_URL, resource, realm: SERVICE_REALM }
+  }
   const { SERVICE_URL, SERVICE_CLIENT_ID } = requireEnv(env, ['SERVICE_URL', 'SERVICE_CLIENT_ID'])
   return {
     issuer: SERVICE_URL,

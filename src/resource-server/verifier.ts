@@ -57,7 +57,7 @@ export type Verifier = TokenVerifier & {
 /**
  * Creates a verifier for one issuer. Create one at start and share it, because it holds the key set.
  *
- * @param options issuer and audience; everything else has a default
+ * @param options issuer, and audience or resource with realm; everything else has a default
  * @returns the verifier, without a request to the issuer; `warmup` makes the first one
  * @throws ConfigurationError naming all problems
  *
@@ -91,7 +91,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
 /**
  * Creates a verifier configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and,
- * optionally, `SERVICE_REALM`.
+ * optionally, `SERVICE_REALM`; or by `SERVICE_URL`, `SERVICE_RESOURCE` and `SERVICE_REALM`.
  *
  * @param options override the variables
  * @param env variables to read; default: those of the process

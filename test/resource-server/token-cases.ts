@@ -29,6 +29,8 @@ const tokenCases = (rows: Record<string, TokenRow>): Case[] =>
     },
   }))
 
+const API = 'https://api.example/'
+const api = { audience: undefined, resource: API, realm: 'org_default' }
 const plainJwt: Partial<Header> = { typ: 'JWT' }
 const idToken = { scope: undefined, jti: undefined }
 
@@ -128,6 +130,21 @@ export const tokens = tokenCases({
   'no aud': { claims: { aud: undefined }, is: 'claim_missing' },
   'aud one of several': { options: { audience: ['web', 'test-client'] }, is: 'accepted' },
   'aud none of several': { options: { audience: ['web', 'app'] }, is: 'claim_invalid' },
+
+  'SDK-40 the API as audience': { options: api, claims: { aud: API }, is: 'accepted' },
+  'SDK-40 the API without its slash': {
+    options: api,
+    claims: { aud: 'https://api.example' },
+    is: 'accepted',
+  },
+  'SDK-40 another API': { options: api, claims: { aud: 'https://api.example/v2' }, is: 'claim_invalid' },
+  'SDK-40 the API in another case': { options: api, claims: { aud: API.toUpperCase() }, is: 'claim_invalid' },
+  'SDK-40 a client as audience': { options: api, is: 'claim_invalid' },
+  'SDK-40 the same API of another organization': {
+    options: { ...api, realm: 'org_0192d3a4' },
+    claims: { aud: API },
+    is: 'claim_invalid',
+  },
 
   'exp 1 ms inside the tolerance': { claims: { exp: NOW }, after: 4_999, is: 'accepted' },
   'SDK-12 exp at the edge of the tolerance': { claims: { exp: NOW }, after: 5_000, is: 'token_expired' },

@@ -61,6 +61,32 @@ export const settings: Case[] = [
     },
   },
   {
+    name: 'SDK-40 a resource takes the place of the audience, and needs a realm',
+    async run({ sdk: { core }, issuer }) {
+      const problems = (options: object) => {
+        try {
+          core.createVerifier({ issuer: issuer.issuer, ...options })
+        } catch (error) {
+          ok(error instanceof core.ConfigurationError)
+          return error.problems.map(problem => problem.split(' ')[0])
+        }
+        return []
+      }
+      const resource = 'https://api.example/'
+      same(problems({ resource, realm: 'default' }), [])
+      same(problems({ resource }), ['realm'])
+      same(problems({ resource, realm: 'default', audience: 'a' }), ['audience'])
+      for (const bad of ['', 'orders', 'https://api.example/#a'])
+        same(problems({ resource: bad, realm: 'default' }), ['resource'], bad)
+      const env = { SERVICE_URL: issuer.issuer, SERVICE_RESOURCE: resource }
+      throws(() => core.fromEnv({}, env), /SERVICE_REALM is not set/)
+      const { fetch, now } = issuer
+      const verifier = core.fromEnv({ fetch, now }, { ...env, SERVICE_REALM: 'org_default' })
+      same((await verifier.verify(await issuer.token({ aud: resource }))).name, 'Alice Example')
+      await rejects(verifier.verify(await issuer.token()), { code: 'claim_invalid', claim: 'aud' })
+    },
+  },
+  {
     name: 'SDK-16 fromEnv names all missing variables in one error; the realm is optional, the audience may be a list',
     async run({ sdk: { core }, issuer }) {
       throws(() => core.fromEnv({}, {}), /SERVICE_URL is not set; SERVICE_CLIENT_ID is not set/)
