@@ -1,6 +1,7 @@
 import { eventRoutes } from '#src/audit/routes.ts'
 import type { Context } from '#src/context.ts'
 import { apiRoutes } from '#src/directory/apis/routes.ts'
+import { initialAccessTokenRoutes } from '#src/directory/clients/initial-access-tokens.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
 import { groupRoutes } from '#src/directory/groups/routes.ts'
 import { identityProviderRoutes } from '#src/directory/identity-providers/routes.ts'
@@ -29,6 +30,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...groupRoutes(context),
   ...clientRoutes(context),
   ...apiRoutes(context),
+  ...initialAccessTokenRoutes(context),
   ...identityProviderRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),

@@ -26,6 +26,7 @@ export const eventTypes = [
   'client.request_refused',
   'client.registered',
   'client.first_used',
+  'initial_access_token.created',
   'api.created',
   'api.updated',
   'api.deleted',
@@ -62,6 +63,7 @@ export type TargetType =
   | 'role'
   | 'group'
   | 'invitation'
+  | 'initial_access_token'
   | 'organization'
   | 'identity_provider'
   | 'settings'

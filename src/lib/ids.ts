@@ -13,6 +13,7 @@ export type LoginId = `login_${string}`
 export type IdentityProviderId = `idp_${string}`
 export type FactorId = `fac_${string}`
 export type ApiId = `api_${string}`
+export type InitialAccessTokenId = `iat_${string}`
 export type InvitationId = `inv_${string}`
 
 const idPrefixes = [
@@ -27,6 +28,7 @@ const idPrefixes = [
   'idp',
   'fac',
   'api',
+  'iat',
   'inv',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]

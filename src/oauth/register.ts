@@ -6,19 +6,21 @@ import {
   insertDynamicClient,
   readDynamicClient,
 } from '#src/directory/clients/dynamic-store.ts'
-import { acceptsRegistrations } from '#src/directory/organizations/store.ts'
+import { useInitialAccessToken } from '#src/directory/clients/initial-access-token-store.ts'
+import { acceptsRegistrations, readOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import { readJson } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { charge } from '#src/http/charge.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
 import { host } from '#src/pages/view.ts'
 import { parseRegistration, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
-import { CONFIDENTIAL_DYNAMIC, PUBLIC_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
+import { CONFIDENTIAL_DYNAMIC, PUBLIC_DYNAMIC, TOKEN_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
 const MAX_BYTES = 16 * 1024
@@ -34,19 +36,27 @@ export const postRegister = (context: Context) =>
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))
       throw new OAuthError('access_denied', 'This server does not let clients register themselves.')
+    const token = readToken(call)
+    if (token === undefined && !(await acceptsRegistrations(context.store, 'open')))
+      throw unauthorized('The registration needs an initial access token.')
     const body = await readMetadata(call)
     const registration = parseRegistration(body, scope => expand([scope]).size === 0)
-    const isPublic = registration.token_endpoint_auth_method === 'none'
-    const secret = isPublic ? undefined : newSecret()
+    const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
     // No page is to read a secret of a client that it does not run.
-    if (secret) endpoint_call.client_id = undefined
-    const client_id = secret
-      ? CONFIDENTIAL_DYNAMIC + newSecret()
-      : PUBLIC_DYNAMIC + hash('sha256', JSON.stringify(registration), 'base64url')
-    const known = isPublic ? await context.store.read(q => readDynamicClient(q, client_id)) : undefined
-    const client = known ?? (await register(context, call, client_id, registration, secret))
+    if (secret || token !== undefined) endpoint_call.client_id = undefined
+    const client_id = idOf(registration, secret, token)
+    const known = client_id.startsWith(PUBLIC_DYNAMIC)
+      ? await context.store.read(q => readDynamicClient(q, client_id))
+      : undefined
+    const client = known ?? (await register(context, call, client_id, registration, { secret, token }))
     return oauthJson(describe(client, secret), 201)
   })
+
+const idOf = (registration: Registration, secret: Secret | undefined, token: string | undefined): string => {
+  if (token !== undefined) return TOKEN_DYNAMIC + newSecret()
+  if (secret) return CONFIDENTIAL_DYNAMIC + newSecret()
+  return PUBLIC_DYNAMIC + hash('sha256', JSON.stringify(registration), 'base64url')
+}
 
 /** RFC 7591 has an error code of its own for a body that is not read. */
 const readMetadata = async ({ request }: Call): Promise<unknown> => {
@@ -64,31 +74,58 @@ const register = async (
   call: Call,
   client_id: string,
   registration: Registration,
-  secret: Secret | undefined,
+  { secret, token }: { secret: Secret | undefined; token: string | undefined },
 ): Promise<DynamicClient> => {
   const { ip_address } = call
   charge(context, { ip_address, organization_id: undefined, kind: 'registration' })
-  const client: DynamicClient = {
-    client_id,
-    secret_hash: secret ? hashSecret(secret) : null,
-    name: registration.client_name ?? host(registration.redirect_uris[0] ?? ''),
-    registration,
-    used_at: null,
-    created_at: context.clock.now(),
-  }
-  await context.store.write(async tx => {
-    if (!(await insertDynamicClient(tx, client))) return
+  const created_at = context.clock.now()
+  return context.store.write(async tx => {
+    const organization_id = token === undefined ? null : await spend(context, tx, token)
+    const client: DynamicClient = {
+      client_id,
+      organization_id,
+      secret_hash: secret ? hashSecret(secret) : null,
+      name: registration.client_name ?? host(registration.redirect_uris[0] ?? ''),
+      registration,
+      used_at: null,
+      created_at,
+    }
+    if (!(await insertDynamicClient(tx, client))) return client
     await record(context, tx, {
       type: 'client.registered',
       actor: anonymousActor,
       target_id: client_id,
       target_type: 'client',
-      organization_id: DEFAULT_ORGANIZATION,
+      organization_id: organization_id ?? DEFAULT_ORGANIZATION,
       client_info: call,
       metadata: { name: client.name, redirect_uris: registration.redirect_uris },
     })
+    return client
   })
-  return client
+}
+
+/** Returns the initial access token of a request; undefined without an Authorization header. */
+const readToken = ({ request }: Call): string | undefined => {
+  const header = request.headers.get('authorization')
+  return header === null ? undefined : header.replace(/^bearer +/i, '')
+}
+
+const unauthorized = (description: string): AppError =>
+  new AppError('invalid_token', description, {
+    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+  })
+
+/**
+ * Takes one use of an initial access token and returns its organization.
+ *
+ * @throws AppError 401 `invalid_token`
+ */
+const spend = async (context: Context, tx: Transaction, token: string): Promise<OrganizationId> => {
+  const used = await useInitialAccessToken(tx, hashSecret(token), context.clock.now())
+  const organization = used && (await readOrganization(tx, used.organization_id))
+  if (!organization || settingsOf(organization).client_registration === 'off')
+    throw unauthorized('The initial access token is unknown, used up or expired.')
+  return organization.id
 }
 
 /** Answer of https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1; what is not registered is left out. */

@@ -37,6 +37,7 @@ type Expiring =
   | 'upstream_requests'
   | 'used_assertions'
   | 'links'
+  | 'initial_access_tokens'
   | 'throttles'
 
 const expired =
@@ -55,6 +56,7 @@ export const removals: Removal[] = [
   expired('upstream_requests', tx => tx.tables.upstream_requests.state_hash),
   expired('used_assertions', tx => tx.tables.used_assertions.assertion_hash),
   expired('links', tx => tx.tables.links.link_hash),
+  expired('initial_access_tokens', tx => tx.tables.initial_access_tokens.id),
   expired('throttles', tx => tx.tables.throttles.key),
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, now) => {

@@ -1,7 +1,6 @@
 import { and, type Column, eq, gt, inArray, isNull, lte, ne, type SQL, sql } from 'drizzle-orm'
 import type { LoginId, OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { CONFIDENTIAL_DYNAMIC, PUBLIC_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { deleteBatch } from '#src/storage/batches.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -19,8 +18,8 @@ export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined
   client_id?: string | undefined
-  /** True: only sessions of clients that registered themselves. */
-  is_dynamic?: boolean
+  /** First four characters of the client's id. */
+  client_prefixes?: readonly string[] | undefined
   organization_id?: OrganizationId | undefined
   login_id?: LoginId | undefined
   /** Excludes the sessions of this login. */
@@ -183,9 +182,7 @@ export const matching = ({ sessions }: Tables, filter: SessionFilter): SQL | und
     equal(sessions.id, filter.session_id),
     equal(sessions.user_id, filter.user_id),
     equal(sessions.client_id, filter.client_id),
-    filter.is_dynamic
-      ? sql`substr(${sessions.client_id}, 1, 4) IN (${PUBLIC_DYNAMIC}, ${CONFIDENTIAL_DYNAMIC})`
-      : undefined,
+    filter.client_prefixes && inArray(sql`substr(${sessions.client_id}, 1, 4)`, [...filter.client_prefixes]),
     equal(sessions.organization_id, filter.organization_id),
     equal(sessions.login_id, filter.login_id),
     filter.except_login_id && ne(sessions.login_id, filter.except_login_id),

@@ -73,8 +73,10 @@ export const removeOrganizationParts = async (
   const {
     apis,
     clients,
+    dynamic_clients,
     groups,
     identity_providers,
+    initial_access_tokens,
     invitations,
     login_domains,
     organization_assets,
@@ -88,6 +90,8 @@ export const removeOrganizationParts = async (
     groups,
     identity_providers,
     invitations,
+    dynamic_clients,
+    initial_access_tokens,
   ])
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()

@@ -6,6 +6,7 @@ import type {
   FactorId,
   GroupId,
   IdentityProviderId,
+  InitialAccessTokenId,
   InvitationId,
   KeyId,
   LoginId,
@@ -311,13 +312,15 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591). They belong to no organization.
+   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591).
    * One that nobody has allowed yet has no `used_at`, and is soon removed.
    */
   const dynamic_clients = table(
     'dynamic_clients',
     {
       client_id: text('client_id').primaryKey(),
+      /** The organization of the initial access token; null without one. */
+      organization_id: text('organization_id').$type<OrganizationId>(),
       secret_hash: text('secret_hash').$type<SecretHash>(),
       /** Shown name: the one that the client gave itself, or the host of its first redirect URI. */
       name: text('name').notNull(),
@@ -327,6 +330,23 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
     },
     t => [index('dynamic_clients_used').on(t.used_at, t.created_at)],
+  )
+
+  /** Tokens with which a client may register itself (https://www.rfc-editor.org/rfc/rfc7591#section-3). */
+  const initial_access_tokens = table(
+    'initial_access_tokens',
+    {
+      id: id<InitialAccessTokenId>('id').primaryKey(),
+      token_hash: text('token_hash').$type<SecretHash>().notNull(),
+      organization_id: organization_id(),
+      uses_left: int('uses_left').notNull(),
+      created_at: created_at(),
+      expires_at: ms('expires_at').notNull(),
+    },
+    t => [
+      uniqueIndex('initial_access_tokens_hash').on(t.token_hash),
+      index('initial_access_tokens_expires').on(t.expires_at),
+    ],
   )
 
   /**
@@ -893,6 +913,7 @@ export const tables = (kit: Kit) => {
     group_members,
     clients,
     dynamic_clients,
+    initial_access_tokens,
     apis,
     logins,
     sessions,

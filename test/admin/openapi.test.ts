@@ -152,6 +152,7 @@ describe('real answers', async () => {
     'POST /groups': { name: 'Crew' },
     'PUT /groups/{group_id}': { description: 'All of them' },
     'POST /invitations': { delivery: 'link' },
+    'POST /initial-access-tokens': {},
     'POST /apis': { identifier: 'https://other.example', name: 'Other' },
     'PUT /apis/{api_id}': { name: 'The API' },
     'POST /clients': {

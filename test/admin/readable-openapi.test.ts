@@ -29,6 +29,7 @@ test('API-24 operation ids are unique and stable', () => {
     'createClient',
     'createGroup',
     'createIdentityProvider',
+    'createInitialAccessToken',
     'createInvitation',
     'createOrganization',
     'createRole',

@@ -90,6 +90,11 @@ const cases: Record<string, Case> = {
     stored: { organization_id: acme.id, roles: ['nobody'] },
     refused: ['organization_id', 'roles'],
   },
+  'POST /initial-access-tokens': {
+    schema: { uses: 0 },
+    stored: { organization_id: 'org_none' },
+    refused: ['organization_id'],
+  },
   'POST /invitations': {
     schema: { delivery: 'pigeon' },
     stored: { email: 'bob@other.example', roles: ['nobody'], groups: ['grp_none'], organization_id: acme.id },

@@ -338,4 +338,13 @@ describe('O-70', () => {
       (await app.admin('PUT', '/clients/spa', { capabilities: ['token_introspection'] }, token)).status,
     ).toBe(200)
   })
+
+  test('CLI-15 a tenant cannot register a client_id that names a document of someone else', async () => {
+    const { id } = await create(app, '/organizations', { name: 'Https', slug: 'https' })
+    const token = await callerOf(app, id, ['admin'])
+    const client = { ...spa, client_id: 'https://claude.ai/oauth/mcp-oauth-client-metadata' }
+    expect((await app.admin('POST', '/clients', client, token)).status).toBe(403)
+    expect((await app.admin('GET', `/clients/${encodeURIComponent(client.client_id)}`)).status).toBe(404)
+    expect((await app.admin('POST', '/clients', client)).status).toBe(201)
+  })
 })

@@ -283,6 +283,8 @@ describe('each operation records its events, and no others', () => {
       // test/oauth/registration.test.ts, test/authorize/dynamic-clients.test.ts
       'client.registered',
       'client.first_used',
+      // test/oauth/initial-access-tokens.test.ts
+      'initial_access_token.created',
     ]
     expect<string[]>(eventTypes.filter(type => !caused.has(type)).sort()).toEqual(elsewhere.sort())
   })

@@ -112,6 +112,7 @@ describe('the route table', () => {
       'DELETE /sessions/:session_id': 'sessions:revoke',
       'POST /clients/:client_id/secret': 'clients:update',
       'DELETE /groups/:group_id/members/:user_id': 'groups:update',
+      'POST /initial-access-tokens': 'clients:create',
       'POST /invitations': 'users:create',
       'GET /invitations': 'users:read',
       'GET /invitations/:invitation_id': 'users:read',

@@ -58,6 +58,7 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /apis': ({ org_id }) => ({
     body: { identifier: `https://${fresh()}.example`, name: 'New', organization_id: org_id },
   }),
+  'POST /initial-access-tokens': ({ org_id }) => ({ body: { organization_id: org_id } }),
   'POST /invitations': ({ org_id }) => ({ body: { delivery: 'link', organization_id: org_id } }),
   'PUT /apis/:api_id': () => ({ body: { name: fresh() } }),
   'PUT /clients/:client_id': () => ({ body: { name: fresh() } }),

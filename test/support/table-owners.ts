@@ -28,6 +28,7 @@ export const owners: Record<string, string> = {
   apis: 'directory/apis/store.ts',
   clients: 'directory/clients/store.ts',
   dynamic_clients: 'directory/clients/dynamic-store.ts',
+  initial_access_tokens: 'directory/clients/initial-access-token-store.ts',
   identity_providers: 'directory/identity-providers/store.ts',
   external_accounts: 'directory/identity-providers/account-store.ts',
   devices: 'sign-in/store.ts',

@@ -5,18 +5,19 @@ import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 
 /**
- * Returns a client that registered itself in the form of all clients. It always asks for consent. The
- * organization is the default of its requests alone.
+ * Returns a client that registered itself in the form of all clients. It always asks for consent.
+ * Without an organization the default one is only that of requests that name none.
  */
 export const asClientRow = ({
   client_id,
+  organization_id,
   secret_hash,
   name,
   registration,
   created_at,
 }: DynamicClient): Tables['clients']['$inferSelect'] => ({
   client_id,
-  organization_id: DEFAULT_ORGANIZATION,
+  organization_id: organization_id ?? DEFAULT_ORGANIZATION,
   secret_hash,
   name,
   description: '',

@@ -131,6 +131,9 @@ const shapeProblems = (client: Shape): Detail[] => {
 export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: ChangedBy) => {
   mayGrant(by.caller, input.scopes ?? [])
   mayReachAcross(by.caller, input.capabilities ?? [])
+  // Such an id names the document of a client of someone else.
+  if (input.client_id?.startsWith('https:') && !by.caller.instance)
+    throw forbidden('Only administrators of the default organization may register a client_id with https.')
   const problems = shapeProblems(input)
   const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
   return { organization_id: id, problems }

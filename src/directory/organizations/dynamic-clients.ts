@@ -1,10 +1,18 @@
 import type { Core } from '#src/context.ts'
 import type { ChangedBy } from '#src/directory/access.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { dynamicPrefixes, isDynamicId, TOKEN_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { revokeSessionsAlone } from '#src/sessions/service.ts'
+import type { SessionFilter } from '#src/sessions/store.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Settings } from './schema.ts'
 import { type Organization, settingsOf } from './store.ts'
+
+/** The beginnings of the ids that each policy lets in. */
+const admitted = {
+  off: [],
+  initial_access_token: [TOKEN_DYNAMIC],
+  open: dynamicPrefixes,
+} as const satisfies Record<string, readonly string[]>
 
 /** True when the organization lets the client in; always for one that an administrator registered. */
 export const letsIn = (
@@ -13,7 +21,8 @@ export const letsIn = (
 ): boolean => {
   if (!isDynamicId(client_id)) return true
   const { client_registration, blocked_clients } = settingsOf(organization)
-  return client_registration === 'open' && !blocked_clients.includes(client_id)
+  const prefixes: readonly string[] = admitted[client_registration]
+  return prefixes.includes(client_id.slice(0, 4)) && !blocked_clients.includes(client_id)
 }
 
 /**
@@ -28,9 +37,11 @@ export const endKeptOut = async (
 ): Promise<void> => {
   const old = settingsOf(before)
   const now = settingsOf({ settings: after })
-  const isOff = old.client_registration === 'open' && now.client_registration === 'off'
+  const remaining: readonly string[] = admitted[now.client_registration]
+  const prefixes = admitted[old.client_registration].filter(prefix => !remaining.includes(prefix))
   const added = now.blocked_clients.filter(id => isDynamicId(id) && !old.blocked_clients.includes(id))
-  const filters = isOff ? [{ is_dynamic: true }] : added.map(client_id => ({ client_id }))
+  const filters: SessionFilter[] = added.map(client_id => ({ client_id }))
+  if (prefixes.length > 0) filters.push({ client_prefixes: prefixes })
   const by = { actor: { id: caller.id || null, email: caller.email }, client_info, reason: 'client_kept_out' }
   for (const filter of filters) {
     const endSome = () =>

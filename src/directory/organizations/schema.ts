@@ -134,8 +134,8 @@ export const Settings = z
         '`all`: each user needs an authentication of the last five minutes for calls that destroy or show secrets, in all applications; by default in the console alone.',
       ),
       password_policy: nullable(PasswordPolicy),
-      client_registration: nullable(oneOf(['off', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may log in its users; default `off`. Turning it off ends their sessions.',
+      client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
+        '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those with such a token of the organization; default `off`. A narrower value ends the sessions of the others.',
       ),
       blocked_clients: nullable(set(line(128, 1), 1000)).describe(
         'Ids of applications that registered themselves and are kept out. Adding one ends its sessions.',

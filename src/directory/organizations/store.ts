@@ -60,18 +60,20 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-const anyOpen = cached('organizations', async q => {
+const anyRegistration = cached('organizations', async (q, policy) => {
   const { organizations } = q.tables
   const [found] = await q
     .select({ id: organizations.id })
     .from(organizations)
-    .where(like(organizations.settings, '%"client_registration":"open"%'))
+    .where(like(organizations.settings, `%"client_registration":"${policy}"%`))
     .limit(1)
   return found !== undefined
 })
 
-/** True when an organization lets in clients that register themselves. */
-export const acceptsRegistrations = (store: Store): Promise<boolean> => anyOpen(store, '')
+/** True when an organization lets in clients that register themselves, by one policy or by either. */
+export const acceptsRegistrations = async (store: Store, policy?: 'open'): Promise<boolean> =>
+  (await anyRegistration(store, 'open')) ||
+  (policy === undefined && (await anyRegistration(store, 'initial_access_token')))
 
 /**
  * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.

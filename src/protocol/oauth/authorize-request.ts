@@ -1,5 +1,5 @@
 import { isLine } from '#src/lib/text.ts'
-import { isDynamicId } from './dynamic-id.ts'
+import { isDynamicId, isUnowned } from './dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
@@ -187,12 +187,12 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
 export const serves = (
   client: Pick<AuthorizeClient, 'client_id' | 'organization_id' | 'capabilities'>,
   organization_id: string,
-): boolean => organization_id === client.organization_id || isCross(client) || isDynamicId(client.client_id)
+): boolean => organization_id === client.organization_id || isCross(client) || isUnowned(client.client_id)
 
 const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
   capabilities.includes('cross_organization')
 
-/** A client that registered itself belongs to no organization: the API that it names decides. */
+/** The API that a client that registered itself names decides, where the client belongs to no organization. */
 const readOrganization = (
   values: ReadonlyMap<string, string>,
   client: AuthorizeClient,
