@@ -1,4 +1,5 @@
 import { eventRoutes } from '#src/audit/routes.ts'
+import { userApplicationRoutes } from '#src/authorize/admin-routes.ts'
 import type { Context } from '#src/context.ts'
 import { apiRoutes } from '#src/directory/apis/routes.ts'
 import { initialAccessTokenRoutes } from '#src/directory/clients/initial-access-tokens.ts'
@@ -23,6 +24,7 @@ export const ADMIN_PREFIX = '/api/v1/admin'
 export const adminRoutes = (context: Context): AdminRoute[] => [
   ...userRoutes(context, inviteUser),
   ...factorRoutes(context),
+  ...userApplicationRoutes(context),
   ...helpRoutes(context),
   ...invitationRoutes(context),
   ...organizationRoutes(context),

@@ -67,6 +67,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listOrganizations',
     'listRoles',
     'listSessions',
+    'listUserApplications',
     'listUserFactors',
     'listUsers',
     'regenerateClientSecret',

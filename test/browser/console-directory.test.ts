@@ -1,6 +1,7 @@
 /** Screens of the console for APIs, claims and attributes, in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
 
@@ -139,6 +140,32 @@ testInChromium(
     await save()
     const attributes = { deep: { kept: true }, level: 3, note: 'new', teams: ['Blue', 'Red'] }
     expect((await stored(`/users/${id}`)).attributes).toEqual(attributes)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-16 a user shows groups with their roles and the applications used; a role shows who has it',
+  async () => {
+    await create(served.app, '/roles', { name: 'helper', permissions: ['groups:read'] })
+    const group = await create(served.app, '/groups', { name: 'Staff', roles: ['helper'] })
+    const { id } = (await stored('/users?search=grace')).data[0]
+    await served.app.admin('PUT', `/groups/${group.id}/members/${id}`)
+    await enterConsole(page, served.url, `/console/users/${id}`)
+    await page.getByText('Through Staff').waitFor()
+    await page.getByRole('link', { name: /Staff.*Gives helper/s }).waitFor()
+    await page.getByText('No applications yet').waitFor()
+
+    await open('Roles')
+    await page.getByRole('combobox', { name: 'With the permission' }).selectOption('groups:read')
+    await page.getByRole('link', { name: /^user/ }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: /helper/ }).click()
+    await page.getByText('Nobody has it directly').waitFor()
+    await page.getByRole('link', { name: /Staff.*1 member/s }).waitFor()
+    await page.goto(`${served.url}/console/roles/role_admin`)
+    await page.getByRole('link', { name: /ada@example.com/ }).click()
+    await page.getByText('No consent needed so far').waitFor()
+    await page.getByRole('link', { name: /Gatehouse console.*session/s }).waitFor()
   },
   60_000,
 )

@@ -224,3 +224,27 @@ test('O-70 a caller cannot give a group, or add to a group, permissions beyond t
   )
   expect((await app.admin('DELETE', `/groups/${weak.id}`, undefined, token)).status).toBe(204)
 })
+
+test('GRP-04 groups are listed by a member and by the name of a role, in the own organization alone', async () => {
+  const acme = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
+  const staff = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
+  const board = await create(app, '/groups', { name: 'Board', roles: ['user'] })
+  await create(app, '/roles', { name: 'editor', permissions: [], organization_id: acme.id })
+  const theirs = await create(app, '/groups', { name: 'Theirs', roles: ['editor'], organization_id: acme.id })
+  const user = await addUser(app, 'grace')
+  await app.admin('PUT', `/groups/${staff.id}/members/${user.id}`)
+  await app.admin('PUT', `/groups/${board.id}/members/${user.id}`)
+  const names = async (query: string, token?: string) => {
+    const { body } = await app.admin('GET', `/groups?${query}`, undefined, token)
+    expect(body.pagination.total).toBe(body.data.length)
+    return body.data.map(({ name }: Json) => name)
+  }
+  expect(await names(`user_id=${user.id}`)).toEqual(['Board', 'Staff'])
+  expect(await names(`user_id=${user.id}&role=editor`)).toEqual(['Staff'])
+  expect(await names('role=editor&organization_id=org_default')).toEqual(['Staff'])
+  expect(await names('role=editor')).toEqual(['Theirs', 'Staff'])
+  expect(await names('role=nothing')).toEqual([])
+  const token = await callerOf(app, acme.id, ['groups:read'])
+  expect(await names(`user_id=${user.id}`, token)).toEqual([])
+  expect(await names('role=editor', token)).toEqual([theirs.name])
+})

@@ -99,6 +99,7 @@ const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> => 
 describe('the route table', () => {
   test('M-02 every route has the permission of its resource and verb, and every permission guards a route', () => {
     const odd: Record<string, string> = {
+      'GET /users/:user_id/applications': 'sessions:read',
       'GET /statistics': 'events:read',
       'GET /me': 'profile:read',
       'POST /users/:user_id/reset-password': 'users:update',

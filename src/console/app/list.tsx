@@ -6,13 +6,15 @@ import { words } from './words.ts'
 /** Rows of a list with its states, and the way to the next page. */
 export const ListCard = <T,>(props: {
   list: Listed<T>
+  title?: string
+  lead?: string
   empty: ComponentChildren
   row(item: T): ComponentChildren
 }) => {
   const { list, empty, row } = props
   return (
     <>
-      <Card flush>
+      <Card flush {...(props.title && { title: props.title, lead: props.lead })}>
         {list.problem ? (
           <Failure problem={list.problem} retry={list.reload} />
         ) : list.isLoading ? (

@@ -3,7 +3,7 @@ import { countAll } from '#src/directory/store.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { answerPage } from '#src/http/list.ts'
+import { answerPage, COUNT_LIMIT } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import {
   CreateGroup,
@@ -24,18 +24,25 @@ import {
   putMember,
   updateGroup,
 } from './service.ts'
-import { listGroups, listMembers } from './store.ts'
+import { countGroups, listGroups, listMembers } from './store.ts'
 
 const list = (context: Context, caller: Caller, query: ListGroups) => {
+  const { user_id, role } = query
   const organization_id = scopeOf(caller, query.organization_id)
+  const filter = { organization_id, user_id, role }
+  const isNarrowed = user_id !== undefined || role !== undefined
   return answerPage(context, {
     name: 'groups',
     query,
     scope: within(caller) ?? '',
     fetch: (after, limit) =>
-      context.store.read(q => listGroups(q, organization_id, { order: query.order, after, limit })),
+      context.store.read(q => listGroups(q, filter, { order: query.order, after, limit })),
     total: () =>
-      context.store.read(q => countAll(q, 'groups', organization_id, query.organization_id !== undefined)),
+      context.store.read(q =>
+        isNarrowed
+          ? countGroups(q, filter, COUNT_LIMIT)
+          : countAll(q, 'groups', organization_id, query.organization_id !== undefined),
+      ),
     keyset: group => [group.created_at, group.id],
     item: groupAnswer,
   })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { count, line, lines, owner, readOnly, readOnlyStored, set, stored } from '#src/directory/fields.ts'
 import { example } from '#src/http/example.ts'
-import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
 import type { GroupWithRoles } from './store.ts'
 
@@ -64,7 +64,11 @@ export const groupAnswer = (group: GroupWithRoles): z.output<typeof GroupAnswer>
   updated_at: iso(group.updated_at),
 })
 
-export const ListGroups = listQuery({ organization_id: ofOrganization })
+export const ListGroups = listQuery({
+  user_id: idFilter.optional().describe('Only groups of this user.'),
+  role: idFilter.optional().describe('Only groups that give a role of this name.'),
+  organization_id: ofOrganization,
+})
 export type ListGroups = z.output<typeof ListGroups>
 
 export const GroupList = listOf('GroupList', GroupAnswer)

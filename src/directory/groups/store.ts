@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
@@ -125,21 +125,55 @@ export const listMembers = async (
   return rows.map(({ user }) => user)
 }
 
+/** Filters of a list of groups: the organization, a member, and the name of a role that they give. */
+export interface GroupFilter {
+  organization_id?: OrganizationId | undefined
+  user_id?: string | undefined
+  role?: string | undefined
+}
+
+const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): SQL | undefined => {
+  const { group_members, group_roles, groups, roles } = q.tables
+  const ofUser = () =>
+    q
+      .select({ id: group_members.group_id })
+      .from(group_members)
+      .where(eq(group_members.user_id, user_id as UserId))
+  const withRole = () =>
+    q
+      .select({ id: group_roles.group_id })
+      .from(group_roles)
+      .innerJoin(roles, eq(roles.id, group_roles.role_id))
+      .where(and(eq(roles.name, role ?? ''), organization_id && eq(roles.organization_id, organization_id)))
+  return and(
+    organization_id && eq(groups.organization_id, organization_id),
+    user_id === undefined ? undefined : inArray(groups.id, ofUser()),
+    role === undefined ? undefined : inArray(groups.id, withRole()),
+  )
+}
+
+/** Counts the groups that match, up to `most`, then `most` + 1. */
+export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
+  const { groups } = q.tables
+  const found = q
+    .select({ id: groups.id })
+    .from(groups)
+    .where(matching(q, filter))
+    .limit(most + 1)
+  const [counted] = await q.select({ total: sql<number>`count(*)` }).from(found.as('found'))
+  return Number(counted?.total ?? 0)
+}
+
 export const listGroups = async (
   q: Queries,
-  organization_id: OrganizationId | undefined,
+  filter: GroupFilter,
   range: Range,
 ): Promise<GroupWithRoles[]> => {
   const { groups } = q.tables
   const rows = await q
     .select()
     .from(groups)
-    .where(
-      and(
-        organization_id && eq(groups.organization_id, organization_id),
-        beyond(range, groups.created_at, groups.id),
-      ),
-    )
+    .where(and(matching(q, filter), beyond(range, groups.created_at, groups.id)))
     .orderBy(...byCreation(range.order, groups.created_at, groups.id))
     .limit(range.limit)
   return withRoles(q, rows)

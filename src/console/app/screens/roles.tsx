@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
+import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
@@ -10,6 +11,7 @@ import {
   Badge,
   Card,
   Check,
+  Choice,
   Confirm,
   Empty,
   Failure,
@@ -21,6 +23,7 @@ import {
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { words } from '../words.ts'
+import { Givers } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
 
@@ -28,7 +31,11 @@ const { permissions } = consoleLimits()
 const resources = [...new Set(permissions.map(name => name.split(':')[0] ?? ''))]
 
 export const RolesScreen = () => {
-  const list = useList<Role>('/roles', { limit: 50 })
+  const list = useList<Role>('/roles', { limit: 100 })
+  const [permission, setPermission] = useState('')
+  const items = list.items.filter(
+    role => permission === '' || role.permissions.some(name => name === permission || name === '*'),
+  )
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
@@ -37,9 +44,20 @@ export const RolesScreen = () => {
           <Icon name="plus" /> Add a role
         </button>
       </Heading>
+      <div class="filters">
+        <Choice
+          label={words.access.withPermission}
+          value={permission}
+          options={[
+            ['', words.access.anyPermission],
+            ...permissions.map((name): [string, string] => [name, name]),
+          ]}
+          onValue={setPermission}
+        />
+      </div>
       <ListCard
-        list={list}
-        empty={<Empty title="No roles yet" icon="roles" />}
+        list={{ ...list, items }}
+        empty={<Empty title={words.access.noneWith} icon="roles" />}
         row={role => (
           <li key={role.id}>
             <a class="row link" href={`/console/roles/${role.id}`}>
@@ -113,7 +131,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
         <div class="permissions">
           {resources.map(resource => (
             <fieldset key={resource}>
-              <legend>{resource.replaceAll('_', ' ')}</legend>
+              <legend>{resource === 'apis' ? words.nav.apis : resource.replaceAll('_', ' ')}</legend>
               {permissions
                 .filter(name => name.startsWith(`${resource}:`))
                 .map(name => (
@@ -131,6 +149,33 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
         </div>
       </Card>
     </EditForm>
+  )
+}
+
+/** People who have the role themselves. */
+const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
+  const list = useList<UserAnswer>('/users', { role: name, organization_id, limit: 20 })
+  const { holders, holdersLead, noHolders } = words.access
+  return (
+    <div>
+      <ListCard
+        title={holders}
+        lead={holdersLead}
+        list={list}
+        empty={<Empty title={noHolders} icon="users" />}
+        row={user => (
+          <li key={user.id}>
+            <a class="row link" href={`/console/users/${user.id}`}>
+              <span>
+                <strong>{user.username}</strong>
+                <span class="hint">{user.email}</span>
+              </span>
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+    </div>
   )
 }
 
@@ -166,8 +211,12 @@ export const RoleScreen = ({ id }: { id: string }) => {
           </button>
         )}
       </Heading>
-      <div class="narrow">
+      <div class="columns">
         <Form role={role} loaded={loaded} />
+        <div class="stack">
+          <Holders role={role} />
+          <Givers role={role.name} organization_id={role.organization_id} />
+        </div>
       </div>
       {isAsked && (
         <Confirm

@@ -25,11 +25,13 @@ import { show } from '../toast.tsx'
 import { programOf, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
 import { EventRow, type LogEvent } from './event-row.tsx'
+import { Applications, Groups, useGroups } from './user-access.tsx'
 
 const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
   `${first_name} ${last_name}`.trim() || username
 
-const Profile = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }) => {
+const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: GroupsOfUser }) => {
+  const { user, loaded, groups } = props
   const path = `/users/${user.id}`
   const edit = useEdit<UserAnswer>(path, user, loaded.etag, loaded)
   const { values, set, problem } = edit
@@ -47,6 +49,10 @@ const Profile = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer
     />
   )
   const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...user.roles])]
+  const through = (role: string): string => {
+    const givers = groups.data?.data.filter(group => group.roles.includes(role)) ?? []
+    return givers.length > 0 ? words.access.through(givers.map(({ name }) => name).join(', ')) : ''
+  }
   return (
     <EditForm edit={edit} path={path} stored={user}>
       <Card title="Profile">
@@ -70,7 +76,9 @@ const Profile = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer
             <Check
               key={name}
               label={name}
-              hint={roles?.data.find(role => role.name === name)?.description ?? ''}
+              hint={[roles?.data.find(role => role.name === name)?.description, through(name)]
+                .filter(Boolean)
+                .join(' · ')}
               checked={values.roles.includes(name)}
               onChecked={isOn =>
                 set({ roles: names.filter(each => (each === name ? isOn : values.roles.includes(each))) })
@@ -230,6 +238,8 @@ const isLastAdmin = async (user: UserAnswer): Promise<boolean> => {
   return (await read<PageOf<UserAnswer>>(path)).pagination.total < 2
 }
 
+type GroupsOfUser = ReturnType<typeof useGroups>
+
 type Step = 'disable' | 'delete' | 'sign_out'
 
 const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }) => {
@@ -343,6 +353,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
 
 export const UserScreen = ({ id }: { id: string }) => {
   const loaded = useObject<UserAnswer>(`/users/${id}`)
+  const groups = useGroups(id)
   const back = { href: '/console/users', label: words.nav.users }
   const user = loaded.data
   if (!user)
@@ -368,11 +379,13 @@ export const UserScreen = ({ id }: { id: string }) => {
       />
       <div class="columns">
         <div class="stack">
-          <Profile user={user} loaded={loaded} />
+          <Profile user={user} loaded={loaded} groups={groups} />
           <Help user={user} loaded={loaded} />
         </div>
         <div class="stack">
           <Factors id={user.id} />
+          <Groups groups={groups} />
+          <Applications id={user.id} />
           <Sessions id={user.id} />
           <Log id={user.id} />
         </div>

@@ -1,0 +1,109 @@
+import type { GroupAnswer } from '#src/directory/groups/schema.ts'
+import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import { Card, Empty, Failure, Icon, type IconName, Loading, When } from '../parts.tsx'
+import { words } from '../words.ts'
+
+type Group = (typeof GroupAnswer)['_output']
+
+const text = words.access
+
+/** Reads the groups of a user. */
+export const useGroups = (user_id: string): Loaded<PageOf<Group>> =>
+  useObject<PageOf<Group>>(`/groups?${new URLSearchParams({ user_id, limit: '100' })}`)
+
+/** A short list in a card, with its states. */
+const Few = <T,>(props: {
+  title: string
+  loaded: Loaded<{ data: T[] }>
+  empty: [icon: IconName, title: string, text?: string]
+  row(item: T): preact.JSX.Element
+}) => {
+  const { loaded, empty } = props
+  return (
+    <Card title={props.title} flush>
+      {loaded.problem ? (
+        <Failure problem={loaded.problem} retry={loaded.reload} />
+      ) : !loaded.data ? (
+        <Loading rows={2} />
+      ) : loaded.data.data.length === 0 ? (
+        <Empty title={empty[1]} icon={empty[0]}>
+          {empty[2]}
+        </Empty>
+      ) : (
+        <ul class="rows">{loaded.data.data.map(props.row)}</ul>
+      )}
+    </Card>
+  )
+}
+
+export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
+  <li>
+    <a class="row link" href={`/console/groups/${group.id}`}>
+      <span>
+        <strong>{group.name}</strong>
+        <span class="hint">{about}</span>
+      </span>
+      <Icon name="right" />
+    </a>
+  </li>
+)
+
+/** Groups of a user, and the roles that each gives. */
+export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
+  <Few
+    title={text.groups}
+    loaded={groups}
+    empty={['groups', text.noGroups, text.noGroupsText]}
+    row={group => <GroupRow key={group.id} group={group} about={text.gives(group.roles.join(', '))} />}
+  />
+)
+
+/** Groups that give a role. */
+export const Givers = ({ role, organization_id }: { role: string; organization_id: string }) => (
+  <Few
+    title={text.givenBy}
+    loaded={useObject<PageOf<Group>>(
+      `/groups?${new URLSearchParams({ role, organization_id, limit: '100' })}`,
+    )}
+    empty={['groups', text.noGivers]}
+    row={group => <GroupRow key={group.id} group={group} about={words.common.members(group.member_count)} />}
+  />
+)
+
+interface Application {
+  client_id: string
+  name: string
+  scopes: string[]
+  granted_at: string | null
+  sessions: number
+  last_active_at: string | null
+}
+
+/** A scope of an API is stored with the id of the API. */
+const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
+
+/** Applications that a user has used: consent and sessions. */
+export const Applications = ({ id }: { id: string }) => (
+  <Few
+    title={text.applications}
+    loaded={useObject<{ data: Application[] }>(`/users/${id}/applications`)}
+    empty={['clients', text.noApplications]}
+    row={({ client_id, name, scopes, sessions, last_active_at }) => (
+      <li key={client_id}>
+        <a class="row link" href={`/console/clients/${encodeURIComponent(client_id)}`}>
+          <span>
+            <strong>{name}</strong>
+            <span class="hint">
+              {[
+                text.sessions(sessions),
+                scopes.length > 0 ? text.consented(scopes.map(scopeName).join(', ')) : text.noConsent,
+              ].join(' · ')}
+            </span>
+          </span>
+          {last_active_at && <When time={last_active_at} />}
+          <Icon name="right" />
+        </a>
+      </li>
+    )}
+  />
+)
