@@ -63,6 +63,8 @@ export type Outbound = (
     signal?: AbortSignal
     /** Maximum size of the answer's body; default 1 MiB. */
     bytes?: number
+    /** Milliseconds for the whole call; default 5 seconds. */
+    timeout?: number
   },
 ) => Promise<Response>
 

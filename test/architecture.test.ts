@@ -20,6 +20,7 @@ const rooms = [
   'sessions',
   'directory',
   'sign-in',
+  'webhooks',
   'oauth',
   'authorize',
   'federation',
@@ -142,6 +143,7 @@ test('the executable contains no part for tests only: each export is used in src
     'sessions/logout-delivery.ts deliverLogouts',
     'sign-in/throttle.ts afterFailure',
     'tokens/signing-thread.ts openThread',
+    'webhooks/delivery.ts deliverWebhooks',
   ])
 })
 

@@ -1,6 +1,6 @@
 /** Texts of the OpenAPI document that several routes or schemas share. */
 
-export const about = `Users, organizations, roles, groups, clients, APIs, identity providers, sessions and the audit log.
+export const about = `Users, organizations, roles, groups, clients, APIs, identity providers, sessions, the audit log and webhooks.
 
 Each call carries an access token of a client (\`client_credentials\`) or of a user. A \`PUT\` changes only the fields that are given; a read-only field may be sent back as it was read. With \`If-Match\` a change is refused (412) when the object has changed since it was read. Each answer has the header \`x-request-id\`, which is also in the log.`
 
@@ -16,6 +16,7 @@ export const tags: Record<string, string> = {
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',
   sessions: 'Users at clients.',
   events: 'The audit log. No route changes or deletes an event.',
+  webhooks: 'Addresses that get the audit events of an organization (Standard Webhooks 1.0).',
   statistics: 'Counts of logins, users and tokens.',
   me: 'The caller.',
   settings: 'Settings of the server, for callers of the default organization.',
@@ -33,6 +34,7 @@ export const pathParameters: Record<string, string> = {
   invitation_id: 'Id of the invitation.',
   provider_id: 'Id or alias of the identity provider.',
   session_id: 'Id of the session.',
+  webhook_id: 'Id of the webhook.',
   event_id: 'Id of the event.',
 }
 

@@ -16,6 +16,7 @@ import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
+import { webhookRoutes } from '#src/webhooks/routes.ts'
 import { meRoutes } from './me.ts'
 
 export const ADMIN_PREFIX = '/api/v1/admin'
@@ -36,6 +37,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...identityProviderRoutes(context),
   ...sessionRoutes(context),
   ...eventRoutes(context),
+  ...webhookRoutes(context),
   ...settingsRoutes(context),
   ...meRoutes,
 ]

@@ -10,7 +10,8 @@ import { countAllEvents, countEvents, type EventRow, eventKeyset, findEvent, lis
 
 const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
 
-const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
+/** An event as the admin API and webhooks show it. */
+export const eventAnswer = ({ seq, subject_id, mac, timestamp, ...event }: EventRow) => ({
   ...event,
   timestamp: iso(timestamp),
 })

@@ -10,14 +10,17 @@ import {
   lt,
   lte,
   not,
+  notExists,
   or,
   type SQL,
   sql,
 } from 'drizzle-orm'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
+import { DAY } from '#src/lib/duration.ts'
 import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
+import { holdCursors } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -67,7 +70,7 @@ const selectPurges = prepared((q, { purges }) =>
  * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed
  * them. The condition is undefined while no purge is pending.
  */
-const visible = async (q: Queries): Promise<SQL | undefined> => {
+export const visibleEvents = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined
   const { events, purges } = q.tables
   const gone = (column: Column, kind: 'user' | 'organization') =>
@@ -149,7 +152,7 @@ const matching = async (q: Queries, filter: EventFilter): Promise<SQL | undefine
     equal(q, filter, index),
     between(q, filter),
     ...others.map(name => sql`coalesce(${events[name]}, '') = ${filter[name]}`),
-    await visible(q),
+    await visibleEvents(q),
   )
 }
 
@@ -239,19 +242,31 @@ export const findEvent = async (
         lte(events.timestamp, timeOf(id)),
         sql`${events.id} = ${id}`,
         organization_id && eq(events.organization_id, organization_id),
-        await visible(q),
+        await visibleEvents(q),
       ),
     )
   return event
 }
 
-/** Returns events with a timestamp below `before`, the oldest first. */
+/** Milliseconds for which events that an enabled webhook has not delivered are kept beyond their time. */
+const KEPT_FOR_WEBHOOKS = 7 * DAY
+
+/** Returns events with a timestamp below `before` that no webhook waits for, the oldest first. */
 export const eventsBefore = async (q: Queries, before: number, limit: number): Promise<EventRow[]> => {
-  const { events } = q.tables
+  const { events, webhooks } = q.tables
+  const waiting = q
+    .select({ id: webhooks.id })
+    .from(webhooks)
+    .where(and(eq(webhooks.enabled, true), lt(webhooks.cursor, events.seq)))
   return q
     .select()
     .from(events)
-    .where(lt(events.timestamp, before))
+    .where(
+      and(
+        lt(events.timestamp, before),
+        or(lt(events.timestamp, before - KEPT_FOR_WEBHOOKS), notExists(waiting)),
+      ),
+    )
     .orderBy(asc(events.timestamp), asc(events.seq))
     .limit(limit)
 }
@@ -262,6 +277,7 @@ export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[
   tx.changed('events')
   const numbers = gone.map(({ seq }) => seq)
   const removed = await tx.delete(events).where(inArray(events.seq, numbers)).returning({ seq: events.seq })
+  await holdCursors(tx)
   return removed.length
 }
 

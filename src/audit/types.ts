@@ -43,6 +43,11 @@ export const eventTypes = [
   'invitation.sent',
   'invitation.accepted',
   'invitation.withdrawn',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'webhook.disabled',
   'organization.created',
   'organization.updated',
   'organization.deleted',
@@ -64,6 +69,7 @@ export type TargetType =
   | 'group'
   | 'invitation'
   | 'initial_access_token'
+  | 'webhook'
   | 'organization'
   | 'identity_provider'
   | 'settings'

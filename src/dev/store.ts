@@ -21,6 +21,7 @@ const TOPICS: Topic[] = [
   'clients',
   'identity_providers',
   'apis',
+  'webhooks',
   'settings',
 ]
 

@@ -7,6 +7,8 @@ export const example = {
   client_id: 'shop',
   api_id: 'api_019c1310-e404-7b21-9d0c-5a8e42f61c37',
   invitation_id: 'inv_019c1310-e405-7a08-8c61-2f7d9b30e5a4',
+  webhook_id: 'hook_019c1310-e405-7d3c-a1b2-64c0f7e2985d',
+  event_id: 'evt_019c1310-e406-7a10-8c3d-2b9f5e7a4410',
   session_id: 'sess_019c1310-e403-7e60-a25d-93f41c7b0e88',
   time: '2026-01-31T08:00:00.000Z',
   later: '2026-03-02T08:00:00.000Z',

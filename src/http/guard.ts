@@ -27,6 +27,8 @@ export interface AdminRoute {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
   permission: Permission
+  /** A further permission that the caller needs. */
+  also?: Permission
   summary: string
   /** Demands an authentication of the last five minutes of users (`is_fresh` of the caller). */
   fresh?: boolean
@@ -237,14 +239,14 @@ const describe = (count: number): string =>
  * https://www.rfc-editor.org/rfc/rfc9470#section-3
  */
 const permit = (caller: Caller, route: AdminRoute): void => {
-  if (!caller.permissions.has(route.permission))
-    throw caller.withheld.has(route.permission)
-      ? new AppError('insufficient_scope', `The access token lacks the scope ${route.permission}.`, {
-          headers: {
-            'www-authenticate': `Bearer error="insufficient_scope", scope="${route.permission}"`,
-          },
+  for (const permission of [route.permission, ...(route.also ? [route.also] : [])]) {
+    if (caller.permissions.has(permission)) continue
+    throw caller.withheld.has(permission)
+      ? new AppError('insufficient_scope', `The access token lacks the scope ${permission}.`, {
+          headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${permission}"` },
         })
-      : new AppError('forbidden', `The permission ${route.permission} is required.`)
+      : new AppError('forbidden', `The permission ${permission} is required.`)
+  }
   if (route.instance_only && !caller.instance)
     throw new AppError('forbidden', 'Only administrators of the default organization may do this.')
   if (route.fresh && !caller.is_fresh)

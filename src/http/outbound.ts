@@ -104,7 +104,12 @@ const addressOf = async (url: URL, isNamed: boolean, limits: Limits) => {
 export const outboundFetch =
   (config: Allow, given: Partial<Limits> = {}): Outbound =>
   async (address, init) => {
-    const limits = { ...LIMITS, ...given, ...(init.bytes !== undefined && { bytes: init.bytes }) }
+    const limits = {
+      ...LIMITS,
+      ...(init.timeout !== undefined && { timeout: init.timeout }),
+      ...given,
+      ...(init.bytes !== undefined && { bytes: init.bytes }),
+    }
     const late = Promise.withResolvers<never>()
     const stop = new AbortController()
     const giveUp = (reason: string) => {

@@ -15,6 +15,7 @@ export type FactorId = `fac_${string}`
 export type ApiId = `api_${string}`
 export type InitialAccessTokenId = `iat_${string}`
 export type InvitationId = `inv_${string}`
+export type WebhookId = `hook_${string}`
 
 const idPrefixes = [
   'usr',
@@ -30,6 +31,7 @@ const idPrefixes = [
   'api',
   'iat',
   'inv',
+  'hook',
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

@@ -9,6 +9,7 @@ export const permissions = [
   ...verbs('identity_providers', 'read', 'create', 'update', 'delete'),
   ...verbs('sessions', 'read', 'revoke'),
   ...verbs('events', 'read'),
+  ...verbs('webhooks', 'read', 'create', 'update', 'delete'),
   ...verbs('settings', 'read', 'update'),
   ...verbs('profile', 'read', 'update'),
 ] as const

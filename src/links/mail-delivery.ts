@@ -97,6 +97,9 @@ const isZone = (zone: string): boolean => {
 const placeOf = (place: string | undefined, ip_address: string): string =>
   place ? `${place} (${ip_address})` : ip_address
 
+/** The owner of a former address no longer owns the account; a webhook is no part of one. */
+const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', 'webhook_disabled'])
+
 /** Returns the address of the user's security page, for notices about the account. */
 const securityUrl = ({ config }: Context, { slug }: { slug: string }): string =>
   `${config.url}/account/security?organization=${slug}`
@@ -168,8 +171,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
           application: isBare(application) ? application : '',
         },
       }),
-    // The owner of a former address no longer owns the account.
-    url: url ?? (kind === 'email_changed' ? undefined : securityUrl(context, organization)),
+    url: url ?? (WITHOUT_BUTTON.has(kind) ? undefined : securityUrl(context, organization)),
   })
   await context.mail.send({ to, ...message })
 }

@@ -8,7 +8,8 @@ import { findSamlKey } from '#src/federation/saml/store.ts'
 import { openTotpSecret } from '#src/sign-in/totp.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
-import { sealedFactors, sealedProviders } from './sealed-store.ts'
+import { openWebhookSecret } from '#src/webhooks/signature.ts'
+import { sealedFactors, sealedProviders, sealedWebhooks } from './sealed-store.ts'
 
 /** True when the private key opens and matches the published public key. */
 const isWhole = ({ master }: Core, { id, private_key, public_jwk }: KeyRow): boolean => {
@@ -65,7 +66,7 @@ const forEachRow = async <Row extends { id: string }>(
 }
 
 /**
- * Checks that the secrets of identity providers, of authenticator apps and of the SAML key open: returns a
+ * Checks that the secrets of identity providers, of webhooks, of authenticator apps and of the SAML key open: returns a
  * line for each finding, and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
@@ -75,6 +76,9 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
     count++
     if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} cannot be opened`)
   }
+  await forEachRow(base, sealedWebhooks, row =>
+    look(`secrets: of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
+  )
   await forEachRow(base, sealedProviders, ({ id, secret: client_secret }) =>
     look(`secrets: of the provider ${id}`, () => openSecret(base, { id, client_secret })),
   )

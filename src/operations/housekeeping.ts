@@ -4,6 +4,7 @@ import { MINUTE, parseDuration } from '#src/lib/duration.ts'
 import { startMailDelivery } from '#src/links/mail-delivery.ts'
 import { startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
 import { rotateDueKeys } from '#src/tokens/rotation.ts'
+import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { purge } from './purge.ts'
 import { scheduledBackup } from './scheduled-backup.ts'
@@ -55,6 +56,7 @@ export const startHousekeeping = (context: Context): (() => void) => {
   const stops = [
     startMailDelivery(context),
     startLogoutDelivery(context),
+    startWebhookDelivery(context),
     watchEventLoop(context.store.metrics),
   ]
   return () => {

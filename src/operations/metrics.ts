@@ -5,6 +5,7 @@ import { callOf } from '#src/http/call.ts'
 import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { LOGOUTS } from '#src/sessions/logout-delivery.ts'
+import { WEBHOOKS } from '#src/webhooks/send.ts'
 import { showHold } from './event-loop.ts'
 
 const DURATIONS: Family = {
@@ -24,7 +25,7 @@ export const openProcessMetrics = (metrics: Metrics): void => {
   showHold(metrics, () => 0)
   metrics.gauge('gatehouse_uptime_seconds', 'Age of the process.', () => process.uptime())
   metrics.declare('histogram', DURATIONS)
-  for (const family of [ANSWERS, EVENTS, TOKENS, LOGOUTS]) metrics.declare('counter', family)
+  for (const family of [ANSWERS, EVENTS, TOKENS, LOGOUTS, WEBHOOKS]) metrics.declare('counter', family)
 }
 
 const families: Record<string, string> = {

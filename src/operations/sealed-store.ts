@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
-import type { FactorId, IdentityProviderId, UserId } from '#src/lib/ids.ts'
+import type { FactorId, IdentityProviderId, UserId, WebhookId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 
 /** A secret that is sealed under the instance key, and the id of its row. */
@@ -16,6 +16,21 @@ export const sealedProviders = async (
     .select({ id: t.id, secret: t.client_secret })
     .from(t)
     .where(and(isNotNull(t.client_secret), gt(t.id, after as IdentityProviderId)))
+    .orderBy(asc(t.id))
+    .limit(limit)
+}
+
+/** Lists the secrets of webhooks, by id. */
+export const sealedWebhooks = async (
+  q: Queries,
+  after: string,
+  limit: number,
+): Promise<{ id: WebhookId; secret: Buffer }[]> => {
+  const { webhooks: t } = q.tables
+  return q
+    .select({ id: t.id, secret: t.secret })
+    .from(t)
+    .where(gt(t.id, after as WebhookId))
     .orderBy(asc(t.id))
     .limit(limit)
 }

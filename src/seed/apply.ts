@@ -11,15 +11,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
 import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
-import {
-  allApis,
-  allClients,
-  allGroups,
-  allOrganizations,
-  allProviders,
-  allRoles,
-  allUsers,
-} from './store.ts'
+import * as stored from './store.ts'
 
 /** A change that a seed makes, as a plan lists it. */
 export interface Change {
@@ -259,17 +251,18 @@ const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?
   (section === 'clients' && row.client_id === base.config.admin_client_id)
 
 const all = {
-  organizations: allOrganizations,
-  roles: allRoles,
-  users: allUsers,
-  groups: allGroups,
-  clients: allClients,
-  apis: allApis,
-  identity_providers: allProviders,
+  organizations: stored.allOrganizations,
+  roles: stored.allRoles,
+  users: stored.allUsers,
+  groups: stored.allGroups,
+  clients: stored.allClients,
+  apis: stored.allApis,
+  identity_providers: stored.allProviders,
+  webhooks: stored.allWebhooks,
 }
 
 async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
-  const slugs = new Map((await allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
+  const slugs = new Map((await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
   for (const section of seedSections) {
     if (!present.has(section)) continue
     const nameIn = entryNames[section] as (value: object) => string

@@ -3,6 +3,7 @@ import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
 import { withContents } from '#src/directory/organizations/assets.ts'
 import type { Queries } from '#src/storage/store.ts'
+import { openWebhookSecret, secretText } from '#src/webhooks/signature.ts'
 import { Seed, type SeedSection, seedSections } from './schema.ts'
 import {
   allApis,
@@ -12,6 +13,7 @@ import {
   allProviders,
   allRoles,
   allUsers,
+  allWebhooks,
   membersOf,
   rolesOfGroups,
 } from './store.ts'
@@ -88,6 +90,10 @@ const readAll = async (base: Core, q: Queries, secrets: boolean): Promise<Record
         client_secret: secret || undefined,
       }
     }),
+    webhooks: (await allWebhooks(q)).map(hook => ({
+      ...homed(hook),
+      secret: secrets ? secretText(hook.signature, openWebhookSecret(base, hook)) : undefined,
+    })),
   }
 }
 

@@ -48,9 +48,14 @@ import { userAnswer } from '#src/directory/users/schema.ts'
 import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
 import { findUser, roleNames, type UserRow } from '#src/directory/users/store.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { webhookAnswer } from '#src/webhooks/schema.ts'
+import { createWebhook, deleteWebhook, rotateWebhookSecret, updateWebhook } from '#src/webhooks/service.ts'
+import { openWebhookSecret, secretOfText, secretText } from '#src/webhooks/signature.ts'
+import { findWebhook, findWebhookNamed, type Webhook } from '#src/webhooks/store.ts'
 import type { SeedOf, SeedSection } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
 
@@ -214,7 +219,44 @@ const identity_providers: SeedKind<'identity_providers', ProviderWithRoles> = {
   remove: (context, { id }) => deleteProvider(context, id, by),
 }
 
-export const seedKinds = { organizations, roles, users, groups, clients, apis, identity_providers }
+const secretOfSeed = ({ signature, secret }: SeedOf<'webhooks'>): Buffer | undefined =>
+  secret === undefined ? undefined : secretOfText(signature, secret)
+
+const webhooks: SeedKind<'webhooks', Webhook> = {
+  find: (tx, { id, name }, organization_id) =>
+    id ? findWebhook(tx, id) : findWebhookNamed(tx, organization_id, name),
+  show: ({ context }, row) => ({
+    ...webhookAnswer(context, row),
+    secret: secretText(row.signature, openWebhookSecret(context, row)),
+  }),
+  create: async ({ context }, value, organization_id) => {
+    const { organization: _, id, secret: __, ...hook } = value
+    const secret = secretOfSeed(value)
+    await createWebhook(
+      context,
+      { ...hook, organization_id, ...(id && { id }), ...(secret && { secret }) },
+      by,
+    )
+  },
+  update: async ({ context }, row, { secret: _, ...given }, value) => {
+    await updateWebhook(context, row.id, given, by)
+    const secret = secretOfSeed(value)
+    if (secret && !secret.equals(openWebhookSecret(context, row)))
+      await rotateWebhookSecret(context, row.id, { overlap: DAY / SECOND, secret }, by)
+  },
+  remove: (context, { id }) => deleteWebhook(context, id, by),
+}
+
+export const seedKinds = {
+  organizations,
+  roles,
+  users,
+  groups,
+  clients,
+  apis,
+  identity_providers,
+  webhooks,
+}
 
 /** Sections whose entries the entries of a section name. */
 export const referred: Record<SeedSection, readonly SeedSection[]> = {
@@ -225,4 +267,5 @@ export const referred: Record<SeedSection, readonly SeedSection[]> = {
   clients: ['organizations'],
   apis: ['organizations', 'roles', 'clients'],
   identity_providers: ['organizations', 'roles'],
+  webhooks: ['organizations'],
 }

@@ -208,6 +208,7 @@ export const entryNames = {
   clients: ({ client_id }) => client_id,
   apis: ({ identifier }) => identifier,
   identity_providers: ({ alias }) => alias,
+  webhooks: ({ organization, name }) => `${organization}/${name}`,
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
 const repetitions = (section: SeedSection, entries: Entry[]): Mistake[] =>

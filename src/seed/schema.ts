@@ -16,10 +16,13 @@ import type {
   OrganizationId,
   RoleId,
   UserId,
+  WebhookId,
 } from '#src/lib/ids.ts'
 import { isUuid } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { VERSION } from '#src/lib/version.ts'
+import { CreateWebhook } from '#src/webhooks/schema.ts'
+import { secretOfText } from '#src/webhooks/signature.ts'
 
 const chosenId = <T extends string>(prefix: IdPrefix) =>
   z
@@ -133,6 +136,19 @@ const Client = z
 const { organization_id: ____, ...api } = CreateApi.shape
 const Api = z.strictObject({ id: chosenId<ApiId>('api'), organization, ...api })
 
+const { organization_id: _____, ...webhook } = CreateWebhook.shape
+const Webhook = z
+  .strictObject({
+    id: chosenId<WebhookId>('hook'),
+    organization,
+    ...webhook,
+    secret: secret('Begins `whsec_`, for `v1a` `whsk_`; without it a new one is made.').optional(),
+  })
+  .refine(({ signature, secret }) => secret === undefined || secretOfText(signature, secret) !== undefined, {
+    path: ['secret'],
+    message: 'whsec_ and 24 to 64 bytes in base64; for v1a whsk_ and 32 bytes.',
+  })
+
 const provider = { id: chosenId<IdentityProviderId>('idp'), organization }
 const [Oidc, OAuth2, Saml] = CreateIdentityProvider.options
 const IdentityProvider = z.discriminatedUnion(
@@ -167,8 +183,9 @@ export const Seed = z.strictObject(
     clients: listOf(Client),
     apis: listOf(Api),
     identity_providers: listOf(IdentityProvider),
+    webhooks: listOf(Webhook),
   },
-  'A table with any of: organizations, roles, users, groups, clients, apis, identity_providers.',
+  'A table with any of: organizations, roles, users, groups, clients, apis, identity_providers, webhooks.',
 )
 export type SeedInput = z.input<typeof Seed>
 export type Seed = z.output<typeof Seed>
@@ -181,6 +198,7 @@ export const seedSections = [
   'clients',
   'apis',
   'identity_providers',
+  'webhooks',
 ] as const
 export type SeedSection = (typeof seedSections)[number]
 /** The secret field of each section, the only one that `{ env: NAME }` may replace. */
@@ -188,6 +206,7 @@ export const secretFields = {
   users: 'password',
   clients: 'client_secret',
   identity_providers: 'client_secret',
+  webhooks: 'secret',
 } as const satisfies Partial<Record<SeedSection, string>>
 export type SeedOf<S extends SeedSection> = NonNullable<Seed[S]>[number]
 

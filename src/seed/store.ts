@@ -11,6 +11,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import type { GroupId, OrganizationId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
+import type { Webhook } from '#src/webhooks/store.ts'
 
 const { placeholder } = sql
 
@@ -107,5 +108,10 @@ export const allProviders = async (q: Queries): Promise<ProviderWithRoles[]> => 
 
 export const allApis = (q: Queries): Promise<Api[]> => {
   const { apis: t } = q.tables
+  return q.select().from(t).orderBy(t.created_at, t.id)
+}
+
+export const allWebhooks = (q: Queries): Promise<Webhook[]> => {
+  const { webhooks: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.id)
 }

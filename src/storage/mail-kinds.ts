@@ -11,3 +11,4 @@ export type MailKind =
   | 'recovery_code_used'
   | 'passkey_copied'
   | 'new_device'
+  | 'webhook_disabled'

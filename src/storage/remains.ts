@@ -1,4 +1,4 @@
-import { and, type Column, eq, inArray, ne } from 'drizzle-orm'
+import { and, type Column, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DELETE_BATCH, deleteBatch } from './batches.ts'
 import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
@@ -31,6 +31,7 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
       return [
         [t.sessions, t.sessions.id, isOf(t.sessions.organization_id)],
         [t.events, seq, isOf(t.events.organization_id)],
+        [t.webhook_deliveries, t.webhook_deliveries.number, isOf(t.webhook_deliveries.organization_id)],
         [t.statistics, t.statistics.hour, isOf(t.statistics.organization_id)],
       ] as const
     case 'role':
@@ -47,6 +48,19 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   }
 }
 
+/**
+ * Moves cursors of webhooks back to the last event, in a write that removes events: SQLite gives the `seq` of a
+ * removed last row again.
+ */
+export const holdCursors = async (tx: Transaction): Promise<void> => {
+  const { events, webhooks } = tx.tables
+  const last = tx.select({ seq: sql`coalesce(max(${events.seq}), 0)` }).from(events)
+  await tx
+    .update(webhooks)
+    .set({ cursor: sql`${last}` })
+    .where(gt(webhooks.cursor, sql`${last}`))
+}
+
 /** Removes up to `DELETE_BATCH` rows that refer to deleted objects and returns their number. */
 export const removeRemains = async (
   tx: Transaction,
@@ -58,6 +72,7 @@ export const removeRemains = async (
   for (const [table, key, where] of remainsOf(tx.tables, kind, ids)) {
     if (removed < DELETE_BATCH) removed += await deleteBatch(tx, table, key, where, DELETE_BATCH - removed)
   }
+  if (kind === 'user' || kind === 'organization') await holdCursors(tx)
   return removed
 }
 
@@ -81,6 +96,7 @@ export const removeOrganizationParts = async (
     login_domains,
     organization_assets,
     roles,
+    webhooks,
   } = tx.tables
   for (const table of [
     apis,
@@ -92,11 +108,20 @@ export const removeOrganizationParts = async (
     invitations,
     dynamic_clients,
     initial_access_tokens,
+    webhooks,
   ])
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()
   await beginPurge(tx, 'organization', id, now)
   for (const client of gone) await beginPurge(tx, 'client', client.client_id, now, logoutTarget(client))
-  for (const topic of ['roles', 'clients', 'users', 'events', 'identity_providers', 'apis'] as const)
+  for (const topic of [
+    'roles',
+    'clients',
+    'users',
+    'events',
+    'identity_providers',
+    'apis',
+    'webhooks',
+  ] as const)
     tx.changed(topic)
 }

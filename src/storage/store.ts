@@ -28,6 +28,9 @@ export type Topic =
   | 'settings'
   | 'identity_providers'
   | 'apis'
+  | 'webhooks'
+  /** Webhooks that have something to deliver. */
+  | 'webhook_turns'
   | 'mails'
   | 'logouts'
 

@@ -14,6 +14,7 @@ import type {
   RoleId,
   SessionId,
   UserId,
+  WebhookId,
 } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Registration } from '#src/protocol/oauth/dynamic-client.ts'
@@ -730,6 +731,72 @@ export const tables = (kit: Kit) => {
   )
 
   /**
+   * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` of the last
+   * event that is delivered or of no concern.
+   */
+  const webhooks = table(
+    'webhooks',
+    {
+      id: id<WebhookId>('id').primaryKey(),
+      organization_id: organization_id(),
+      name: text('name').notNull(),
+      url: text('url').notNull(),
+      /** Event types; `*` stands for any text. */
+      events: json('events').$type<string[]>().notNull(),
+      all_organizations: bool('all_organizations').notNull(),
+      enabled: bool('enabled').notNull(),
+      signature: text('signature').$type<'v1' | 'v1a'>().notNull(),
+      /** Sealed: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
+      secret: bytes('secret').notNull(),
+      /** The secret before the last rotation, which signs too until `previous_until`. */
+      previous_secret: bytes('previous_secret'),
+      previous_until: ms('previous_until'),
+      cursor: int('cursor').notNull(),
+      /** Failed attempts at the next event, since `failing_since`; the last failure. */
+      attempts: int('attempts').notNull().default(0),
+      failing_since: ms('failing_since'),
+      failure: text('failure'),
+      disabled_reason: text('disabled_reason').$type<'gone' | 'failing'>(),
+      /** True when nothing waited at the last look. */
+      idle: bool('idle').notNull(),
+      next_attempt_at: ms('next_attempt_at').notNull(),
+      created_at: created_at(),
+      updated_at: updated_at(),
+    },
+    t => [
+      uniqueIndex('webhooks_name').on(t.organization_id, t.name),
+      index('webhooks_created').on(t.organization_id, t.created_at, t.id),
+      index('webhooks_all_created').on(t.created_at, t.id),
+      index('webhooks_next').on(t.next_attempt_at),
+    ],
+  )
+
+  /** The latest attempts of each webhook. */
+  const webhook_deliveries = table(
+    'webhook_deliveries',
+    {
+      number: kit.serial('number'),
+      webhook_id: id<WebhookId>('webhook_id').notNull(),
+      organization_id: organization_id(),
+      event_id: id<EventId>('event_id').notNull(),
+      event_type: text('event_type').notNull(),
+      created_at: created_at(),
+      /** Milliseconds. */
+      duration: int('duration').notNull(),
+      /** null without an answer. */
+      status: int('status'),
+      /** null for a delivery. */
+      failure: text('failure'),
+      /** Begin of the answer's body. */
+      answer: text('answer').notNull(),
+    },
+    t => [
+      index('webhook_deliveries_webhook').on(t.webhook_id, t.number),
+      index('webhook_deliveries_organization').on(t.organization_id),
+    ],
+  )
+
+  /**
    * Single-use links: set-up of the first admin (without user), sign-in links made by an admin, and links
    * sent by mail.
    */
@@ -930,6 +997,8 @@ export const tables = (kit: Kit) => {
     devices,
     mails,
     logouts,
+    webhooks,
+    webhook_deliveries,
     links,
     invitations,
     invitation_uses,

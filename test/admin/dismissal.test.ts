@@ -45,7 +45,7 @@ test('H-11 every route that writes checks its caller again inside the write', as
   const writing = app.routes.filter(route => route.method !== 'GET')
   expect(writing.length).toBeGreaterThan(30)
   for (const route of writing) {
-    const token = await callerOf(app, 'org_default', [route.permission])
+    const token = await callerOf(app, 'org_default', [route.permission, ...(route.also ? [route.also] : [])])
     const { client_id } = claimsOf(token)
     let after: unknown
     const demote = async () => {

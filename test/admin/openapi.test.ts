@@ -103,6 +103,8 @@ describe('real answers', async () => {
   const group = await create(app, '/groups', { name: 'Staff', roles: ['editor'] })
   const invitation = await create(app, '/invitations', { delivery: 'link' })
   const api = await create(app, '/apis', { identifier: 'https://api.example', name: 'API' })
+  const hook = { name: 'Hook', url: 'https://192.0.2.1/', events: ['*'] }
+  const webhook = await create(app, '/webhooks', hook)
   const user = await addUser(app, 'alice', { attributes: { team: { name: 'a' } } })
   const other = await addUser(app, 'bob')
   const client = await addClient(app, 'shop', { scopes: ['openid'] })
@@ -122,6 +124,8 @@ describe('real answers', async () => {
     return id
   }
   for (let i = 0; i < 2; i++) await factor()
+  for (let i = 0; i < 2; i++)
+    await app.admin('POST', `/webhooks/${webhook.id}/deliveries`, { event_id: event.id })
   const ids: Record<string, () => string | Promise<string>> = {
     factor_id: factor,
     user_id: () => user.id,
@@ -134,6 +138,7 @@ describe('real answers', async () => {
     provider_id: () => provider.id,
     session_id: session,
     event_id: () => event.id,
+    webhook_id: () => webhook.id,
   }
   const bodies: Record<string, Json> = {
     'POST /users': {
@@ -155,6 +160,11 @@ describe('real answers', async () => {
     'POST /initial-access-tokens': {},
     'POST /apis': { identifier: 'https://other.example', name: 'Other' },
     'PUT /apis/{api_id}': { name: 'The API' },
+    'POST /webhooks': { ...hook, name: 'Other' },
+    'PUT /webhooks/{webhook_id}': { enabled: false },
+    'POST /webhooks/{webhook_id}/rotate-secret': {},
+    'POST /webhooks/{webhook_id}/replay': { from: '2026-01-01T00:00:00Z' },
+    'POST /webhooks/{webhook_id}/deliveries': { event_id: event.id },
     'POST /clients': {
       client_id: 'other',
       name: 'Other',
@@ -180,6 +190,7 @@ describe('real answers', async () => {
     api_id: async () =>
       (await create(app, '/apis', { identifier: `https://spare${++made}.example`, name: 'A' })).id,
     invitation_id: async () => (await create(app, '/invitations', { delivery: 'link' })).id,
+    webhook_id: async () => (await create(app, '/webhooks', { ...hook, name: `spare${++made}` })).id,
     client_id: async () => (await addClient(app, `spare${++made}`)).client_id,
     provider_id: async () =>
       (await create(app, '/identity-providers', { ...google, alias: `spare${++made}` })).id,
@@ -240,7 +251,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(13)
+    expect(lists).toHaveLength(15)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

@@ -27,6 +27,12 @@ const provider = {
 }
 await create(app, '/identity-providers', provider)
 const api = await create(app, '/apis', { identifier: 'https://api.example', name: 'API' })
+const webhook = await create(app, '/webhooks', {
+  name: 'Sold',
+  url: 'https://hook.example',
+  events: ['*'],
+  organization_id: acme.id,
+})
 const address = `/assets/organizations/org_other/${'0'.repeat(32)}.png`
 
 interface Case {
@@ -110,6 +116,16 @@ const cases: Record<string, Case> = {
     stored: { identifier: 'https://other.example', served_by: ['nobody'] },
     refused: ['identifier', 'served_by'],
   },
+  'POST /webhooks': {
+    schema: { events: ['nothing.*'] },
+    stored: { name: 'Hook', url: 'https://hook.example', organization_id: acme.id, all_organizations: true },
+    refused: ['all_organizations'],
+  },
+  [`PUT /webhooks/${webhook.id}`]: {
+    schema: { url: 'ftp://hook.example' },
+    stored: { signature: 'v1a', all_organizations: true },
+    refused: ['all_organizations', 'signature'],
+  },
   'POST /clients': {
     schema: { client_id: '-' },
     stored: {
@@ -150,7 +166,12 @@ const cases: Record<string, Case> = {
 }
 
 /** All fields are judged by the schema alone. */
-const WITHOUT_REVIEW = ['PUT /settings']
+const WITHOUT_REVIEW = [
+  'PUT /settings',
+  'POST /webhooks/:webhook_id/deliveries',
+  'POST /webhooks/:webhook_id/replay',
+  'POST /webhooks/:webhook_id/rotate-secret',
+]
 
 /** The route of a call: its path with names for ids. */
 const routeOf = (call: string): string => {

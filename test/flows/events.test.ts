@@ -48,6 +48,7 @@ const resources: [string, Json, Json, string][] = [
   ['/organizations', { name: 'Acme', slug: 'acme' }, { display_name: 'ACME' }, 'organization'],
   ['/roles', { name: 'editor', permissions: [] }, { permissions: ['users:read'] }, 'role'],
   ['/groups', { name: 'Staff' }, { description: 'All' }, 'group'],
+  ['/webhooks', { name: 'W', url: 'https://w.example', events: ['*'] }, { enabled: false }, 'webhook'],
   ['/apis', { identifier: 'https://api.example', name: 'API' }, { name: 'The API' }, 'api'],
   [
     '/clients',
@@ -285,6 +286,9 @@ describe('each operation records its events, and no others', () => {
       'client.first_used',
       // test/oauth/initial-access-tokens.test.ts
       'initial_access_token.created',
+      // test/webhooks
+      'webhook.secret_rotated',
+      'webhook.disabled',
     ]
     expect<string[]>(eventTypes.filter(type => !caused.has(type)).sort()).toEqual(elsewhere.sort())
   })

@@ -37,6 +37,7 @@ const nobody: Tenant = {
   factor_id: newId('fac', START),
   api_id: newId('api', START),
   invitation_id: newId('inv', START),
+  webhook_id: newId('hook', START),
 }
 
 const startWorld = async () => {
@@ -58,7 +59,9 @@ const tokensFor = async (org_id: string, scopesOf: (permission: string) => strin
     tokens.set(permission, await callerOf(app, org_id, scopesOf(permission)))
   return (route: AdminRoute): string => tokens.get(route.permission) ?? ''
 }
-const exactly = (permission: string): string[] => [permission]
+/** Changes of webhooks need `events:read` too. */
+const exactly = (permission: string): string[] =>
+  permission.startsWith('webhooks:') ? [permission, 'events:read'] : [permission]
 const allBut = (permission: string): string[] => permissions.filter(other => other !== permission)
 
 /** Everything that is stored, but the keys: the first ones are still being made when an app has started. */
@@ -112,6 +115,9 @@ describe('the route table', () => {
       'DELETE /sessions': 'sessions:revoke',
       'DELETE /sessions/:session_id': 'sessions:revoke',
       'POST /clients/:client_id/secret': 'clients:update',
+      'POST /webhooks/:webhook_id/rotate-secret': 'webhooks:update',
+      'POST /webhooks/:webhook_id/replay': 'webhooks:update',
+      'POST /webhooks/:webhook_id/deliveries': 'webhooks:update',
       'DELETE /groups/:group_id/members/:user_id': 'groups:update',
       'POST /initial-access-tokens': 'clients:create',
       'POST /invitations': 'users:create',
@@ -291,6 +297,7 @@ describe('the data of another tenant', () => {
       '/roles',
       '/sessions',
       '/users',
+      '/webhooks',
     ])
     for (const { path } of lists) {
       const rows = await listAll(app, path, root)

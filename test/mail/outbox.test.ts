@@ -22,6 +22,7 @@ const data = {
   place: 'Lisbon',
   factor: 'My phone',
   count: '7',
+  webhook: 'Orbit Notes',
 }
 
 describe('every mail', () => {

@@ -256,6 +256,7 @@ test('the published schema names every section and its fields', () => {
     'clients',
     'apis',
     'identity_providers',
+    'webhooks',
   ])
   expect(schema.properties.users.items.required).toEqual(['username', 'email'])
   expect(schema.properties.users.items.additionalProperties).toBe(false)

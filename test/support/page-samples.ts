@@ -913,6 +913,7 @@ export const mailKinds: Record<MailKind, boolean> = {
   recovery_code_used: false,
   passkey_copied: false,
   new_device: false,
+  webhook_disabled: false,
 }
 
 export const letterOf = (kind: MailKind, locale: string): MailContent => ({
@@ -931,6 +932,7 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
     }).format(account.now),
     factor: 'Ada’s iPhone',
     count: '7',
+    webhook: 'Orbit Notes',
   },
   ...(isNotice(kind) && {
     details: {
@@ -941,7 +943,7 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
   }),
   // The owner of a former address no longer owns the account.
   url:
-    kind === 'email_changed'
+    kind === 'email_changed' || kind === 'webhook_disabled'
       ? undefined
       : isNotice(kind)
         ? 'https://id.northwind.example/account/security?organization=northwind'

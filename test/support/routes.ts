@@ -15,6 +15,7 @@ export interface Tenant {
   group_id: string
   api_id: string
   invitation_id: string
+  webhook_id: string
   client_id: string
   provider_id: string
   session_id: string
@@ -31,6 +32,8 @@ interface Input {
 let count = 0
 export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
+/** An address that is never called. */
+const webhook = { url: 'https://192.0.2.1/', events: ['*'] }
 export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /users': ({ org_id }) => {
     const username = fresh()
@@ -66,6 +69,11 @@ export const inputs: Record<string, (tenant: Tenant) => Input> = {
     body: { ...google, alias: fresh(), organization_id: org_id },
   }),
   'PUT /identity-providers/:provider_id': () => ({ body: { name: fresh() } }),
+  'POST /webhooks': ({ org_id }) => ({ body: { ...webhook, name: fresh(), organization_id: org_id } }),
+  'PUT /webhooks/:webhook_id': () => ({ body: { name: fresh() } }),
+  'POST /webhooks/:webhook_id/rotate-secret': () => ({ body: {} }),
+  'POST /webhooks/:webhook_id/replay': () => ({ body: { from: '2026-01-01T00:00:00Z' } }),
+  'POST /webhooks/:webhook_id/deliveries': ({ event_id }) => ({ body: { event_id } }),
   'PUT /settings': () => ({ body: { backup_keep: 14 } }),
   'DELETE /sessions': ({ org_id }) => ({ query: `?organization_id=${org_id}` }),
 }
@@ -131,6 +139,7 @@ export const addTenant = async (
   })
   const invitation = await create(app, '/invitations', { delivery: 'link', organization_id })
   const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
+  const hook = await create(app, '/webhooks', { ...webhook, name: fresh(), organization_id })
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
   const session_id = await addSession(app, organization_id, other.id)
   const { body } = await app.admin('GET', `/events?organization_id=${organization_id}&type=role.created`)
@@ -144,6 +153,7 @@ export const addTenant = async (
     provider_id: provider.id,
     api_id: api.id,
     invitation_id: invitation.id,
+    webhook_id: hook.id,
     session_id,
     event_id: body.data[0].id,
     factor_id: await addFactorTo(app, user.id),

@@ -38,6 +38,8 @@ export const owners: Record<string, string> = {
   consents: 'authorize/consent-store.ts',
   upstream_requests: 'federation/store.ts',
   used_assertions: 'federation/saml/store.ts',
+  webhooks: 'webhooks/store.ts',
+  webhook_deliveries: 'webhooks/store.ts',
   counters: 'triggers of the database',
 }
 /** Files that write any table, because they go through the whole data model. */

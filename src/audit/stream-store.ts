@@ -1,0 +1,76 @@
+import { and, asc, gt, lte, sql } from 'drizzle-orm'
+import type { Queries, Store } from '#src/storage/store.ts'
+import { type EventRow, visibleEvents } from './store.ts'
+
+/** `seq` up to which no further event can appear, and the next one with the transaction that must end first. */
+interface Horizon {
+  seq: number
+  next?: { seq: number; before: bigint } | undefined
+}
+
+/** Its key among the caches of a store. */
+const HORIZON = { name: 'horizon' }
+
+const horizonOf = ({ caches }: Store): Horizon => {
+  const known = caches.get(HORIZON) as Horizon | undefined
+  if (known) return known
+  const horizon: Horizon = { seq: 0 }
+  caches.set(HORIZON, horizon)
+  return horizon
+}
+
+/** Returns the largest `seq` that is stored, 0 without events. */
+export const lastSeq = async (q: Queries): Promise<number> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ seq: sql<number>`coalesce(max(${events.seq}), 0)`.mapWith(Number) })
+    .from(events)
+  return row?.seq ?? 0
+}
+
+/**
+ * Returns the `seq` up to which all events are known: no transaction that is still open has a smaller one. A
+ * reader of {@link eventsUpTo} goes no further, and so skips no event. On PostgreSQL a transaction has its id
+ * before it takes a `seq` (a trigger), so each `seq` below the last one that a snapshot shows belongs to a
+ * transaction below its `xmax`; all of these have ended once `xmin` has reached it:
+ * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
+ */
+export const settledSeq = async (store: Store): Promise<number> => {
+  if (store.engine === 'sqlite') return store.read(lastSeq)
+  const horizon = horizonOf(store)
+  const [row] = await store.read(q => {
+    const { events } = q.tables
+    return q
+      .select({
+        seq: sql<number>`(SELECT coalesce(max(${events.seq}), 0) FROM ${events})`.mapWith(Number),
+        xmin: sql<bigint>`pg_snapshot_xmin(pg_current_snapshot())::text`.mapWith(BigInt),
+        xmax: sql<bigint>`pg_snapshot_xmax(pg_current_snapshot())::text`.mapWith(BigInt),
+      })
+      .from(sql`(VALUES (1)) AS one`)
+  })
+  if (!row) return horizon.seq
+  const { seq, xmin, xmax } = row
+  if (horizon.next && xmin >= horizon.next.before) {
+    horizon.seq = horizon.next.seq
+    horizon.next = undefined
+  }
+  if (xmin === xmax) horizon.seq = seq
+  else horizon.next ??= { seq, before: xmax }
+  return horizon.seq
+}
+
+/** Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations. */
+export const eventsUpTo = async (
+  q: Queries,
+  seq: number,
+  last: number,
+  limit: number,
+): Promise<EventRow[]> => {
+  const { events } = q.tables
+  return q
+    .select()
+    .from(events)
+    .where(and(gt(events.seq, seq), lte(events.seq, last), await visibleEvents(q)))
+    .orderBy(asc(events.seq))
+    .limit(limit)
+}

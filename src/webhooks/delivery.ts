@@ -1,0 +1,212 @@
+import { hostActor, record } from '#src/audit/record.ts'
+import type { EventRow } from '#src/audit/store.ts'
+import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import type { Context } from '#src/context.ts'
+import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import type { WebhookId } from '#src/lib/ids.ts'
+import { enqueueMail } from '#src/mail/outbox.ts'
+import type { Transaction } from '#src/storage/store.ts'
+import { globOf } from './schema.ts'
+import { type Attempt, sendEvent } from './send.ts'
+import {
+  enabledWebhooks,
+  insertDelivery,
+  listDueWebhooks,
+  saveTurn,
+  trimDeliveries,
+  usersWith,
+  type Webhook,
+  wakeWebhooks,
+} from './store.ts'
+
+/** Events that are read at once. */
+const BATCH = 200
+/** Milliseconds after which a webhook with more events gives its place to others. */
+const TURN = 5 * SECOND
+const LEASE = 2 * MINUTE
+/** Milliseconds between two looks for new events, and between two looks of a webhook without news of any. */
+const LOOK = 250
+const IDLE = 10 * MINUTE
+/** Milliseconds without a delivery after which a webhook is switched off. */
+const GIVEN_UP = DAY
+/** Administrators who are told of it. */
+const TOLD = 20
+/** Pauses after failures: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability */
+const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
+
+type Wanted = Pick<Webhook, 'organization_id' | 'events' | 'all_organizations'>
+
+/** True for an event that the webhook gets. */
+const concerns = ({ organization_id, events, all_organizations }: Wanted) => {
+  const globs = events.map(globOf)
+  return (event: EventRow): boolean =>
+    (all_organizations || event.organization_id === organization_id) &&
+    globs.some(glob => glob.test(event.type))
+}
+
+/** Returns the milliseconds of a `Retry-After`: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3 */
+const retryAfter = (text: string | null, now: number): number => {
+  if (text === null) return 0
+  const wait = /^\d{1,9}$/.test(text) ? Number(text) * SECOND : Date.parse(text) - now
+  return Number.isFinite(wait) ? Math.min(Math.max(wait, 0), DAY) : 0
+}
+
+/** Switches a webhook off, with an event and a mail to the administrators of webhooks. */
+const switchOff = async (
+  context: Context,
+  tx: Transaction,
+  { id, organization_id, name }: Webhook,
+  reason: 'gone' | 'failing',
+  failure: string,
+): Promise<void> => {
+  await record(context, tx, {
+    type: 'webhook.disabled',
+    target_id: id,
+    target_type: 'webhook',
+    organization_id,
+    ...hostActor,
+    metadata: { name, reason, failure },
+  })
+  tx.changed('webhooks')
+  // Mail programs make links of addresses in names.
+  const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
+  for (const { id: user_id } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
+    await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
+}
+
+/** Stores a failed attempt: the next one, or the end. */
+const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
+  context.store.write(async tx => {
+    const now = context.clock.now()
+    const failing_since = hook.failing_since ?? now
+    const failure = log.failure ?? ''
+    const reason = log.status === 410 ? 'gone' : now - failing_since >= GIVEN_UP ? 'failing' : null
+    const pause = (PAUSES[hook.attempts] ?? (PAUSES.at(-1) as number)) * (0.8 + 0.4 * Math.random())
+    const wait = Math.max(pause, retryAfter(retry_after, now))
+    // The last attempt is a day after the first failure.
+    const next = Math.round(Math.min(now + wait, failing_since + GIVEN_UP))
+    const state = { attempts: hook.attempts + 1, failing_since, failure, cursor: hook.cursor }
+    const is_own = await saveTurn(
+      tx,
+      hook,
+      reason
+        ? { ...state, enabled: false, disabled_reason: reason, next_attempt_at: NEVER }
+        : { ...state, next_attempt_at: next },
+    )
+    await insertDelivery(tx, log)
+    await trimDeliveries(tx, hook.id)
+    if (is_own && reason) await switchOff(context, tx, hook, reason, failure)
+  })
+
+/** Ends a turn: at once again when there is more, else when an event wakes the webhook. */
+const rest = (context: Context, hook: Webhook, settled: number, has_more: boolean): Promise<void> =>
+  context.store.write(async tx => {
+    const now = context.clock.now()
+    const is_idle = !has_more
+    const is_behind = is_idle && (await lastSeq(tx)) > settled
+    const idle_until = is_behind ? now + SECOND : now + IDLE
+    await saveTurn(tx, hook, {
+      cursor: hook.cursor,
+      idle: is_idle,
+      next_attempt_at: is_idle ? idle_until : now,
+    })
+    await trimDeliveries(tx, hook.id)
+  })
+
+/** Delivers the events after the cursor in order, until one fails, none is left or the turn is over. */
+const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
+  const end = performance.now() + TURN
+  const isWanted = concerns(found)
+  let hook = { ...found, next_attempt_at: until }
+  for (;;) {
+    const settled = await settledSeq(context.store)
+    const events = await context.store.read(q => eventsUpTo(q, hook.cursor, settled, BATCH))
+    for (const event of events) {
+      if (!isWanted(event)) {
+        hook = { ...hook, cursor: event.seq }
+        continue
+      }
+      const attempt = await sendEvent(context, hook, event)
+      if (attempt.log.failure !== null) {
+        const { origin } = new URL(hook.url)
+        const details = { event: 'webhook', webhook: hook.id, target: origin, failure: attempt.log.failure }
+        context.log.warn(details, 'event not delivered')
+        return fail(context, hook, attempt)
+      }
+      const healthy = { cursor: event.seq, attempts: 0, failing_since: null, failure: null }
+      hook = { ...hook, ...healthy }
+      const is_own = await context.store.write(async tx => {
+        await insertDelivery(tx, attempt.log)
+        return saveTurn(tx, hook, healthy)
+      })
+      if (!is_own) return
+      if (performance.now() > end) return rest(context, hook, settled, true)
+    }
+    if (events.length < BATCH)
+      return rest(context, { ...hook, cursor: Math.max(hook.cursor, settled) }, settled, false)
+    if (performance.now() > end) return rest(context, hook, settled, true)
+  }
+}
+
+const queue: Queue<Webhook> = {
+  topic: 'webhook_turns',
+  at_once: 64,
+  at_once_each: 4,
+  lease: LEASE,
+  due: listDueWebhooks,
+  claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }),
+  attempt: takeTurn,
+}
+
+/** Delivers what waits for all webhooks. */
+export const deliverWebhooks = async (context: Context): Promise<number> => {
+  await context.store.write(tx => wakeWebhooks(tx, context.clock.now()))
+  return deliverDue(context, queue)
+}
+
+/** Wakes the webhooks that new events concern, from `seen` on; returns the last event that was looked at. */
+const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
+  const { clock, store } = context
+  const hooks = await enabledWebhooks(store, '')
+  if (hooks.length === 0) return undefined
+  const settled = await settledSeq(store)
+  if (seen === undefined) {
+    await store.write(tx => wakeWebhooks(tx, clock.now()))
+    return settled
+  }
+  // A purge may remove the last events, whose numbers SQLite gives again.
+  let last = Math.min(seen, settled)
+  const wanted = hooks.map(hook => ({ id: hook.id, concerns: concerns(hook) }))
+  while (last < settled) {
+    const from = last
+    const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
+    const ids: WebhookId[] = wanted.filter(hook => events.some(hook.concerns)).map(({ id }) => id)
+    if (ids.length > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), ids))
+    last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
+  }
+  return last
+}
+
+/** Delivers events as they are written, and failed ones when they are due; returns a function that stops it. */
+export const startWebhookDelivery = (context: Context): (() => void) => {
+  let seen: number | undefined
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    if (isLooking) return
+    isLooking = true
+    try {
+      seen = await wakeFor(context, seen)
+    } catch (error) {
+      context.log.error({ event: 'webhook', err: error }, 'new events cannot be read and will be tried again')
+    }
+    isLooking = false
+  }
+  const timer = setInterval(look, LOOK)
+  timer.unref()
+  const stop = startDelivery(context, queue)
+  return () => {
+    clearInterval(timer)
+    stop()
+  }
+}

@@ -1,0 +1,210 @@
+import { z } from 'zod'
+import { eventTypes } from '#src/audit/types.ts'
+import type { Core } from '#src/context.ts'
+import {
+  flag,
+  integer,
+  line,
+  oneOf,
+  owner,
+  readOnly,
+  readOnlyStored,
+  set,
+  stored,
+  time,
+} from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { DAY, SECOND } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import { publicKeyOf } from './signature.ts'
+import type { DeliveryRow, Webhook } from './store.ts'
+
+const URI = 'An absolute https URL without fragment and credentials, of at most 2048 characters.'
+
+const isTarget = (text: string): boolean => {
+  const url = URL.parse(text)
+  return (
+    url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !text.includes('#')
+  )
+}
+
+/** Returns a test of event types for a pattern in which `*` stands for any text. */
+export const globOf = (pattern: string): RegExp =>
+  new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
+
+const pattern = z
+  .string()
+  .max(64, 'At most 64 characters.')
+  .regex(/^[a-z_.]*(?:\*[a-z_.]*){0,2}$/, 'An event type such as user.created; `*` stands for any text.')
+  .refine(text => eventTypes.some(type => globOf(text).test(type)), 'No event type fits it.')
+
+export const writable = {
+  name: line(128, 1).describe('Shown to administrators, unique in the organization.'),
+  url: z.string(URI).max(2048, URI).refine(isTarget, URI).describe('Receiver of the events.'),
+  events: set(pattern, 50)
+    .refine(list => list.length > 0, 'At least one event type.')
+    .describe('Event types that it gets; `*` stands for any text: `user.*`.'),
+  all_organizations: flag.describe(
+    'Whether it gets the events of all organizations; only in the default organization.',
+  ),
+  enabled: flag.describe('Whether events are delivered. Events wait for it while it is false.'),
+}
+
+const signature = oneOf(['v1', 'v1a']).describe('`v1`: HMAC-SHA-256; `v1a`: Ed25519. It never changes.')
+
+const shop = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*', 'session.revoked'] }
+
+export const CreateWebhook = z
+  .strictObject({
+    organization_id: owner,
+    ...writable,
+    all_organizations: writable.all_organizations.default(false),
+    enabled: writable.enabled.default(true),
+    signature: signature.default('v1'),
+  })
+  .meta({ id: 'CreateWebhook', description: 'A new webhook.', example: shop })
+export type CreateWebhook = z.output<typeof CreateWebhook>
+
+const state = {
+  public_key: z.string().nullable().describe('Key that verifies `v1a`, beginning `whpk_`; null for `v1`.'),
+  disabled_reason: z
+    .enum(['gone', 'failing'])
+    .nullable()
+    .describe('Why the server switched it off: the receiver answered 410, or failed for 24 hours.'),
+  failing_since: time.nullable().describe('First failure since the last delivery.'),
+  failure: z.string().nullable().describe('Reason of the last failed attempt.'),
+  next_attempt_at: time.nullable().describe('When the failed event is tried again.'),
+}
+export const UpdateWebhook = z
+  .strictObject({
+    ...z.object(writable).partial().shape,
+    ...readOnlyStored,
+    signature: readOnly(z.string()),
+    public_key: readOnly(state.public_key),
+    disabled_reason: readOnly(state.disabled_reason),
+    failing_since: readOnly(state.failing_since),
+    failure: readOnly(state.failure),
+    next_attempt_at: readOnly(state.next_attempt_at),
+  })
+  .meta({
+    id: 'UpdateWebhook',
+    description: 'The fields of a webhook to change.',
+    example: { enabled: false },
+  })
+export type UpdateWebhook = z.output<typeof UpdateWebhook>
+
+const answerExample = {
+  id: example.webhook_id,
+  organization_id: example.organization_id,
+  ...shop,
+  all_organizations: false,
+  enabled: true,
+  signature: 'v1',
+  public_key: null,
+  disabled_reason: null,
+  failing_since: null,
+  failure: null,
+  next_attempt_at: null,
+  created_at: example.time,
+  updated_at: example.time,
+}
+
+export const WebhookAnswer = z.object({ ...stored, ...writable, signature, ...state }).meta({
+  id: 'Webhook',
+  description: 'An address that gets audit events (Standard Webhooks 1.0).',
+  example: answerExample,
+})
+
+export const WebhookWithSecret = WebhookAnswer.extend({
+  secret: z.string().nullable().describe('Key that verifies `v1`, beginning `whsec_`, shown only now.'),
+}).meta({
+  id: 'WebhookWithSecret',
+  description: 'A webhook with its new secret.',
+  example: { ...answerExample, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' },
+})
+
+const timeOf = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+
+export const webhookAnswer = (core: Core, hook: Webhook): z.output<typeof WebhookAnswer> => ({
+  id: hook.id,
+  organization_id: hook.organization_id,
+  name: hook.name,
+  url: hook.url,
+  events: hook.events,
+  all_organizations: hook.all_organizations,
+  enabled: hook.enabled,
+  signature: hook.signature,
+  public_key: publicKeyOf(core, hook),
+  disabled_reason: hook.disabled_reason,
+  failing_since: timeOf(hook.failing_since),
+  failure: hook.failure,
+  next_attempt_at: hook.enabled && hook.failing_since !== null ? iso(hook.next_attempt_at) : null,
+  created_at: iso(hook.created_at),
+  updated_at: iso(hook.updated_at),
+})
+
+export const ListWebhooks = listQuery({ organization_id: ofOrganization })
+export type ListWebhooks = z.output<typeof ListWebhooks>
+export const WebhookList = listOf('WebhookList', WebhookAnswer)
+
+export const RotateWebhookSecret = z
+  .strictObject({
+    overlap: integer(0, (7 * DAY) / SECOND)
+      .default(DAY / SECOND)
+      .describe('Seconds for which the old secret signs too.'),
+  })
+  .meta({ id: 'RotateWebhookSecret', description: 'A rotation.', example: { overlap: 3600 } })
+
+export const ReplayWebhook = z
+  .strictObject({
+    from: z.iso
+      .datetime({ offset: true, error: 'A time such as 2026-01-31T08:00:00Z.' })
+      .describe('Time of the first event to deliver (again).'),
+  })
+  .meta({ id: 'ReplayWebhook', description: 'A replay.', example: { from: example.time } })
+
+export const SendWebhookEvent = z
+  .strictObject({ event_id: line(64, 1).describe('Event to send now, whatever the webhook has had.') })
+  .meta({
+    id: 'SendWebhookEvent',
+    description: 'An event to send.',
+    example: { event_id: 'evt_019c1310-e406-7a10-8c3d-2b9f5e7a4410' },
+  })
+
+export const WebhookDelivery = z
+  .object({
+    event_id: z.string().describe('Id of the event and of the message (`webhook-id`).'),
+    event_type: z.string().describe('Type of the event.'),
+    attempted_at: time.describe('Time of the attempt (ISO 8601, UTC).'),
+    duration: z.int().describe('Milliseconds until the answer.'),
+    status: z.int().nullable().describe('Status of the answer; null without one.'),
+    failure: z.string().nullable().describe('Why the attempt failed; null for a delivery.'),
+    answer: z.string().describe('The first 2 KiB of the body of the answer.'),
+  })
+  .meta({
+    id: 'WebhookDelivery',
+    description: 'An attempt to deliver an event.',
+    example: {
+      event_id: 'evt_019c1310-e406-7a10-8c3d-2b9f5e7a4410',
+      event_type: 'user.created',
+      attempted_at: example.time,
+      duration: 42,
+      status: 204,
+      failure: null,
+      answer: '',
+    },
+  })
+
+export const deliveryAnswer = (row: Omit<DeliveryRow, 'number'>): z.output<typeof WebhookDelivery> => ({
+  event_id: row.event_id,
+  event_type: row.event_type,
+  attempted_at: iso(row.created_at),
+  duration: row.duration,
+  status: row.status,
+  failure: row.failure,
+  answer: row.answer,
+})
+
+export const ListDeliveries = listQuery({})
+export const WebhookDeliveryList = listOf('WebhookDeliveryList', WebhookDelivery)

@@ -1,0 +1,76 @@
+import { eventAnswer } from '#src/audit/routes.ts'
+import type { EventRow } from '#src/audit/store.ts'
+import type { Context } from '#src/context.ts'
+import { findIdentity } from '#src/directory/store.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import type { Family } from '#src/lib/metrics.ts'
+import { iso } from '#src/lib/text.ts'
+import { signaturesOf } from './signature.ts'
+import type { DeliveryRow, Webhook } from './store.ts'
+
+/** Milliseconds until an answer is complete: Standard Webhooks advises 15 to 30 seconds. */
+const TIMEOUT = 15 * SECOND
+/** Bytes of an answer, and characters of it that are kept. */
+const ANSWER = 64 * 1024
+const SHOWN = 2048
+
+/** Attempts by outcome: `delivered` or `failed`. */
+export const WEBHOOKS: Family = {
+  name: 'gatehouse_webhook_deliveries_total',
+  help: 'Attempts to deliver events to webhooks.',
+  label: 'outcome',
+}
+
+/** An attempt for the log, and the `Retry-After` of its answer. */
+export interface Attempt {
+  log: Omit<DeliveryRow, 'number'>
+  retry_after: string | null
+}
+
+/**
+ * Posts an event to its webhook, signed for this attempt:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
+export const sendEvent = async (context: Context, hook: Webhook, event: EventRow): Promise<Attempt> => {
+  const organization = await context.store.read(q => findIdentity(q, hook.organization_id))
+  const now = context.clock.now()
+  const { type, timestamp, ...data } = eventAnswer(event)
+  const body = JSON.stringify({ type, timestamp: iso(event.timestamp), data })
+  const seconds = Math.floor(now / SECOND)
+  const log = {
+    webhook_id: hook.id,
+    organization_id: hook.organization_id,
+    event_id: event.id,
+    event_type: type,
+    created_at: now,
+  }
+  const begun = performance.now()
+  const ended = (status: number | null, failure: string | null, answer = '') => {
+    context.store.metrics.count(WEBHOOKS, failure === null ? 'delivered' : 'failed')
+    const duration = Math.round(performance.now() - begun)
+    return { ...log, duration, status, failure, answer: answer.replaceAll('\0', '').slice(0, SHOWN) }
+  }
+  try {
+    const answer = await context.fetch(hook.url, {
+      organization: organization ?? { id: hook.organization_id, slug: '' },
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Gatehouse-Webhooks',
+        'webhook-id': event.id,
+        'webhook-timestamp': String(seconds),
+        'webhook-signature': signaturesOf(context, hook, `${event.id}.${seconds}.${body}`),
+      },
+      bytes: ANSWER,
+      timeout: TIMEOUT,
+    })
+    const failure = answer.ok ? null : `The receiver answered ${answer.status}.`
+    return {
+      log: ended(answer.status, failure, await answer.text()),
+      retry_after: answer.headers.get('retry-after'),
+    }
+  } catch (error) {
+    return { log: ended(null, (error as Error).message), retry_after: null }
+  }
+}

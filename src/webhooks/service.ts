@@ -1,0 +1,253 @@
+import { findEvent } from '#src/audit/store.ts'
+import { lastSeq } from '#src/audit/stream-store.ts'
+import type { EventType } from '#src/audit/types.ts'
+import type { Caller, Context, Core } from '#src/context.ts'
+import { NEVER } from '#src/delivery/queue.ts'
+import {
+  type ChangedBy,
+  changedFields,
+  readOnlyProblems,
+  recordChange,
+  requireOrganization,
+  throwProblems,
+} from '#src/directory/access.ts'
+import { whenTaken } from '#src/directory/store.ts'
+import { writeAs } from '#src/http/guard.ts'
+import { within } from '#src/http/tenant.ts'
+import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type WebhookId } from '#src/lib/ids.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import { type CreateWebhook, deliveryAnswer, type UpdateWebhook, webhookAnswer, writable } from './schema.ts'
+import { sendEvent } from './send.ts'
+import { newWebhookSecret, sealWebhookSecret, secretText } from './signature.ts'
+import {
+  countWebhooks,
+  findWebhook,
+  insertDelivery,
+  insertWebhook,
+  removeWebhook,
+  saveWebhook,
+  seqBefore,
+  trimDeliveries,
+  type Webhook,
+} from './store.ts'
+
+/** Webhooks of an organization. */
+const MAX = 100
+
+/**
+ * Returns a webhook of the caller's organizations.
+ *
+ * @throws AppError 404
+ */
+export const getWebhook = async (q: Queries, caller: Caller, id: string): Promise<Webhook> => {
+  const hook = await findWebhook(q, id, within(caller))
+  if (!hook) throw notFound('The webhook')
+  return hook
+}
+
+const ownerProblems = (organization_id: OrganizationId, all_organizations: boolean | undefined): Detail[] =>
+  all_organizations && organization_id !== DEFAULT_ORGANIZATION
+    ? [
+        {
+          field: 'all_organizations',
+          code: 'not_allowed',
+          message: 'Only a webhook of the default organization gets the events of all organizations.',
+        },
+      ]
+    : []
+
+/**
+ * Returns the organization and the problems of a new webhook.
+ *
+ * @throws AppError 403, 422 for an unknown organization
+ */
+export const judgeNewWebhook = async (q: Queries, input: Partial<CreateWebhook>, by: ChangedBy) => {
+  const { id } = await requireOrganization(q, by.caller, input.organization_id)
+  return { organization_id: id, problems: ownerProblems(id, input.all_organizations) }
+}
+
+const shown = (hook: Webhook, secret: Buffer): string | null =>
+  hook.signature === 'v1' ? secretText('v1', secret) : null
+
+const recordHook = (
+  context: Core,
+  tx: Transaction,
+  by: ChangedBy,
+  type: EventType,
+  { id, organization_id, name }: Webhook,
+  metadata: Record<string, unknown> = {},
+): Promise<void> =>
+  recordChange(context, tx, by, { type, target_id: id, organization_id, metadata: { name, ...metadata } })
+
+/** Creates a webhook, which gets the events from now on. Returns its secret as text; null for Ed25519. */
+export const createWebhook = (
+  context: Core,
+  input: CreateWebhook & { id?: WebhookId; secret?: Buffer },
+  by: ChangedBy,
+): Promise<{ hook: Webhook; secret: string | null }> =>
+  writeAs(context, by.caller, async tx => {
+    const { organization_id, problems } = await judgeNewWebhook(tx, input, by)
+    throwProblems(problems)
+    if ((await countWebhooks(tx, organization_id)) >= MAX)
+      throw conflict(`The organization has ${MAX} webhooks, the most that one may have.`)
+    const now = context.clock.now()
+    const id = input.id ?? newId('hook', now)
+    const secret = input.secret ?? newWebhookSecret()
+    const { name, url, events, all_organizations, enabled, signature } = input
+    const hook: Webhook = {
+      id,
+      organization_id,
+      name,
+      url,
+      events,
+      all_organizations,
+      enabled,
+      signature,
+      secret: sealWebhookSecret(context, { id }, secret),
+      previous_secret: null,
+      previous_until: null,
+      cursor: await lastSeq(tx),
+      attempts: 0,
+      failing_since: null,
+      failure: null,
+      disabled_reason: null,
+      idle: true,
+      next_attempt_at: enabled ? now : NEVER,
+      created_at: now,
+      updated_at: now,
+    }
+    await insertWebhook(tx, hook).catch(whenTaken('The organization has a webhook of this name.'))
+    await recordHook(context, tx, by, 'webhook.created', hook)
+    return { hook, secret: shown(hook, secret) }
+  })
+
+/**
+ * Returns the webhook after the change, and its problems.
+ *
+ * @throws AppError 404
+ */
+export const judgeWebhookChange = async (
+  context: Core,
+  q: Queries,
+  id: string,
+  change: Partial<UpdateWebhook>,
+  by: ChangedBy,
+) => {
+  const hook = await getWebhook(q, by.caller, id)
+  const fields = changedFields(webhookAnswer(context, hook), change)
+  const given = Object.fromEntries(
+    Object.entries(change).filter(([name, value]) => value !== undefined && Object.hasOwn(writable, name)),
+  )
+  const changed = { ...hook, ...given } as Webhook
+  const problems = [
+    ...readOnlyProblems(fields, writable),
+    ...ownerProblems(hook.organization_id, changed.all_organizations),
+  ]
+  return { hook: changed, fields, problems }
+}
+
+/**
+ * Changes the given fields. A failing event is tried again at once.
+ *
+ * @throws AppError 404 when unknown or foreign, 409, 422
+ */
+export const updateWebhook = (
+  context: Core,
+  id: string,
+  change: UpdateWebhook,
+  by: ChangedBy,
+): Promise<Webhook> =>
+  writeAs(context, by.caller, async tx => {
+    const { hook, fields, problems } = await judgeWebhookChange(context, tx, id, change, by)
+    throwProblems(problems)
+    if (fields.length === 0) return hook
+    const now = context.clock.now()
+    const changed = { ...hook, ...startedAt(now, hook.enabled), updated_at: now }
+    await saveWebhook(tx, changed).catch(whenTaken('The organization has a webhook of this name.'))
+    await recordHook(context, tx, by, 'webhook.updated', changed, { fields })
+    return changed
+  })
+
+/** The state of a webhook whose next event is tried now, as if none had failed. */
+const startedAt = (now: number, enabled: boolean) => ({
+  attempts: 0,
+  failing_since: null,
+  failure: null,
+  idle: false,
+  next_attempt_at: enabled ? now : NEVER,
+  ...(enabled && { disabled_reason: null }),
+})
+
+/** Deletes a webhook and its log. */
+export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise<void> =>
+  writeAs(context, by.caller, async tx => {
+    const hook = await getWebhook(tx, by.caller, id)
+    await removeWebhook(tx, hook)
+    await recordHook(context, tx, by, 'webhook.deleted', hook)
+  })
+
+/** Replaces the secret; the old one signs too for `overlap` seconds. Returns the new one as text. */
+export const rotateWebhookSecret = (
+  context: Core,
+  id: string,
+  { overlap, secret = newWebhookSecret() }: { overlap: number; secret?: Buffer },
+  by: ChangedBy,
+): Promise<{ hook: Webhook; secret: string | null }> =>
+  writeAs(context, by.caller, async tx => {
+    const hook = await getWebhook(tx, by.caller, id)
+    const now = context.clock.now()
+    const changed = {
+      ...hook,
+      secret: sealWebhookSecret(context, hook, secret),
+      previous_secret: hook.secret,
+      previous_until: now + overlap * SECOND,
+      updated_at: now,
+    }
+    const { previous_secret, previous_until, updated_at } = changed
+    await saveWebhook(tx, {
+      id: hook.id,
+      secret: changed.secret,
+      previous_secret,
+      previous_until,
+      updated_at,
+    })
+    await recordHook(context, tx, by, 'webhook.secret_rotated', changed, { overlap })
+    return { hook: changed, secret: shown(changed, secret) }
+  })
+
+/** Delivers the events from a time on (again), in order, and switches the webhook on. */
+export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
+  writeAs(context, by.caller, async tx => {
+    const hook = await getWebhook(tx, by.caller, id)
+    const now = context.clock.now()
+    const cursor = await seqBefore(tx, from, await lastSeq(tx))
+    const changed = { ...hook, ...startedAt(now, true), enabled: true, cursor, updated_at: now }
+    await saveWebhook(tx, changed)
+    await recordHook(context, tx, by, 'webhook.updated', changed, { fields: ['replay'], from })
+    return changed
+  })
+
+/**
+ * Sends one event now, whether or not the webhook is enabled or has had it. The outcome changes nothing but the
+ * log.
+ *
+ * @throws AppError 404 for a webhook or event that is unknown or that the webhook may not get
+ */
+export const sendWebhookEvent = async (context: Context, id: string, event_id: string, by: ChangedBy) => {
+  const { hook, event } = await context.store.read(async q => {
+    const hook = await getWebhook(q, by.caller, id)
+    const scope = hook.all_organizations ? undefined : hook.organization_id
+    const event = await findEvent(q, scope, event_id)
+    if (!event) throw notFound('The event')
+    return { hook, event }
+  })
+  const { log } = await sendEvent(context, hook, event)
+  await writeAs(context, by.caller, async tx => {
+    await getWebhook(tx, by.caller, id)
+    await insertDelivery(tx, log)
+    await trimDeliveries(tx, hook.id)
+  })
+  return deliveryAnswer(log)
+}

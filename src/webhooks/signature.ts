@@ -1,0 +1,68 @@
+import { createHmac, createPrivateKey, createPublicKey, randomBytes, sign } from 'node:crypto'
+import type { Core } from '#src/context.ts'
+import type { Webhook } from './store.ts'
+
+// Keys and signatures of webhooks:
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#verifying-webhook-authenticity
+
+type Signature = Webhook['signature']
+
+const BYTES = 32
+/** DER of a PKCS #8 Ed25519 key up to its seed: https://www.rfc-editor.org/rfc/rfc8410#section-7 */
+const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')
+const PREFIXES = { v1: 'whsec_', v1a: 'whsk_' } as const
+
+const keyOf = (seed: Buffer) =>
+  createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' })
+
+const labelOf = ({ id }: Pick<Webhook, 'id'>): string => `webhook:${id}`
+
+/** Returns a new secret: a key for HMAC-SHA-256, or the seed of an Ed25519 key. */
+export const newWebhookSecret = (): Buffer => randomBytes(BYTES)
+
+/** Returns a secret as text, which begins `whsec_` or `whsk_`. */
+export const secretText = (signature: Signature, secret: Buffer): string =>
+  PREFIXES[signature] + secret.toString('base64')
+
+/** Returns the bytes of a secret as text; undefined for a text of another kind. */
+export const secretOfText = (signature: Signature, text: string): Buffer | undefined => {
+  const prefix = PREFIXES[signature]
+  const bytes = Buffer.from(text.slice(prefix.length), 'base64')
+  const isGood = signature === 'v1' ? bytes.length >= 24 && bytes.length <= 64 : bytes.length === BYTES
+  return isGood && secretText(signature, bytes) === text ? bytes : undefined
+}
+
+/** Returns the public key of an Ed25519 seed as text, which begins `whpk_`. */
+const publicText = (seed: Buffer): string => {
+  const { x = '' } = createPublicKey(keyOf(seed)).export({ format: 'jwk' })
+  return `whpk_${Buffer.from(x, 'base64url').toString('base64')}`
+}
+
+export const sealWebhookSecret = ({ master }: Core, hook: Pick<Webhook, 'id'>, secret: Buffer): Buffer =>
+  master.seal(secret, labelOf(hook))
+
+/** Decrypts the current secret, or a sealed one of the same webhook. Throws when it was sealed otherwise. */
+export const openWebhookSecret = (
+  { master }: Pick<Core, 'master'>,
+  hook: Pick<Webhook, 'id' | 'secret'>,
+  sealed = hook.secret,
+): Buffer => master.open(sealed, labelOf(hook))
+
+/** Returns the public key with which receivers verify; null for HMAC. */
+export const publicKeyOf = (core: Core, hook: Webhook): string | null =>
+  hook.signature === 'v1' ? null : publicText(openWebhookSecret(core, hook))
+
+/** Returns the signatures of a message: by the secret, and by the previous one while it is good. */
+export const signaturesOf = (core: Core, hook: Webhook, message: string): string => {
+  const sealed = [hook.secret]
+  if (hook.previous_secret && (hook.previous_until ?? 0) > core.clock.now()) sealed.push(hook.previous_secret)
+  return sealed
+    .map(each => openWebhookSecret(core, hook, each))
+    .map(secret =>
+      hook.signature === 'v1'
+        ? createHmac('sha256', secret).update(message).digest('base64')
+        : sign(null, Buffer.from(message), keyOf(secret)).toString('base64'),
+    )
+    .map(signature => `${hook.signature},${signature}`)
+    .join(' ')
+}

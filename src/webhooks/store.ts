@@ -1,0 +1,230 @@
+import { and, asc, desc, eq, inArray, lte, notInArray, type SQL, sql } from 'drizzle-orm'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
+import type { Keyset } from '#src/lib/cursor.ts'
+import type { OrganizationId, UserId, WebhookId } from '#src/lib/ids.ts'
+import { cached } from '#src/storage/cache.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Tables } from '#src/storage/tables.ts'
+
+export type Webhook = Tables['webhooks']['$inferSelect']
+export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
+
+/** Attempts of a webhook that are kept. */
+const KEPT = 500
+
+/** Returns a webhook by id, limited to the organization if present. */
+export const findWebhook = async (
+  q: Queries,
+  id: string,
+  within?: OrganizationId,
+): Promise<Webhook | undefined> => {
+  const { webhooks } = q.tables
+  const [row] = await q
+    .select()
+    .from(webhooks)
+    .where(and(eq(webhooks.id, id as WebhookId), within && eq(webhooks.organization_id, within)))
+  return row
+}
+
+/** Returns the webhook of this name in the organization. */
+export const findWebhookNamed = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  name: string,
+): Promise<Webhook | undefined> => {
+  const { webhooks } = q.tables
+  const [row] = await q
+    .select()
+    .from(webhooks)
+    .where(and(eq(webhooks.organization_id, organization_id), eq(webhooks.name, name)))
+  return row
+}
+
+const ofOrganization = ({ tables: { webhooks } }: Queries, id: OrganizationId | undefined) =>
+  id && eq(webhooks.organization_id, id)
+
+export const listWebhooks = (
+  q: Queries,
+  organization_id: OrganizationId | undefined,
+  range: Range,
+): Promise<Webhook[]> => {
+  const { webhooks } = q.tables
+  return q
+    .select()
+    .from(webhooks)
+    .where(and(ofOrganization(q, organization_id), beyond(range, webhooks.created_at, webhooks.id)))
+    .orderBy(...byCreation(range.order, webhooks.created_at, webhooks.id))
+    .limit(range.limit)
+}
+
+export const countWebhooks = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
+  const { webhooks } = q.tables
+  const found = q
+    .select({ id: webhooks.id })
+    .from(webhooks)
+    .where(ofOrganization(q, organization_id))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
+}
+
+const changed = (tx: Transaction): void => {
+  tx.changed('webhooks')
+  tx.changed('webhook_turns')
+}
+
+/** Rejects with a unique violation when the organization has a webhook of this name. */
+export const insertWebhook = async (tx: Transaction, webhook: Webhook): Promise<void> => {
+  await tx.insert(tx.tables.webhooks).values(webhook)
+  changed(tx)
+}
+
+/** Stores the columns that administrators change. */
+export const saveWebhook = async (
+  tx: Transaction,
+  { id, ...columns }: Partial<Webhook> & Pick<Webhook, 'id'>,
+): Promise<void> => {
+  await tx.update(tx.tables.webhooks).set(columns).where(eq(tx.tables.webhooks.id, id))
+  changed(tx)
+}
+
+/** Removes a webhook with its log. */
+export const removeWebhook = async (tx: Transaction, { id }: Pick<Webhook, 'id'>): Promise<void> => {
+  const { webhook_deliveries, webhooks } = tx.tables
+  await tx.delete(webhook_deliveries).where(eq(webhook_deliveries.webhook_id, id))
+  await tx.delete(webhooks).where(eq(webhooks.id, id))
+  changed(tx)
+}
+
+/** The enabled webhooks with what decides on their events, until a commit changes webhooks. */
+export const enabledWebhooks = cached('webhooks', q => {
+  const { webhooks: t } = q.tables
+  const { id, organization_id, events, all_organizations } = t
+  return q.select({ id, organization_id, events, all_organizations }).from(t).where(eq(t.enabled, true))
+})
+
+/** Makes idle webhooks due; all of them without `ids`. */
+export const wakeWebhooks = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
+  const { webhooks } = tx.tables
+  const { enabled, id, idle } = webhooks
+  const woken = await tx
+    .update(webhooks)
+    .set({ next_attempt_at: now, idle: false })
+    .where(and(eq(enabled, true), eq(idle, true), ids && inArray(id, ids)))
+    .returning({ id })
+  if (woken.length > 0) tx.changed('webhook_turns')
+}
+
+/** Returns the due webhooks, the longest waiting first, without those of some organizations. */
+export const listDueWebhooks = (
+  q: Queries,
+  now: number,
+  busy: OrganizationId[],
+  limit: number,
+): Promise<Webhook[]> => {
+  const { webhooks } = q.tables
+  return q
+    .select()
+    .from(webhooks)
+    .where(and(lte(webhooks.next_attempt_at, now), notInArray(webhooks.organization_id, busy)))
+    .orderBy(asc(webhooks.next_attempt_at), asc(webhooks.id))
+    .limit(limit)
+}
+
+const turnOf = (tx: Transaction, { id, next_attempt_at }: Pick<Webhook, 'id' | 'next_attempt_at'>): SQL =>
+  sql`${tx.tables.webhooks.id} = ${id} AND ${tx.tables.webhooks.next_attempt_at} = ${next_attempt_at}`
+
+/**
+ * Stores the state of a webhook in its turn, which ends when `next_attempt_at` changes or an administrator has
+ * changed the webhook. True while it lasts.
+ */
+export const saveTurn = async (
+  tx: Transaction,
+  turn: Pick<Webhook, 'id' | 'next_attempt_at'>,
+  state: Partial<Webhook>,
+): Promise<boolean> => {
+  const { webhooks } = tx.tables
+  const rows = await tx.update(webhooks).set(state).where(turnOf(tx, turn)).returning({ id: webhooks.id })
+  return rows.length > 0
+}
+
+/** Adds an attempt to the log. */
+export const insertDelivery = async (
+  tx: Transaction,
+  delivery: Omit<DeliveryRow, 'number'>,
+): Promise<DeliveryRow> => {
+  const [row] = await tx.insert(tx.tables.webhook_deliveries).values(delivery).returning()
+  return row as DeliveryRow
+}
+
+/** Removes all but the latest attempts of a webhook. */
+export const trimDeliveries = async (tx: Transaction, id: WebhookId): Promise<void> => {
+  const { webhook_deliveries } = tx.tables
+  const { number, webhook_id } = webhook_deliveries
+  const own = eq(webhook_id, id)
+  const oldest = tx
+    .select({ number })
+    .from(webhook_deliveries)
+    .where(own)
+    .orderBy(desc(number))
+    .limit(1)
+    .offset(KEPT)
+  await tx.delete(webhook_deliveries).where(and(own, lte(number, sql`${oldest}`)))
+}
+
+/** Lists the attempts of a webhook by number. */
+export const listDeliveries = (
+  q: Queries,
+  id: string,
+  { order, after, limit }: { order: 'asc' | 'desc'; after: Keyset | undefined; limit: number },
+): Promise<DeliveryRow[]> => {
+  const { webhook_deliveries: t } = q.tables
+  const next = after && (order === 'asc' ? sql`${t.number} > ${after[0]}` : sql`${t.number} < ${after[0]}`)
+  return q
+    .select()
+    .from(t)
+    .where(and(eq(t.webhook_id, id as WebhookId), next))
+    .orderBy(order === 'asc' ? asc(t.number) : desc(t.number))
+    .limit(limit)
+}
+
+export const countDeliveries = (q: Queries, id: string): Promise<number> =>
+  q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
+
+/** Returns the `seq` before the first event at or after a time (ms); without such an event the last one. */
+export const seqBefore = async (q: Queries, from: number, last: number): Promise<number> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ seq: events.seq })
+    .from(events)
+    .where(sql`${events.timestamp} >= ${from}`)
+    .orderBy(asc(events.timestamp), asc(events.seq))
+    .limit(1)
+  return row ? row.seq - 1 : last
+}
+
+/** Returns up to `limit` users of the organization with a role that has one of the permissions. */
+export const usersWith = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  permissions: string[],
+  limit: number,
+): Promise<{ id: UserId; organization_id: OrganizationId }[]> => {
+  const { roles, user_roles } = q.tables
+  const held = (await q.select().from(roles).where(eq(roles.organization_id, organization_id))).filter(role =>
+    role.permissions.some(each => permissions.includes(each)),
+  )
+  if (held.length === 0) return []
+  const ids = held.map(({ id }) => id)
+  return q
+    .selectDistinct({ id: user_roles.user_id, organization_id: user_roles.organization_id })
+    .from(user_roles)
+    .where(
+      and(
+        inArray(user_roles.role_id, ids),
+        eq(user_roles.organization_id, organization_id),
+        eq(user_roles.enabled, true),
+      ),
+    )
+    .limit(limit)
+}

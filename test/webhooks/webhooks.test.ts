@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'bun:test'
+import { applySeed } from '#src/seed/apply.ts'
+import { exportSeed } from '#src/seed/export.ts'
+import { readSeed } from '#src/seed/read.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { callerOf, create } from '#test/support/callers.ts'
+import { addOrganization } from '#test/support/people.ts'
+
+const app = await startApp()
+const shop = { name: 'Shop', url: 'https://shop.example/events', events: ['user.*'] }
+
+describe('WHK-14 the permissions', () => {
+  test('WHK-14 of changes include events:read', async () => {
+    const hook = await create(app, '/webhooks', { ...shop, name: 'Guarded' })
+    const token = await callerOf(app, 'org_default', ['webhooks:read', 'webhooks:create', 'webhooks:update'])
+    for (const [method, path, body] of [
+      ['POST', '/webhooks', shop],
+      ['PUT', `/webhooks/${hook.id}`, { enabled: false }],
+      ['POST', `/webhooks/${hook.id}/replay`, { from: '2026-01-01T00:00:00Z' }],
+    ] as const) {
+      const { status, body: answer } = await app.admin(method, path, body, token)
+      expect([status, answer.error_description]).toEqual([403, 'The permission events:read is required.'])
+    }
+    expect((await app.admin('GET', `/webhooks/${hook.id}`, undefined, token)).status).toBe(200)
+  })
+
+  test('WHK-14 a secret is in the answer that made it, and in no other', async () => {
+    const hook = await create(app, '/webhooks', { ...shop, name: 'Secret' })
+    expect(hook.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+    const { body } = await app.admin('GET', `/webhooks/${hook.id}`)
+    expect(JSON.stringify(body)).not.toContain('whsec_')
+    const rows = await app.context.store.read(q => q.select().from(q.tables.webhooks))
+    const stored = rows.map(({ secret }) => secret.toString('base64')).join()
+    expect(stored).not.toContain(hook.secret.slice('whsec_'.length, 40))
+  })
+})
+
+describe('WHK-15 a webhook is refused', () => {
+  const bad: Record<string, Json> = {
+    'without events': { events: [] },
+    'with an unknown event': { events: ['user.vanished'] },
+    'with a filter of many stars': { events: ['*****'] },
+    'with a relative address': { url: '/hook' },
+    'with credentials in the address': { url: 'https://a:b@shop.example/' },
+    'with a fragment': { url: 'https://shop.example/#x' },
+    'with another scheme': { url: 'file:///etc/passwd' },
+  }
+  for (const [name, change] of Object.entries(bad))
+    test(`WHK-15 ${name}`, async () => {
+      const { status, body } = await app.admin('POST', '/webhooks', { ...shop, ...change })
+      expect([status, body.details[0].field.split('.')[0]]).toEqual([422, Object.keys(change)[0]])
+    })
+
+  test('WHK-15 for all organizations, outside the default one', async () => {
+    const { id: organization_id } = await addOrganization(app, 'acme')
+    const input = { ...shop, organization_id, all_organizations: true }
+    const { status, body } = await app.admin('POST', '/webhooks', input)
+    expect([status, body.details[0].field]).toEqual([422, 'all_organizations'])
+  })
+
+  test('WHK-15 when the organization has a hundred', async () => {
+    const { id: organization_id } = await addOrganization(app, 'many')
+    for (let i = 0; i < 100; i++) await create(app, '/webhooks', { ...shop, organization_id, name: `${i}` })
+    const { status } = await app.admin('POST', '/webhooks', { ...shop, organization_id, name: 'one more' })
+    expect(status).toBe(409)
+  })
+})
+
+test('WHK-16 a seed makes and changes a webhook, and an export has its secret when asked', async () => {
+  const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`
+  const other = `whsec_${Buffer.alloc(32, 4).toString('base64')}`
+  const own = await startApp()
+  const apply = (more: Json) =>
+    applySeed(own.context, readSeed({ webhooks: [{ organization: 'default', ...shop, ...more }] }))
+  expect(await apply({ secret })).toHaveLength(1)
+  expect(await apply({ secret })).toEqual([])
+  const exported = await exportSeed(own.context, { secrets: true })
+  expect(exported.webhooks).toMatchObject([{ ...shop, secret }])
+  expect(JSON.stringify(await exportSeed(own.context, { secrets: false }))).not.toContain('whsec_')
+  await own.events()
+  await apply({ secret: other, events: ['*'] })
+  expect((await own.events()).map(({ type }) => type)).toEqual(['webhook.updated', 'webhook.secret_rotated'])
+  expect((await exportSeed(own.context, { secrets: true })).webhooks).toMatchObject([{ secret: other }])
+  const { mistakes } = readSeed({ webhooks: [{ ...shop, secret: 'whsec_short' }] })
+  expect(mistakes.map(({ path }) => path)).toEqual(['webhooks[0].secret'])
+})
