@@ -2,7 +2,15 @@ import { beforeEach, expect, test } from 'bun:test'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { create, refused } from '#test/support/callers.ts'
-import { addClient, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
+import {
+  addClient,
+  addUser,
+  authorizeUrl,
+  logInTo,
+  REDIRECT,
+  signIn,
+  VERIFIER,
+} from '#test/support/people.ts'
 import { basic, bearer, get, grantTokens, post } from '#test/support/tokens.ts'
 
 let app: TestApp
@@ -40,6 +48,7 @@ test('ADM-01 one role, direct or inherited, or one group is enough', async () =>
   expect(await enters()).toBe(true)
   await limit({ allowed_roles: [], allowed_groups: ['writers'] })
   expect(await enters()).toBe(true)
+  await create(app, '/groups', { name: 'others' })
   await limit({ allowed_groups: ['others'] })
   expect(await enters()).toBe(false)
 })
@@ -99,4 +108,38 @@ test('ADM-01 lists of names are validated', async () => {
       Array.from({ length: 101 }, (_, i) => `r${i}`),
     ])
       expect(refused(await limit({ [field]: wrong }))[0]).toStartWith(field)
+})
+
+test('ADM-04 a name that the organization lacks is refused, and one that it has lost may stay', async () => {
+  for (const [field, code] of [
+    ['allowed_roles', 'unknown_role'],
+    ['allowed_groups', 'unknown_group'],
+  ]) {
+    const { status, body } = await limit({ [field ?? '']: ['writers', 'inherited', 'nobody'] })
+    const named = body.details.map((detail: Json) => [detail.field, detail.code])
+    expect([status, new Set(named.flat())]).toEqual([422, new Set([field, code])])
+  }
+  expect((await limit({ allowed_roles: ['editor'] })).status).toBe(200)
+  const { body } = await app.admin('GET', '/roles?limit=100')
+  const { id } = body.data.find(({ name }: Json) => name === 'editor')
+  expect((await app.admin('DELETE', `/roles/${id}`)).status).toBe(204)
+  expect((await limit({ allowed_roles: ['editor'], name: 'Renamed' })).status).toBe(200)
+  expect(refused(await limit({ allowed_roles: ['editor', 'gone'] }))).toEqual(['allowed_roles'])
+})
+
+test('ADM-03 a code that was used ends its session also for a person who is no longer admitted', async () => {
+  const headers = basic(client.client_id, client.client_secret)
+  const { code } = await logInTo(openBrowser(app), 'web', 'ada')
+  const form = {
+    ...{ grant_type: 'authorization_code', code, redirect_uri: REDIRECT },
+    code_verifier: VERIFIER,
+  }
+  const first = await post(app, '/oauth/token', form, { headers })
+  expect(first.status).toBe(200)
+  await limit({ allowed_roles: ['editor'] })
+  await app.events()
+  expect((await post(app, '/oauth/token', form, { headers })).status).toBe(400)
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata.reason])).toEqual([
+    ['session.revoked', 'code_replayed'],
+  ])
 })

@@ -57,6 +57,7 @@ export const screenWords = {
     name: 'Claim',
     from: 'Value from',
     fromHint: 'Such as user.attributes.tenant or groups[].name',
+    fromUsers: 'People edit this attribute themselves: give no rights by it.',
     scope: 'Only with scope',
     scopeHint: 'Empty: always',
     twice: 'This claim is given twice; the last one would be saved.',

@@ -13,7 +13,7 @@ import { forgetClient, readApi } from '#src/directory/apis/store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound } from '#src/lib/app-error.ts'
+import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
@@ -22,7 +22,8 @@ import { endPurge, isPurging } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
-import { type CreateClient, clientAnswer, clientKinds, type UpdateClient, writable } from './schema.ts'
+import { admissionProblems, shapeProblems } from './rules.ts'
+import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
 import { type Client, insertClient, readClient, removeClient, saveClient, saveSecret } from './store.ts'
 
 /**
@@ -63,66 +64,6 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   return client
 }
 
-type Shape = {
-  [Field in 'backchannel_logout_uri' | 'type' | 'kind' | 'token_endpoint_auth_method']?:
-    | Client[Field]
-    | undefined
-} & {
-  [Field in 'redirect_uris' | 'grant_types']?: string[]
-}
-
-/** Returns the conflicts between the fields of a client. */
-const shapeProblems = (client: Shape): Detail[] => {
-  const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
-  const isPublic = type === 'public'
-  const kind = client.kind ? clientKinds[client.kind] : undefined
-  const rules: [broken: boolean, field: string, message: string][] = [
-    [
-      grant_types.includes('authorization_code') && redirect_uris.length === 0,
-      'redirect_uris',
-      'The authorization code grant needs a redirect URI.',
-    ],
-    [
-      isPublic && grant_types.includes('client_credentials'),
-      'grant_types',
-      'A public client cannot use client_credentials: it has no secret.',
-    ],
-    [
-      isPublic && method !== undefined && method !== 'none',
-      'token_endpoint_auth_method',
-      'A public client has no secret.',
-    ],
-    [
-      type === 'confidential' && method === 'none',
-      'token_endpoint_auth_method',
-      'A confidential client authenticates with client_secret_basic or client_secret_post.',
-    ],
-    [
-      kind !== undefined && type !== undefined && type !== kind.type,
-      'kind',
-      `An application of the kind ${client.kind} is ${kind?.type}.`,
-    ],
-    [
-      kind !== undefined && client.grant_types !== undefined && !grant_types.includes(kind.grant),
-      'kind',
-      `An application of the kind ${client.kind} uses the grant ${kind?.grant}.`,
-    ],
-    [
-      isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
-      'backchannel_logout_uri',
-      'The logout URI of a public client is https.',
-    ],
-    [
-      client.kind === 'service' && redirect_uris.length > 0,
-      'kind',
-      'A service logs in no users, so it has no redirect URI.',
-    ],
-  ]
-  return rules.flatMap(([broken, field, message]) =>
-    broken ? [{ field, code: 'incompatible', message }] : [],
-  )
-}
-
 /**
  * Returns the organization and the problems of a new client.
  *
@@ -136,7 +77,7 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
     throw forbidden('Only administrators of the default organization may register a client_id with https.')
   const problems = shapeProblems(input)
   const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
-  return { organization_id: id, problems }
+  return { organization_id: id, problems: [...problems, ...(await admissionProblems(q, id, input))] }
 }
 
 /**
@@ -202,7 +143,11 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
     client,
     changed,
     fields,
-    problems: [...readOnlyProblems(fields, writable), ...shapeProblems(changed)],
+    problems: [
+      ...readOnlyProblems(fields, writable),
+      ...shapeProblems(changed),
+      ...(await admissionProblems(q, client.organization_id, changed, client)),
+    ],
   }
 }
 

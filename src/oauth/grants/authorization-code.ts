@@ -66,7 +66,11 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     return new OAuthError('invalid_grant', fault)
   }
 
-  if (!(await isAdmitted(tx, client, user.id))) return new OAuthError('invalid_grant', NOT_ADMITTED)
+  if (!(await isAdmitted(tx, client, user.id))) {
+    // A replayed code ends its session, whether the person is still admitted or not.
+    await endSessionOf(context, tx, call, code)
+    return new OAuthError('invalid_grant', NOT_ADMITTED)
+  }
   const roles = await effectiveRoles(tx, user.id)
   const granted = { resources: code.resources, scopes: code.scope.split(' '), user, roles }
   const target = await targetOf(tx, client, granted, request.resource)

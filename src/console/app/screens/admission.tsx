@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
+import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import type { Problem } from '../api.ts'
 import { Entries, Picker } from '../collections.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
@@ -7,14 +8,21 @@ import { Card, Field } from '../parts.tsx'
 import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
+type Organization = (typeof OrganizationAnswer)['_output']
 
 /** Claims that tokens of an application have besides the usual ones. */
 export const Claims = (props: {
+  organization_id: string
   claims: Client['claims']
   problem: Problem | undefined
   onClaims(claims: Client['claims']): void
 }) => {
   const text = words.claims
+  const organization = useObject<Organization>(`/organizations/${props.organization_id}`).data
+  const isEditedByUsers = (from: string): boolean =>
+    (organization?.settings.user_attributes ?? []).some(
+      ({ name, editable }) => editable === 'user' && `${from}.`.startsWith(`user.attributes.${name}.`),
+    )
   const [rows, setRows] = useState(() =>
     Object.entries(props.claims).map(([name, rule]) =>
       typeof rule === 'string' ? { name, from: rule, scope: '' } : { name, ...rule },
@@ -71,7 +79,7 @@ export const Claims = (props: {
             <Field
               name={`claims.${name}`}
               label={text.from}
-              hint={text.fromHint}
+              hint={isEditedByUsers(from) ? text.fromUsers : text.fromHint}
               autocomplete="off"
               spellcheck={false}
               value={from}

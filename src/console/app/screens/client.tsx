@@ -127,6 +127,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
       </Card>
       <Claims
         key={edit.version}
+        organization_id={values.organization_id}
         claims={values.claims}
         problem={problem}
         onClaims={claims => set({ claims })}

@@ -1,0 +1,98 @@
+import { groupsNamed } from '#src/directory/groups/store.ts'
+import { rolesNamed } from '#src/directory/users/store.ts'
+import type { Detail } from '#src/lib/app-error.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import type { Queries } from '#src/storage/store.ts'
+import { clientKinds } from './schema.ts'
+import type { Client } from './store.ts'
+
+type Shape = {
+  [Field in 'backchannel_logout_uri' | 'type' | 'kind' | 'token_endpoint_auth_method']?:
+    | Client[Field]
+    | undefined
+} & {
+  [Field in 'redirect_uris' | 'grant_types']?: string[]
+}
+
+/** Returns the conflicts between the fields of a client. */
+export const shapeProblems = (client: Shape): Detail[] => {
+  const { type, grant_types = [], redirect_uris = [], token_endpoint_auth_method: method } = client
+  const isPublic = type === 'public'
+  const kind = client.kind ? clientKinds[client.kind] : undefined
+  const rules: [broken: boolean, field: string, message: string][] = [
+    [
+      grant_types.includes('authorization_code') && redirect_uris.length === 0,
+      'redirect_uris',
+      'The authorization code grant needs a redirect URI.',
+    ],
+    [
+      isPublic && grant_types.includes('client_credentials'),
+      'grant_types',
+      'A public client cannot use client_credentials: it has no secret.',
+    ],
+    [
+      isPublic && method !== undefined && method !== 'none',
+      'token_endpoint_auth_method',
+      'A public client has no secret.',
+    ],
+    [
+      type === 'confidential' && method === 'none',
+      'token_endpoint_auth_method',
+      'A confidential client authenticates with client_secret_basic or client_secret_post.',
+    ],
+    [
+      kind !== undefined && type !== undefined && type !== kind.type,
+      'kind',
+      `An application of the kind ${client.kind} is ${kind?.type}.`,
+    ],
+    [
+      kind !== undefined && client.grant_types !== undefined && !grant_types.includes(kind.grant),
+      'kind',
+      `An application of the kind ${client.kind} uses the grant ${kind?.grant}.`,
+    ],
+    [
+      isPublic && client.backchannel_logout_uri?.startsWith('http:') === true,
+      'backchannel_logout_uri',
+      'The logout URI of a public client is https.',
+    ],
+    [
+      client.kind === 'service' && redirect_uris.length > 0,
+      'kind',
+      'A service logs in no users, so it has no redirect URI.',
+    ],
+  ]
+  return rules.flatMap(([broken, field, message]) =>
+    broken ? [{ field, code: 'incompatible', message }] : [],
+  )
+}
+
+type Admission = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' | 'capabilities'>>
+
+/**
+ * Returns a problem for each role and group that the organization does not have; `known` ones were stored before. A
+ * client for all organizations may name those of any.
+ */
+export const admissionProblems = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  { allowed_roles = [], allowed_groups = [], capabilities = [] }: Admission,
+  known: Admission = {},
+): Promise<Detail[]> => {
+  if (capabilities.includes('cross_organization')) return []
+  const newRoles = allowed_roles.filter(name => !known.allowed_roles?.includes(name))
+  const newGroups = allowed_groups.filter(name => !known.allowed_groups?.includes(name))
+  const roles = (await rolesNamed(q, organization_id, newRoles)).map(({ name }) => name)
+  const groups = await groupsNamed(q, organization_id, newGroups)
+  const lacking = (field: string, kind: string, names: string[], there: string[]): Detail[] =>
+    names
+      .filter(name => !there.includes(name))
+      .map(name => ({
+        field,
+        code: `unknown_${kind}`,
+        message: `The organization has no ${kind} ${name}.`,
+      }))
+  return [
+    ...lacking('allowed_roles', 'role', newRoles, roles),
+    ...lacking('allowed_groups', 'group', newGroups, groups),
+  ]
+}
