@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith, executableAt } from './against.ts'
+import { printDeliveries } from './deliveries.ts'
 import { printDevelopment } from './dev.ts'
 import { measureFlood } from './flood.ts'
 import { FLOOR, measureFloor } from './floor.ts'
@@ -28,13 +29,14 @@ import { stopTarget, type Target } from './target.ts'
 
 const USAGE = `bun run bench [--quick] [--only <part of an operation's name>] [--no-peer] [--no-postgres]
 bun run bench --against <checkout or executable> [--quick] [--only <part of an operation's name>]
+bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
 
 Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
 operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
 figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
 behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation costs
-more than 5 % more CPU time here (median of the three ratios). --large compares a database with so many users and events with one of 1,000 and 10,000.`
+more than 5 % more CPU time here (median of the three ratios). --deliveries measures webhooks alone. --large compares a database with so many users and events with one of 1,000 and 10,000.`
 
 const { values: options } = parseArgs({
   options: {
@@ -43,6 +45,7 @@ const { values: options } = parseArgs({
     against: { type: 'string' },
     'no-peer': { type: 'boolean', default: false },
     'no-postgres': { type: 'boolean', default: false },
+    deliveries: { type: 'boolean', default: false },
     large: { type: 'boolean', default: false },
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '10000000' },
@@ -162,6 +165,8 @@ const printRest = async (ours: Target): Promise<void> => {
     )
   progress('development')
   await printDevelopment(START_ROUNDS)
+  progress('deliveries')
+  await printDeliveries()
 }
 
 // Exiting through the handlers stops the processes that this run started, such as the database.
@@ -172,6 +177,7 @@ if (other) {
     console.error(`More than 5 % dearer: ${dearer.join(', ')}`)
     process.exitCode = 1
   }
-} else if (options.large)
+} else if (options.deliveries) await printDeliveries()
+else if (options.large)
   await runLarge(Number(options.users), Number(options.events), { ...slices, slices: 8 })
 else await runAll()
