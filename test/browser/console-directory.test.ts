@@ -1,6 +1,8 @@
 /** Screens of the console for APIs, claims and attributes, in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { applySeed } from '#src/seed/apply.ts'
+import { parseSeed } from '#src/seed/read.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
@@ -166,6 +168,61 @@ testInChromium(
     await page.getByRole('link', { name: /ada@example.com/ }).click()
     await page.getByText('No consent needed so far').waitFor()
     await page.getByRole('link', { name: /Gatehouse console.*session/s }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-17 each object is shown as YAML that changes nothing when it is applied, without its secret',
+  async () => {
+    const { id } = (await stored('/users?search=grace')).data[0]
+    const attributes = { 'a key': 'yes', list: ['1', 'two: #'], deep: { n: 1, on: true, none: {} } }
+    await served.app.admin('PUT', `/users/${id}`, { attributes, first_name: 'null', last_name: '- "x"' })
+    const acme = await create(served.app, '/organizations', { name: 'Acme', slug: 'acme' })
+    const role = await create(served.app, '/roles', {
+      name: 'helper',
+      permissions: ['users:read'],
+      organization_id: acme.id,
+    })
+    const group = await create(served.app, '/groups', { name: 'Staff', roles: ['user'] })
+    await served.app.admin('PUT', `/groups/${group.id}/members/${id}`)
+    const scopes = [{ name: 'orders.read', texts: { en: 'Read: all', 'pt-BR': 'Ler' } }]
+    const clients = [{ client_id: 'shop', scopes: ['orders.read'] }]
+    const api = await create(served.app, '/apis', {
+      identifier: 'urn:orders',
+      name: 'Orders',
+      scopes,
+      clients,
+    })
+    const user_attributes = [{ name: 'level', type: 'integer', visible: 'user' }]
+    await served.app.admin('PUT', '/organizations/acme', { settings: { user_attributes } })
+    await served.app.admin('PUT', '/clients/shop', { claims: { level: 'user.attributes.level' } })
+    await enterConsole(page, served.url)
+    for (const path of [
+      `users/${id}`,
+      'organizations/acme',
+      `roles/${role.id}`,
+      `groups/${group.id}`,
+      `apis/${api.id}`,
+      'clients/shop',
+    ]) {
+      await page.goto(`${served.url}/console/${path}`)
+      await page.getByText('As YAML').click()
+      const shown = await page.locator('details[open] pre').innerText()
+      const isClient = path === 'clients/shop'
+      expect([path, shown.includes('{ env: SHOP_SECRET }') || shown.includes('env: SHOP_SECRET')]).toEqual([
+        path,
+        isClient,
+      ])
+      const text = shown.replace(/\n {4}client_secret:\n.*/, '')
+      const changes = await applySeed(served.app.context, parseSeed(text, 'seed.yaml'), { dry_run: true })
+      expect([path, changes]).toEqual([path, []])
+    }
+    await label('Name').fill('The shop')
+    await page.getByRole('checkbox', { name: 'Ask people for consent' }).check()
+    await page.getByText('2 changes').click()
+    expect(await page.locator('.difference del').allInnerTexts()).toEqual(['Northwind shop', 'false'])
+    expect(await page.locator('.difference ins').allInnerTexts()).toEqual(['The shop', 'true'])
   },
   60_000,
 )

@@ -75,6 +75,55 @@ export const curlOf = (method: string, path: string, body?: unknown): string => 
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
+const isObject = (value: unknown): value is Values =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns path, old and new value of each difference. */
+const differences = (before: unknown, after: unknown, path = ''): [path: string, unknown, unknown][] => {
+  if (same(before, after)) return []
+  if (!isObject(before) || !isObject(after)) return [[path, before, after]]
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap(name =>
+    differences(before[name], after[name], path === '' ? name : `${path}.${name}`),
+  )
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+
+/** A value of a difference; a list has one item a line. */
+const Side = ({ value }: { value: unknown }) => {
+  if (isEmpty(value)) return <em class="hint">{words.code.nothing}</em>
+  return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
+}
+
+/** The difference that a save would make. */
+const Difference = ({ stored, changed }: { stored: object; changed: object }) => {
+  const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
+  const all = differences(before, changed)
+  return (
+    <details class="difference">
+      <summary>{words.code.changes(all.length)}</summary>
+      <dl>
+        {all.map(([path, old, value]) => (
+          <div key={path}>
+            <dt>
+              <code>{path}</code>
+            </dt>
+            <dd>
+              <del>
+                <Side value={old} />
+              </del>
+              <ins>
+                <Side value={value} />
+              </ins>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  )
+}
+
 /** A form over an object: fields, refusal, save bar, and the dialog when someone else was quicker. */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
@@ -96,7 +145,10 @@ export const EditForm = <T extends object>(props: {
       {props.children}
       {edit.isChanged && (
         <div class="save-bar">
-          <AsCurl text={curlOf('PUT', path, edit.changed)} />
+          <div class="about-change">
+            <Difference stored={stored} changed={edit.changed} />
+            <AsCurl text={curlOf('PUT', path, edit.changed)} />
+          </div>
           <button type="button" onClick={edit.reset}>
             {common.cancel}
           </button>

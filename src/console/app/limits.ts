@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { eventTypes } from '#src/audit/types.ts'
 import { permissions } from '#src/lib/permission.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
@@ -8,3 +9,14 @@ export const consoleLimits = () => ({
   permissions: [...permissions],
   signingAlgs: [...signingAlgs],
 })
+
+/**
+ * Returns the default of each field of a seed file as JSON, by section and name; '' without a default. This is
+ * a Bun macro; a process of its own reads the schemas, since they contain macros themselves.
+ */
+export const seedFields = (): Record<string, Record<string, string>> => {
+  const { stdout } = Bun.spawnSync([process.execPath, join(import.meta.dir, '../seed-fields.ts')], {
+    stderr: 'inherit',
+  })
+  return JSON.parse(stdout.toString())
+}

@@ -135,4 +135,13 @@ export const screenWords = {
     anyPermission: 'Any',
     noneWith: 'No role has this permission',
   },
+  code: {
+    title: 'As code',
+    asYaml: 'As YAML',
+    yamlHint: 'Part of a seed file, for gatehouse apply. Defaults are left out, and no secret is in it.',
+    partial:
+      'Pictures, styles and certificates are not shown here; gatehouse export writes the whole object.',
+    changes: (count: number) => `${count} ${count === 1 ? 'change' : 'changes'}`,
+    nothing: 'empty',
+  },
 }

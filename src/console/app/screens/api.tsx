@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ApiAnswer } from '#src/directory/apis/schema.ts'
 import { useAction } from '../action.ts'
 import type { Problem } from '../api.ts'
+import { AsCode } from '../as-code.tsx'
 import { Entries, Picker, RemoveButton } from '../collections.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
@@ -271,8 +272,9 @@ export const ApiScreen = ({ id }: { id: string }) => {
           {text.remove}
         </button>
       </Heading>
-      <div class="narrow">
+      <div class="narrow stack">
         <Form api={api} loaded={loaded} />
+        <AsCode section="apis" path={`/apis/${api.id}`} object={api} />
       </div>
       {isAsked && (
         <Confirm

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import {
@@ -238,6 +239,11 @@ export const ClientScreen = ({ id }: { id: string }) => {
         <div class="stack">
           <Snippets client={client} />
           <Safety client={client} />
+          <AsCode
+            section="clients"
+            path={`/clients/${encodeURIComponent(client.client_id)}`}
+            object={client}
+          />
         </div>
       </div>
     </>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
@@ -220,7 +221,10 @@ export const GroupScreen = ({ id }: { id: string }) => {
         </button>
       </Heading>
       <div class="columns">
-        <Form group={group} loaded={loaded} />
+        <div class="stack">
+          <Form group={group} loaded={loaded} />
+          <AsCode section="groups" path={`/groups/${id}`} object={group} />
+        </div>
         <Members group={group} onChanged={loaded.reload} />
       </div>
       {isAsked && (

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { useAction } from '../action.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
@@ -138,8 +139,9 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
           </button>
         )}
       </Heading>
-      <div class="narrow">
+      <div class="narrow stack">
         <Form organization={organization} loaded={loaded} />
+        <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
       </div>
       {isAsked && (
         <Confirm

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
@@ -282,8 +283,9 @@ export const ProviderScreen = ({ id }: { id: string }) => {
           Delete
         </button>
       </Heading>
-      <div class="narrow">
+      <div class="narrow stack">
         <Form provider={provider} loaded={loaded} />
+        <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
       </div>
       {isAsked && (
         <Confirm

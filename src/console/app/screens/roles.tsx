@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { RoleAnswer } from '#src/directory/roles/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
@@ -216,6 +217,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
         <div class="stack">
           <Holders role={role} />
           <Givers role={role.name} organization_id={role.organization_id} />
+          <AsCode section="roles" path={`/roles/${id}`} object={role} />
         </div>
       </div>
       {isAsked && (

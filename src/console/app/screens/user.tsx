@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { useAction } from '../action.ts'
 import { asProblem, callApi, type Problem, read } from '../api.ts'
+import { AsCode } from '../as-code.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import {
@@ -388,6 +389,7 @@ export const UserScreen = ({ id }: { id: string }) => {
           <Applications id={user.id} />
           <Sessions id={user.id} />
           <Log id={user.id} />
+          <AsCode section="users" path={`/users/${user.id}`} object={user} />
         </div>
       </div>
     </>

@@ -1,0 +1,88 @@
+import { useState } from 'preact/hooks'
+import { asProblem, type Problem, read } from './api.ts'
+import { curlOf } from './forms.tsx'
+import { seedFields } from './limits.ts' with { type: 'macro' }
+import { AsCurl, Card, Code, Failure, Loading } from './parts.tsx'
+import { words } from './words.ts'
+import { yamlOf } from './yaml.ts'
+
+type Values = Record<string, unknown>
+type Section = 'organizations' | 'roles' | 'users' | 'groups' | 'clients' | 'apis' | 'identity_providers'
+
+const fieldsOf = seedFields()
+const DEFAULT = 'org_default'
+const text = words.code
+
+/** The answers of the API have addresses in place of these; nor have they the certificates of SAML as text. */
+const assets = ['logo', 'logo_dark', 'custom_css']
+
+/** Name of the environment variable with the secret of an object. */
+const secretOf = (section: Section, { type, client_id, alias }: Values): Values => {
+  const owner = section === 'clients' ? type === 'confidential' && client_id : type !== 'saml' && alias
+  if (!owner || (section !== 'clients' && section !== 'identity_providers')) return {}
+  return {
+    client_secret: {
+      env: `${String(owner)
+        .toUpperCase()
+        .replace(/[^A-Z0-9]+/g, '_')}_SECRET`,
+    },
+  }
+}
+
+/** Returns the part of a seed file for an object: the fields that differ from their defaults. */
+const seedOf = (section: Section, object: Values, organization: string | undefined): string => {
+  const fields =
+    fieldsOf[section === 'identity_providers' ? `${section}.${String(object.type)}` : section] ?? {}
+  const all: Values = { ...object, organization, ...secretOf(section, object) }
+  const entry = Object.entries(fields).flatMap(([name, usual]) => {
+    const value = all[name]
+    const isUsual = value === undefined || JSON.stringify(value) === usual
+    return isUsual ? [] : [[name, value]]
+  })
+  return yamlOf(section, [Object.fromEntries(entry)])
+}
+
+const slugOf = async (section: Section, { organization_id }: Values): Promise<string | undefined> => {
+  if (section === 'organizations' || organization_id === DEFAULT) return undefined
+  return (await read<{ slug: string }>(`/organizations/${String(organization_id)}`)).slug
+}
+
+/** An object as a part of a seed file, and as the call that reads it. */
+export const AsCode = ({ section, path, object }: { section: Section; path: string; object: object }) => {
+  const values = object as Values
+  const [slug, setSlug] = useState<{ of: string | undefined }>()
+  const [problem, setProblem] = useState<Problem>()
+  const [isOpen, setOpen] = useState(false)
+  const load = () => {
+    setProblem(undefined)
+    slugOf(section, values)
+      .then(of => setSlug({ of }))
+      .catch(error => setProblem(asProblem(error)))
+  }
+  const isPartial = values.type === 'saml' || assets.some(name => ((values.settings ?? {}) as Values)[name])
+  return (
+    <Card title={text.title}>
+      <details
+        onToggle={({ currentTarget: { open } }) => {
+          setOpen(open)
+          if (open && !slug) load()
+        }}
+      >
+        <summary>{text.asYaml}</summary>
+        {isPartial ? (
+          <p class="hint">{text.partial}</p>
+        ) : problem ? (
+          <Failure problem={problem} retry={load} />
+        ) : slug ? (
+          <>
+            <p class="hint">{text.yamlHint}</p>
+            <Code text={seedOf(section, values, slug.of)} />
+          </>
+        ) : (
+          isOpen && <Loading />
+        )}
+      </details>
+      <AsCurl text={curlOf('GET', path)} />
+    </Card>
+  )
+}

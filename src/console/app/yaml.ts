@@ -1,0 +1,29 @@
+/** Words that YAML reads as something else than text. https://yaml.org/spec/1.2.2/#103-core-schema */
+const special = /^(?:true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i
+
+const textOf = (text: string): string =>
+  /^[A-Za-z_][\w./@-]*(?: [\w./@-]+)*$/.test(text) && !special.test(text) ? text : JSON.stringify(text)
+
+const scalarOf = (value: unknown): string =>
+  typeof value === 'string' ? textOf(value) : JSON.stringify(value)
+
+/** Maximum length of a list in one line. */
+const LINE = 60
+
+const isSimple = (value: unknown): boolean => typeof value !== 'object' || value === null
+
+/** Returns a value as block YAML, its lines indented; one that fits its line begins with a space. */
+const below = (value: unknown, indent: string): string => {
+  if (isSimple(value)) return ` ${scalarOf(value)}`
+  if (Array.isArray(value)) {
+    const flow = `[${value.map(scalarOf).join(', ')}]`
+    if (value.every(isSimple) && flow.length <= LINE) return ` ${flow}`
+    return value.map(item => `\n${indent}-${below(item, `${indent}  `).replace(/^\n\s*/, ' ')}`).join('')
+  }
+  const entries = Object.entries(value as object)
+  if (entries.length === 0) return ' {}'
+  return entries.map(([name, part]) => `\n${indent}${textOf(name)}:${below(part, `${indent}  `)}`).join('')
+}
+
+/** Returns a list of objects below its name as YAML 1.2, such as a part of a seed file. */
+export const yamlOf = (name: string, items: object[]): string => `${name}:${below(items, '  ')}\n`
