@@ -149,7 +149,8 @@ test('the executable contains no part for tests only: each export is used in src
 
 test('an exported name means one thing: no two files export it', () => {
   // Each resource of the admin API has a schema and rules under the same names; each adapter of the SDK has its own.
-  const oneOfAKind = /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|getClaims|startGatehouse)$/
+  const oneOfAKind =
+    /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|protect|getClaims|startGatehouse)$/
   // The testing package imports no other room, so it declares the server's types again.
   const files = [...source].filter(([file]) => file !== 'testing/types.ts')
   const places = new Map<string, Set<string>>()

@@ -109,11 +109,25 @@ function requireRights(claims: Claims, { roles = [], anyRole, scopes = [] }: Rul
   if (!hasAllScopes(claims, scopes)) throw new InsufficientScopeError(scopes)
 }
 
-/** A refusal as an HTTP answer. */
+/** An HTTP answer. */
 export type Answer = {
-  status: 401 | 403 | 503
+  status: number
   headers: Record<string, string>
+  body: object
+}
+
+/** A refusal as an HTTP answer. */
+export type RefusalAnswer = Answer & {
+  status: 401 | 403 | 503
   body: { error: string; error_description: string; code: string; status: number }
+}
+
+/** Parameters of the challenge of a protected resource: https://www.rfc-editor.org/rfc/rfc9728#section-5.1 */
+export type ResourceChallenge = {
+  /** URL of the metadata document. */
+  metadata: string
+  /** Scopes that each request needs. */
+  scopes: readonly string[]
 }
 
 /**
@@ -122,14 +136,17 @@ export type Answer = {
  *
  * @param error the refusal that `authorize` threw
  * @param issuer the issuer, which is the realm of the challenge
+ * @param resource what the challenge says about a protected resource
  * @returns status, headers and JSON body
  */
-export function answerTo(error: AccessError, issuer: string): Answer {
+export function answerTo(error: AccessError, issuer: string, resource?: ResourceChallenge): RefusalAnswer {
   const { code, status, description } = error
   const name = status === 401 ? 'invalid_token' : status === 503 ? 'temporarily_unavailable' : code
   const challenge: Record<string, string> = { realm: issuer }
   if (code !== 'token_missing') Object.assign(challenge, { error: name, error_description: description })
-  if (error instanceof InsufficientScopeError) challenge.scope = error.scopes.join(' ')
+  if (resource) challenge.resource_metadata = resource.metadata
+  const scopes = error instanceof InsufficientScopeError ? error.scopes : (resource?.scopes ?? [])
+  if (scopes.length > 0) challenge.scope = scopes.join(' ')
   const headers: Record<string, string> = { 'cache-control': 'no-store', 'content-type': 'application/json' }
   if (error instanceof JwksUnavailableError) headers['retry-after'] = `${error.retryAfter}`
   if (status === 401 || code === 'insufficient_scope') headers['www-authenticate'] = bearer(challenge)

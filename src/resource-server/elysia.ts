@@ -3,6 +3,7 @@ import { answerTo, authorize, findHandler, type Handlers, type Rules, toResponse
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
 import type { LogoutReceiver } from './logout.ts'
+import { protection, type ResourceOptions } from './mcp.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
 
@@ -70,6 +71,33 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
       resolve: ({ request }: { request: Request }) => ({ claims: admitted.get(request)?.claims }),
     }),
   })
+}
+
+/**
+ * Returns a plugin that makes the application a protected resource, such as an MCP server: it serves the metadata
+ * document, and guards all paths but the open ones. Handlers have `claims`. An `AccessError` that a handler throws
+ * becomes its answer.
+ *
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ *
+ * @example
+ * app.use(protect(verifier, { scopes: ['tools.read'] }))
+ */
+export function protect(verifier: Verifier, options?: ResourceOptions) {
+  const { check, refuse } = protection(verifier, options)
+  const admitted = new WeakMap<Request, Claims>()
+  return new Elysia()
+    .onRequest(async ({ request }) => {
+      const { method, headers, url } = request
+      const checked = await check({ method, headers, path: new URL(url).pathname })
+      if (checked?.answer) return toResponse(checked.answer)
+      if (checked) admitted.set(request, checked.claims)
+      return undefined
+    })
+    .derive({ as: 'global' }, ({ request }) => ({ claims: admitted.get(request) }))
+    .onError({ as: 'global' }, ({ error }) =>
+      error instanceof AccessError ? toResponse(refuse(error)) : undefined,
+    )
 }
 
 /**

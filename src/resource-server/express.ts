@@ -3,6 +3,7 @@ import { answerTo, authorize, findHandler, type Handlers, type Rules } from './a
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
 import type { LogoutReceiver } from './logout.ts'
+import { protection, type ResourceOptions } from './mcp.ts'
 import { credentialsOf, readNodeForm } from './node-request.ts'
 import type { Verifier } from './verifier.ts'
 
@@ -54,6 +55,33 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')
   return req.claims
+}
+
+/**
+ * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the metadata
+ * document, guards all paths but the open ones, and sets the claims that `getClaims` returns. Use it before the body
+ * parser and all routes.
+ *
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ *
+ * @example
+ * app.use(protect(verifier, { scopes: ['tools.read'] }))
+ */
+export function protect(verifier: Verifier, options?: ResourceOptions): RequestHandler {
+  const { check } = protection(verifier, options)
+  return (req, res, next) => {
+    const path = req.originalUrl.replace(/[?#].*/s, '')
+    check({ ...credentialsOf(req), method: req.method, path })
+      .then(checked => {
+        if (checked?.answer) {
+          const { status, headers, body } = checked.answer
+          return void res.status(status).set(headers).json(body)
+        }
+        if (checked) req.claims = checked.claims
+        next()
+      })
+      .catch(next)
+  }
 }
 
 /**

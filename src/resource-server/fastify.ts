@@ -4,6 +4,7 @@ import { answerTo, authorize, findHandler, type Handlers, type Rules } from './a
 import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
 import type { LogoutReceiver } from './logout.ts'
+import { protection, type ResourceOptions } from './mcp.ts'
 import { credentialsOf } from './node-request.ts'
 import { securityOf } from './openapi.ts'
 import type { Verifier } from './verifier.ts'
@@ -95,11 +96,42 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
     }
   })
 }
+/**
+ * Plugin that makes the app a protected resource, such as an MCP server: it serves the metadata document, guards all
+ * paths but the open ones before bodies are read, and sets `request.claims`. Register it before the routes, and either it
+ * or `gatehouse`.
+ *
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ *
+ * @example
+ * await app.register(protect, { verifier, scopes: ['tools.read'] })
+ */
+export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOptions> = async (
+  app,
+  { verifier, ...options },
+) => {
+  const { check, metadataPath } = protection(verifier, options)
+  app.decorateRequest('claims', null)
+  app.addHook('onRequest', async (request, reply) => {
+    const path = request.url.replace(/[?#].*/s, '')
+    const checked = await check({ ...credentialsOf(request.raw), method: request.method, path })
+    if (!checked?.answer) {
+      request.claims = checked?.claims ?? null
+      return undefined
+    }
+    const { status, headers, body } = checked.answer
+    return reply.code(status).headers(headers).send(body)
+  })
+  // The hook answers these.
+  app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
+}
+
 // The hooks apply to routes outside the plugin's own scope, as with the package fastify-plugin.
-Object.assign(gatehouse, {
-  [Symbol.for('skip-override')]: true,
-  [Symbol.for('fastify.display-name')]: 'gatehouse',
-})
+for (const plugin of [gatehouse, protect])
+  Object.assign(plugin, {
+    [Symbol.for('skip-override')]: true,
+    [Symbol.for('fastify.display-name')]: 'gatehouse',
+  })
 
 /**
  * Returns the claims of a guarded request.

@@ -8,8 +8,10 @@ import {
   type Rules,
   toResponse,
 } from './access.ts'
+import type { Claims } from './claims.ts'
 import { AccessError } from './errors.ts'
 import type { LogoutReceiver } from './logout.ts'
+import { protection, type ResourceOptions } from './mcp.ts'
 import type { Verifier } from './verifier.ts'
 
 /** Rules of the routes behind the middleware, and replacements for the answers to refused requests. */
@@ -36,6 +38,32 @@ export function auth<R extends HonoOptions = Record<never, never>>(
       return handler ? handler(error, c) : toResponse(answerTo(error, verifier.issuer))
     }
     return next()
+  }
+}
+
+/**
+ * Returns middleware that makes the application a protected resource, such as an MCP server: it serves the metadata
+ * document, guards all paths but the open ones, and sets the variable `claims` there. An `AccessError` that a handler
+ * throws becomes its answer.
+ *
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ *
+ * @example
+ * app.use(protect(verifier, { scopes: ['tools.read'] }))
+ */
+export function protect(
+  verifier: Verifier,
+  options?: ResourceOptions,
+): MiddlewareHandler<{ Variables: { claims: Claims } }> {
+  const { check, refuse } = protection(verifier, options)
+  return async (c, next) => {
+    const { method, path, raw } = c.req
+    const checked = await check({ method, path, headers: raw.headers })
+    if (checked?.answer) return toResponse(checked.answer)
+    if (checked) c.set('claims', checked.claims)
+    await next()
+    if (c.error instanceof AccessError) c.res = toResponse(refuse(c.error))
+    return undefined
   }
 }
 

@@ -6,6 +6,8 @@ export {
   type ClaimsFor,
   type CredentialSource,
   type Handlers,
+  type RefusalAnswer,
+  type ResourceChallenge,
   type Rules,
 } from './access.ts'
 export { type Claims, hasAllRoles, hasAllScopes, hasAnyRole, hasRole, hasScope } from './claims.ts'

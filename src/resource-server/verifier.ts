@@ -32,6 +32,8 @@ export type GuardOptions = Rules & Handlers<[request: Request], Response | Promi
 export type Verifier = TokenVerifier & {
   /** The issuer without trailing slash. */
   readonly issuer: string
+  /** Identifier of the API that the service is; undefined for a verifier with `audience`. */
+  readonly resource?: string | undefined
   /**
    * Returns the claims of the bearer token in the Authorization header.
    *
@@ -71,6 +73,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const verify = (token: string) => verifyToken(token, settings)
   return {
     issuer: settings.issuer,
+    resource: options.resource,
     verify,
     authenticate: request => authorize({ verify }, request),
     async guard(request, rules) {

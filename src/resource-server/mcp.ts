@@ -1,0 +1,147 @@
+/** Guards MCP servers and other protected resources: https://www.rfc-editor.org/rfc/rfc9728 */
+import {
+  type Answer,
+  answerTo,
+  authorize,
+  type CredentialSource,
+  type ResourceChallenge,
+  type TokenVerifier,
+  toResponse,
+} from './access.ts'
+import { type Claims, hasAllScopes } from './claims.ts'
+import { AccessError, ConfigurationError, InsufficientScopeError } from './errors.ts'
+import { isHttpUrl } from './options.ts'
+
+/** Metadata of a protected resource, such as an MCP server, and the scopes that each request needs. */
+export type ResourceOptions = {
+  /** All of these scopes are required of each request. Default: none. */
+  scopes?: readonly string[]
+  /** The scopes that clients may ask for, without `offline_access`. Default: `scopes`. */
+  scopesSupported?: readonly string[]
+  /** Name that clients may show. */
+  name?: string
+  /** Paths that need no token, such as `/healthz`, compared exactly. Default: none. */
+  open?: readonly string[]
+}
+
+/** A verifier with the option `resource`. */
+export type ResourceVerifier = TokenVerifier & {
+  readonly issuer: string
+  readonly resource?: string | undefined
+}
+
+/** The parts of a request that decide; `path` has no query. */
+export type ResourceRequest = CredentialSource & { method: string; path: string }
+
+/** An answer in place of the application's, the claims of a request, or undefined for an open path. */
+export type Checked =
+  | { answer: Answer; claims?: undefined }
+  | { claims: Claims; answer?: undefined }
+  | undefined
+
+/** The guard of a protected resource, which the adapters use. */
+export type Protection = {
+  /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
+  readonly metadataPath: string
+  /**
+   * Checks a request. All paths but the open ones are guarded, because frameworks differ in which spellings of a path
+   * they serve.
+   */
+  check(request: ResourceRequest): Promise<Checked>
+  /** Returns the answer to a refusal, with a challenge that names the metadata document. */
+  refuse(error: AccessError): Answer
+}
+
+const WELL_KNOWN = '/.well-known/oauth-protected-resource'
+
+/**
+ * Returns the guard of the resource that the verifier is for.
+ *
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ */
+export function protection(verifier: ResourceVerifier, options: ResourceOptions = {}): Protection {
+  const { issuer, resource = '' } = verifier
+  if (!isHttpUrl(resource))
+    throw new ConfigurationError(['resource must be the http(s) URL at which clients find the service'])
+  const { scopes = [], scopesSupported = scopes, name, open = [] } = options
+  const { origin, pathname } = new URL(resource)
+  const metadataPath = WELL_KNOWN + pathname.replace(/\/$/, '')
+  const challenge: ResourceChallenge = { metadata: origin + metadataPath, scopes }
+  const document = {
+    resource,
+    authorization_servers: [issuer],
+    bearer_methods_supported: ['header'],
+    ...(scopesSupported.length > 0 && { scopes_supported: scopesSupported }),
+    ...(name !== undefined && { resource_name: name }),
+  }
+  const refuse = (error: AccessError) => answerTo(error, issuer, challenge)
+  return {
+    metadataPath,
+    refuse,
+    async check({ method, path, headers }) {
+      if (path === metadataPath) return { answer: metadata(method, document) }
+      if (open.includes(path)) return undefined
+      try {
+        return { claims: await authorize(verifier, { headers }, { scopes }) }
+      } catch (error) {
+        if (error instanceof AccessError) return { answer: refuse(error) }
+        throw error
+      }
+    },
+  }
+}
+
+/** The document is public, and pages of other origins read it. */
+const metadata = (method: string, document: Answer['body']): Answer => {
+  const headers = {
+    'access-control-allow-origin': '*',
+    'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
+    'content-type': 'application/json',
+  }
+  if (method === 'GET' || method === 'HEAD') return { status: 200, headers, body: document }
+  if (method === 'OPTIONS') return { status: 200, headers, body: {} }
+  return {
+    status: 405,
+    headers: { ...headers, allow: 'GET, HEAD, OPTIONS' },
+    body: { error: 'method_not_allowed' },
+  }
+}
+
+/**
+ * Requires scopes of one operation, such as a tool. Clients of MCP answer the refusal by asking the person for them.
+ *
+ * @throws InsufficientScopeError
+ */
+export function requireScopes(claims: Claims, scopes: readonly string[]): void {
+  if (!hasAllScopes(claims, scopes)) throw new InsufficientScopeError(scopes)
+}
+
+/**
+ * Guards a fetch handler that is a protected resource, such as an MCP server: serves its metadata document and
+ * answers requests without a good token by a challenge that names it. An `AccessError` that the handler throws becomes
+ * its answer.
+ *
+ * @param handle gets the claims; undefined for open paths
+ * @throws ConfigurationError when the verifier has no http(s) `resource`
+ *
+ * @example
+ * export default { fetch: protect(verifier, (request, claims) => mcp(request, claims), { scopes: ['tools.read'] }) }
+ */
+export function protect(
+  verifier: ResourceVerifier,
+  handle: (request: Request, claims: Claims | undefined) => Response | Promise<Response>,
+  options?: ResourceOptions,
+): (request: Request) => Promise<Response> {
+  const { check, refuse } = protection(verifier, options)
+  return async request => {
+    const { method, headers, url } = request
+    const checked = await check({ method, headers, path: new URL(url).pathname })
+    if (checked?.answer) return toResponse(checked.answer)
+    try {
+      return await handle(request, checked?.claims)
+    } catch (error) {
+      if (error instanceof AccessError) return toResponse(refuse(error))
+      throw error
+    }
+  }
+}
