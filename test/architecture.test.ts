@@ -143,7 +143,6 @@ test('the executable contains no part for tests only: each export is used in src
     'sessions/logout-delivery.ts deliverLogouts',
     'sign-in/throttle.ts afterFailure',
     'tokens/signing-thread.ts openThread',
-    'webhooks/delivery.ts deliverWebhooks',
   ])
 })
 

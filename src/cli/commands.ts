@@ -269,6 +269,20 @@ export const commands: readonly CommandRow[] = [
     options: [['--since <time>', 'first time, such as 2026-01-31T08:00:00Z; default: all']],
     run: async options => (await import('./events-export.ts')).eventsExport(options),
   },
+  { name: 'webhooks', about: 'events at your own program' },
+  {
+    name: 'webhooks listen',
+    about: 'forward new events to a URL, signed as a webhook does, until it is stopped',
+    options: [
+      new Option('--forward <url>', 'address of your program').makeOptionMandatory(),
+      ['--events <type...>', 'event types; * stands for any text; default: all'],
+      ['--secret <secret>', 'begins whsec_; default: a new one, which is printed'],
+      ['--url <url>', 'another server, with --client and GATEHOUSE_CLIENT_SECRET'],
+      ['--client <id>', 'client with the permission events:read'],
+      ['--data-dir <dir>', 'data directory; default: the settings, else the running development server'],
+    ],
+    run: async options => (await import('./webhooks-listen.ts')).webhooksListen(options),
+  },
   {
     name: 'doctor',
     about: 'check settings, files, database, clock, address and mail; exit 1 when something is wrong',

@@ -94,7 +94,7 @@ const isRunning = ({ pid }: DevFile): boolean => {
 }
 
 /** Returns the development server that this OS user started last. */
-const latestRunning = (): DevFile | undefined =>
+export const latestRunning = (): DevFile | undefined =>
   readdirSync(tmpdir())
     .filter(name => name.startsWith('gatehouse-dev-'))
     .map(name => join(tmpdir(), name))

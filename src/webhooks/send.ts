@@ -4,7 +4,6 @@ import type { Context } from '#src/context.ts'
 import { findIdentity } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Family } from '#src/lib/metrics.ts'
-import { iso } from '#src/lib/text.ts'
 import { signaturesOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
@@ -28,20 +27,38 @@ export interface Attempt {
 }
 
 /**
- * Posts an event to its webhook, signed for this attempt:
+ * Returns body and headers of the message that tells of an event, at a time in ms:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
+export const messageOf = (
+  { type, timestamp, ...data }: ReturnType<typeof eventAnswer>,
+  now: number,
+  sign: (content: string) => string,
+) => {
+  const body = JSON.stringify({ type, timestamp, data })
+  const seconds = Math.floor(now / SECOND)
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': 'Gatehouse-Webhooks',
+    'webhook-id': data.id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': sign(`${data.id}.${seconds}.${body}`),
+  }
+  return { body, headers }
+}
+
+/** Posts an event to its webhook, signed for this attempt. */
 export const sendEvent = async (context: Context, hook: Webhook, event: EventRow): Promise<Attempt> => {
   const organization = await context.store.read(q => findIdentity(q, hook.organization_id))
   const now = context.clock.now()
-  const { type, timestamp, ...data } = eventAnswer(event)
-  const body = JSON.stringify({ type, timestamp: iso(event.timestamp), data })
-  const seconds = Math.floor(now / SECOND)
+  const { body, headers } = messageOf(eventAnswer(event), now, content =>
+    signaturesOf(context, hook, content),
+  )
   const log = {
     webhook_id: hook.id,
     organization_id: hook.organization_id,
     event_id: event.id,
-    event_type: type,
+    event_type: event.type,
     created_at: now,
   }
   const begun = performance.now()
@@ -55,13 +72,7 @@ export const sendEvent = async (context: Context, hook: Webhook, event: EventRow
       organization: organization ?? { id: hook.organization_id, slug: '' },
       method: 'POST',
       body,
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Gatehouse-Webhooks',
-        'webhook-id': event.id,
-        'webhook-timestamp': String(seconds),
-        'webhook-signature': signaturesOf(context, hook, `${event.id}.${seconds}.${body}`),
-      },
+      headers,
       bytes: ANSWER,
       timeout: TIMEOUT,
     })

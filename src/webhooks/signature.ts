@@ -52,17 +52,21 @@ export const openWebhookSecret = (
 export const publicKeyOf = (core: Core, hook: Webhook): string | null =>
   hook.signature === 'v1' ? null : publicText(openWebhookSecret(core, hook))
 
+/** Returns the signature of a message by one secret. */
+export const signMessage = (signature: Signature, secret: Buffer, message: string): string => {
+  const bytes =
+    signature === 'v1'
+      ? createHmac('sha256', secret).update(message).digest()
+      : sign(null, Buffer.from(message), keyOf(secret))
+  return `${signature},${bytes.toString('base64')}`
+}
+
 /** Returns the signatures of a message: by the secret, and by the previous one while it is good. */
 export const signaturesOf = (core: Core, hook: Webhook, message: string): string => {
   const sealed = [hook.secret]
   if (hook.previous_secret && (hook.previous_until ?? 0) > core.clock.now()) sealed.push(hook.previous_secret)
   return sealed
     .map(each => openWebhookSecret(core, hook, each))
-    .map(secret =>
-      hook.signature === 'v1'
-        ? createHmac('sha256', secret).update(message).digest('base64')
-        : sign(null, Buffer.from(message), keyOf(secret)).toString('base64'),
-    )
-    .map(signature => `${hook.signature},${signature}`)
+    .map(secret => signMessage(hook.signature, secret, message))
     .join(' ')
 }

@@ -188,6 +188,17 @@ export const listDeliveries = (
     .limit(limit)
 }
 
+/** Lists the latest attempts of all webhooks, newest first, with their names. */
+export const latestDeliveries = (q: Queries, limit: number) => {
+  const { webhook_deliveries, webhooks } = q.tables
+  return q
+    .select({ delivery: webhook_deliveries, name: webhooks.name, url: webhooks.url })
+    .from(webhook_deliveries)
+    .innerJoin(webhooks, eq(webhooks.id, webhook_deliveries.webhook_id))
+    .orderBy(desc(webhook_deliveries.number))
+    .limit(limit)
+}
+
 export const countDeliveries = (q: Queries, id: string): Promise<number> =>
   q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
 

@@ -114,6 +114,8 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['migrate-to', 'postgres://me@127.0.0.1:1/none'], /no instance here/],
   [['check'], /no instance here/],
   [['events', 'export'], /no instance here/],
+  [['webhooks', 'listen', '--forward', 'http://localhost:1/'], /no instance here/],
+  [['webhooks', 'listen', '--forward', 'x'], /--forward: /],
   [['events', 'export', '--since', 'x'], /--since: /],
   [['doctor'], /wrong/],
   [['keys', 'list'], /no instance here/],

@@ -192,7 +192,16 @@ describe('H-49 on other machines the pages ask for the control token', async () 
     ({ requestIP: () => ({ address, port: 40_000, family: 'IPv4' }) }) as unknown as Server<unknown>
   const ask = (remote: boolean, url: string, address: string, init: RequestInit = {}) =>
     serve(remote)(new Request(url, init), from(address))
-  const paths = ['', 'mailbox', 'mailbox/1', 'log', 'tools', 'try?client_id=web', 'callback?code=x']
+  const paths = [
+    '',
+    'mailbox',
+    'mailbox/1',
+    'log',
+    'webhooks',
+    'tools',
+    'try?client_id=web',
+    'callback?code=x',
+  ]
 
   test('H-49 another machine gets no page unless the controls are open to it', async () => {
     for (const path of paths)
@@ -235,6 +244,15 @@ describe('H-49 on other machines the pages ask for the control token', async () 
       expect([inBrowser.status, inBrowser.headers.get('location')]).toEqual([303, `/dev/${page}`])
       expect((await get(`/dev/${control}`)).status).toBe(401)
     }
+  })
+
+  test('RUN-18 the page of webhooks shows each attempt', async () => {
+    const page = async () => (await ask(false, 'http://localhost:8080/dev/webhooks', '127.0.0.1')).text()
+    expect(await page()).toContain('gatehouse webhooks listen')
+    const hook = { name: 'Till <b>', url: 'https://192.0.2.1/hook', events: ['role.created'] }
+    expect((await app.admin('POST', '/webhooks', hook)).status).toBe(201)
+    await app.admin('POST', '/roles', { name: 'sold', permissions: [] })
+    expect(await page()).toMatch(/Till &lt;b&gt;[\s\S]*role\.created[\s\S]*class="bad"/)
   })
 
   test('RUN-18 the mailbox shows mail as its program does, as text with links, and its HTML without scripts', async () => {

@@ -11,11 +11,12 @@ import { MAILBOX, mailboxPage, mailPage } from './mailbox.ts'
 import { overviewPage } from './overview.ts'
 import { type DevPage, devPage, HOME } from './page.ts'
 import { TOOLS, toolsPage } from './tools.ts'
+import { WEBHOOKS_PAGE, webhooksPage } from './webhooks.ts'
 
 type Answer = Response | DevPage | undefined
 
 const SIGN_IN = `${HOME}sign-in`
-const paths: readonly string[] = [HOME, MAILBOX, LOG, TOOLS, TRY, CALLBACK, SIGN_IN]
+const paths: readonly string[] = [HOME, MAILBOX, LOG, WEBHOOKS_PAGE, TOOLS, TRY, CALLBACK, SIGN_IN]
 
 /** True for the pages of development mode, which answer browsers; the controls answer programs. */
 export const isHome = (pathname: string): boolean =>
@@ -30,7 +31,7 @@ const runAction = async (state: DevState, { request }: Call): Promise<Response> 
   return seeOther(action.next)
 }
 
-/** Returns the pages below /dev/: overview, mailbox, requests, clock and faults, and the callback page. */
+/** Returns the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and the callback page. */
 export const openHome = (state: DevState, access: Access) => {
   const trials = openTrials(state)
 
@@ -39,6 +40,7 @@ export const openHome = (state: DevState, access: Access) => {
     if (pathname === HOME) return overviewPage(state)
     if (pathname === MAILBOX) return mailboxPage(state)
     if (pathname === LOG) return logPage(state)
+    if (pathname === WEBHOOKS_PAGE) return webhooksPage(state)
     if (pathname === TOOLS) return toolsPage(state)
     if (pathname === TRY) return trials.begin(searchParams.get('client_id') ?? '')
     if (pathname === CALLBACK) return trials.arrive(searchParams, send)

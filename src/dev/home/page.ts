@@ -10,6 +10,7 @@ const links: [href: string, title: string][] = [
   [HOME, 'Overview'],
   ['/dev/mailbox', 'Mailbox'],
   ['/dev/log', 'Requests'],
+  ['/dev/webhooks', 'Webhooks'],
   ['/dev/tools', 'Clock and faults'],
   ['/guide', 'Guide'],
 ]

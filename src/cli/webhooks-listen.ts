@@ -1,0 +1,151 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { eventAnswer } from '#src/audit/routes.ts'
+import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import { ConfigError } from '#src/config.ts'
+import { SECOND } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
+import { createServiceClient } from '#src/resource-server/client.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
+import { globOf } from '#src/webhooks/schema.ts'
+import { messageOf } from '#src/webhooks/send.ts'
+import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/webhooks/signature.ts'
+import { openExisting } from './instance.ts'
+import { loadServerConfig } from './last-start.ts'
+import { latestRunning } from './token.ts'
+
+/** Options of `gatehouse webhooks listen`. */
+interface Options {
+  config?: string
+  dataDir?: string
+  forward: string
+  events?: string[]
+  secret?: string
+  url?: string
+  client?: string
+}
+
+type Shown = ReturnType<typeof eventAnswer>
+
+/** A server and its events: `next` returns those since its last call, oldest first. */
+interface Source {
+  name: string
+  next(): Promise<Shown[]>
+}
+
+/** Milliseconds between two looks for events. */
+const LOOK = SECOND / 2
+const BATCH = 100
+/** Milliseconds in which an event may appear after a later one. */
+const LATE = 10 * SECOND
+const TIMEOUT = 15 * SECOND
+
+/** Events of an instance or development server on this machine, out of its database. */
+const localSource = async (options: Options): Promise<Source> => {
+  const { config } = loadServerConfig(options)
+  const hasOwn = options.dataDir !== undefined || existsSync(join(config.data_dir, DATABASE_FILE))
+  const file = hasOwn ? undefined : latestRunning()
+  const found = file ? { ...config, url: file.url, data_dir: file.data_dir } : config
+  const { store } = await openExisting(found, pino({ level: 'silent' }))
+  let seen = await store.read(lastSeq)
+  return {
+    name: found.url,
+    next: async () => {
+      const settled = await settledSeq(store)
+      const events = await store.read(q => eventsUpTo(q, seen, settled, BATCH))
+      seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? seen)
+      return events.map(eventAnswer)
+    },
+  }
+}
+
+/** Events of another server, out of its admin API. */
+const remoteSource = async (issuer: string, clientId: string | undefined): Promise<Source> => {
+  const clientSecret = process.env.GATEHOUSE_CLIENT_SECRET
+  if (!clientId || !clientSecret)
+    throw new ConfigError('--url: needs --client, and its secret in GATEHOUSE_CLIENT_SECRET.')
+  const client = createServiceClient({ issuer, clientId, clientSecret, scopes: ['events:read'] })
+  const page = async (
+    query: Record<string, string>,
+  ): Promise<{ data: Shown[]; next: string | undefined }> => {
+    const answer = await client.fetch(`${issuer}/api/v1/admin/events?${new URLSearchParams(query)}`, {
+      signal: AbortSignal.timeout(TIMEOUT),
+    })
+    const body = (await answer.json()) as Record<string, unknown>
+    if (!answer.ok) throw new Error(`${issuer} answered ${answer.status}: ${body.error_description}`)
+    const { next_cursor: next } = body.pagination as { next_cursor?: string }
+    return { data: body.data as Shown[], next }
+  }
+  const [latest] = (await page({ limit: '1' })).data
+  const since = Date.parse(latest?.timestamp ?? iso(0))
+  let last = since
+  // Those that came before are known by their time, or by being among the latest.
+  const seen = new Map<string, number>()
+  const look = async (from: number): Promise<Shown[]> => {
+    const found: Shown[] = []
+    for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+      const query = { order: 'asc', limit: String(BATCH), from: iso(from) }
+      const { data, next } = await page({ ...query, ...(cursor !== undefined && { cursor }) })
+      found.push(...data.filter(({ id }) => !seen.has(id)))
+      for (const { id, timestamp } of data) seen.set(id, Date.parse(timestamp))
+      cursor = next
+    }
+    last = Math.max(last, ...found.map(({ timestamp }) => Date.parse(timestamp)))
+    for (const [id, time] of seen) if (time < last - LATE) seen.delete(id)
+    return found
+  }
+  await look(since - LATE)
+  return { name: issuer, next: () => look(last - LATE) }
+}
+
+/** Posts an event and returns what became of it. */
+const forwardTo = async (url: string, secret: Buffer, event: Shown): Promise<string> => {
+  const { body, headers } = messageOf(event, Date.now(), content => signMessage('v1', secret, content))
+  const init = {
+    method: 'POST',
+    body,
+    headers,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT),
+  } as const
+  return fetch(url, init).then(
+    ({ status }) => String(status),
+    error => (error as Error).message,
+  )
+}
+
+const secretOf = ({ secret }: Options): Buffer => {
+  const given = secret === undefined ? newWebhookSecret() : secretOfText('v1', secret)
+  if (!given) throw new ConfigError('--secret: not whsec_ and 24 to 64 bytes in base64.')
+  return given
+}
+
+/**
+ * Forwards new events to a URL until the process is stopped, and prints a line for each. An event that is not
+ * taken is not sent again.
+ *
+ * @throws ConfigError for a wrong call
+ */
+export const webhooksListen = async (options: Options): Promise<void> => {
+  const forward = URL.parse(options.forward)
+  if (!forward || !/^https?:$/.test(forward.protocol))
+    throw new ConfigError('--forward: not a URL such as http://localhost:3000/events.')
+  const secret = secretOf(options)
+  const globs = (options.events ?? ['*']).map(globOf)
+  const source = options.url
+    ? await remoteSource(options.url.replace(/\/$/, ''), options.client)
+    : await localSource(options)
+  console.log(`Events of ${source.name} go to ${forward.href}\nSecret: ${secretText('v1', secret)}`)
+  for (;;) {
+    const events = await source.next().catch(error => {
+      console.error(`gatehouse: ${(error as Error).message}`)
+      return []
+    })
+    for (const event of events.filter(({ type }) => globs.some(glob => glob.test(type))))
+      console.log(
+        `${event.timestamp} ${event.type} ${event.id}: ${await forwardTo(forward.href, secret, event)}`,
+      )
+    await Bun.sleep(LOOK)
+  }
+}
