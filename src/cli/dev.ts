@@ -7,6 +7,7 @@ import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { type ReadSeed, readSeed, requireSound } from '#src/seed/read.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
+import { listenMcp, withMcp } from './dev-mcp.ts'
 import { openLog } from './log.ts'
 import { readSeedFile } from './seed-file.ts'
 
@@ -22,6 +23,7 @@ export interface DevOptions {
   seed?: string
   tls?: boolean
   autoLogin?: boolean
+  mcp?: boolean
   key?: string
   dataDir?: string
   readyFile?: string
@@ -36,13 +38,16 @@ export interface DevOptions {
  */
 export const dev = async (options: DevOptions): Promise<void> => {
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
-  const started = await startWith(options, { log })
+  const mcp = options.mcp ? listenMcp(mcpPortOf(options.port)) : undefined
+  const started = await startWith(options, { log, ...(mcp && { seed: withMcp(seedOf(options), mcp.url) }) })
+  mcp?.serve(started)
   // Installed before the ready line: a reader of that line may stop the server at once.
   const stopped = new Promise<void>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
   })
-  announce(started, options, Math.round(performance.now()))
+  announce(started, options, Math.round(performance.now()), mcp?.url)
   await stopped
+  await mcp?.stop()
   await started.stop()
   flush()
 }
@@ -52,9 +57,8 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
   const { config } = loadConfig(process.env, options.config)
   if (options.readyFile) requireFolder(options.readyFile)
   const address = options.devHost?.find(host => isIP(host) > 0)
-  const seed_file = options.seed ?? config.seed_file
-  const seed = seed_file === undefined ? readSeed(defaultSeed) : requireSound(readSeedFile(seed_file))
-  if (options.client) requireClient(seed, options.client)
+  const seed = more.seed ?? seedOf(options)
+  if (options.client && 'entries' in seed) requireClient(seed, options.client)
   return start({
     config,
     seed,
@@ -71,6 +75,17 @@ export const startWith = (options: DevOptions, more: StartOptions = {}): Promise
     data_dir: options.dataDir,
     ...more,
   })
+}
+
+const seedOf = (options: DevOptions): ReadSeed => {
+  const seed_file = options.seed ?? loadConfig(process.env, options.config).config.seed_file
+  return seed_file === undefined ? readSeed(defaultSeed) : requireSound(readSeedFile(seed_file))
+}
+
+/** The port after that of the server; 0 stays any free one. */
+const mcpPortOf = (text = '8080'): number => {
+  const port = portOf(text)
+  return port === 0 || port === 65_535 ? 0 : port + 1
 }
 
 const requireClient = ({ entries: { clients } }: ReadSeed, wanted: string): void => {
@@ -110,7 +125,7 @@ const readKey = (file: string): JsonWebKey => {
 }
 
 /** Prints one JSON line for programs; at a terminal an overview with commands to try. */
-const announce = (started: Started, options: DevOptions, ms: number): void => {
+const announce = (started: Started, options: DevOptions, ms: number, mcp_url: string | undefined): void => {
   const { url, local_url, port, pid, control_token, client_id, client_secret, data_dir, ca_file } = started
   const ready = {
     event: 'ready',
@@ -124,10 +139,11 @@ const announce = (started: Started, options: DevOptions, ms: number): void => {
     client_secret,
     data_dir,
     ca_file,
+    ...(mcp_url !== undefined && { mcp_url }),
   }
   if (options.readyFile) writeFileSync(options.readyFile, `${JSON.stringify(ready)}\n`, { mode: 0o600 })
   if (!process.stdout.isTTY) console.log(JSON.stringify(ready))
-  else console.log(overview(started, ms))
+  else console.log(overview(started, ms, mcp_url))
 }
 
 type Row = [name: string, ...values: string[]]
@@ -150,7 +166,7 @@ const aligned = (rows: Row[]): string[] => {
 }
 
 /** Overview for a terminal; exported for the tests. */
-export const overview = (started: Started, ms: number): string => {
+export const overview = (started: Started, ms: number, mcp_url?: string): string => {
   const { entries } = started.seed
   const isDefault = started.seed.entries.users.some(({ value }) => isDefaultUser(value))
   const users = entries.users.map(({ value: { username, password, organization, roles } }): Row => {
@@ -185,6 +201,12 @@ export const overview = (started: Started, ms: number): string => {
         ...(started.ca_file ? [['Certificate', started.ca_file] satisfies Row] : []),
       ]),
     ),
+    ...(mcp_url === undefined
+      ? []
+      : section('MCP: give this address to Inspector or an assistant', [
+          mcp_url,
+          `claude mcp add --transport http gatehouse-dev ${mcp_url}`,
+        ])),
     ...section('Users (password)', aligned(users)),
     ...section('Clients (secret)', aligned(clients)),
     ...section('Try', [

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs'
+import { ConfigError } from '#src/config.ts'
+import { MCP_SCOPES, mcpServer } from '#src/dev/mcp-server.ts'
+import { createVerifier } from '#src/resource-server/index.ts'
+import { type ReadSeed, readSeed } from '#src/seed/read.ts'
+import type { Started } from '#src/testing/start.ts'
+
+/** The MCP server beside a development server. */
+export interface McpListener {
+  /** Address for clients, and the identifier of the API. */
+  readonly url: string
+  /** Answers requests from then on. */
+  serve(started: Started): void
+  stop(): Promise<void>
+}
+
+/**
+ * Listens for the MCP server, whose address the seed needs.
+ *
+ * @param port 0: a free one
+ * @throws ConfigError when the port is in use
+ */
+export const listenMcp = (port: number): McpListener => {
+  const ready = Promise.withResolvers<(request: Request) => Promise<Response>>()
+  const listener = listen(port, async request => (await ready.promise)(request))
+  const url = `http://localhost:${listener.port}/mcp`
+  return {
+    url,
+    serve: ({ url: issuer, local_url, ca_file }) => {
+      const tls = ca_file ? { ca: readFileSync(ca_file, 'utf8') } : undefined
+      const verifier = createVerifier({
+        issuer,
+        resource: url,
+        realm: 'default',
+        jwksUri: `${local_url}/.well-known/jwks.json`,
+        fetch: (input, init) => fetch(input, { ...init, ...(tls && { tls }) }),
+      })
+      ready.resolve(mcpServer(verifier))
+    },
+    stop: () => listener.stop(true),
+  }
+}
+
+const listen = (port: number, fetch: (request: Request) => Promise<Response>) => {
+  try {
+    return Bun.serve({ hostname: '127.0.0.1', port, fetch })
+  } catch {
+    throw new ConfigError(`--mcp: port ${port} is in use by another program: choose another --port, or 0.`)
+  }
+}
+
+/** Returns the seed with an open registration and the API of the MCP server. */
+export const withMcp = (seed: ReadSeed, url: string): ReadSeed => {
+  const own = readSeed({
+    organizations: [{ slug: 'default', name: 'Default', settings: { client_registration: 'open' } }],
+    apis: [
+      {
+        identifier: url,
+        name: 'Development tools',
+        open_to_dynamic_clients: true,
+        scopes: [
+          { name: MCP_SCOPES[0], texts: { en: 'Use the tools in your name' } },
+          { name: MCP_SCOPES[1], texts: { en: 'Roll a die' } },
+        ],
+      },
+    ],
+  })
+  const { organizations, apis } = seed.entries
+  const given = organizations.find(({ value }) => value.slug === 'default')
+  const opened = given && {
+    ...given,
+    given: new Set([...given.given, 'settings']),
+    value: { ...given.value, settings: { ...given.value.settings, client_registration: 'open' as const } },
+  }
+  return {
+    ...seed,
+    present: new Set([...seed.present, 'organizations', 'apis']),
+    entries: {
+      ...seed.entries,
+      organizations: opened
+        ? organizations.map(entry => (entry === given ? opened : entry))
+        : [...organizations, ...own.entries.organizations],
+      apis: [...apis, ...own.entries.apis],
+    },
+  }
+}
