@@ -1,6 +1,6 @@
-/** The unmodified client of the MCP TypeScript SDK logs in by itself at an MCP server that the SDK guards. */
-import { expect, test } from 'bun:test'
-import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
+/** Unmodified clients of the MCP TypeScript SDK log in by themselves at an MCP server that the SDK guards. */
+import { describe, expect, test } from 'bun:test'
+import * as v2 from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -63,8 +63,8 @@ const network = async (input: string | URL, init?: RequestInit): Promise<Respons
 
 /** A client that has registered nowhere, and the values that it keeps. */
 const newClient = () => {
-  const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL } = {}
-  const provider: OAuthClientProvider = {
+  const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL; discovery?: Json } = {}
+  const provider = {
     redirectUrl: REDIRECT,
     clientMetadata: {
       client_name: 'Test client',
@@ -74,98 +74,130 @@ const newClient = () => {
       token_endpoint_auth_method: 'none',
     },
     clientInformation: () => kept.client,
-    saveClientInformation: client => {
+    saveClientInformation: (client: Json) => {
       kept.client = client
     },
     tokens: () => kept.tokens,
-    saveTokens: tokens => {
+    saveTokens: (tokens: Json) => {
       kept.tokens = tokens
     },
-    redirectToAuthorization: url => {
+    redirectToAuthorization: (url: URL) => {
       kept.url = url
     },
-    saveCodeVerifier: text => {
+    saveCodeVerifier: (text: string) => {
       kept.verifier = text
     },
-    invalidateCredentials: scope => {
+    invalidateCredentials: (scope: string) => {
       if (scope === 'all' || scope === 'client') kept.client = undefined
       if (scope === 'all' || scope === 'tokens') kept.tokens = undefined
     },
+    saveDiscoveryState: (state: Json) => {
+      kept.discovery = state
+    },
+    discoveryState: () => kept.discovery,
     codeVerifier: () => kept.verifier ?? '',
   }
   return { kept, provider }
 }
 
 const browser = openBrowser(app)
-/** Opens the authorization request as the client's browser would; returns the code. */
-const allow = async (url: URL | undefined): Promise<string> => {
+/** Opens the authorization request as the client's browser would; returns the parameters of the answer. */
+const allow = async (url: URL | undefined): Promise<Record<string, string>> => {
   const page = await browser.get(`${url?.pathname}${url?.search}`)
   const consent = page.html.includes('/oauth/login')
     ? await signIn(browser, page, 'alice')
     : await browser.follow(page)
-  return answerOf(await browser.submit(consent, { decision: 'approve' }, '/oauth/consent')).code ?? ''
+  return answerOf(await browser.submit(consent, { decision: 'approve' }, '/oauth/consent'))
 }
 
-const connect = async (provider: OAuthClientProvider) => {
-  const transport = new StreamableHTTPClientTransport(new URL(MCP), {
-    authProvider: provider,
-    fetch: network,
+type Provider = ReturnType<typeof newClient>['provider']
+const url = new URL(MCP)
+const self = { name: 'test', version: '1.0.0' }
+
+/** A client and its transport; `finish` hands it the answer of the authorization. */
+const versions = [
+  {
+    name: '@modelcontextprotocol/sdk 1.x',
+    // With a refresh token this client refreshes for the scopes that it has, and gives up.
+    stepsUpAlone: false,
+    connect: (authProvider: Provider) => {
+      const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: network })
+      const client = new Client(self)
+      return {
+        client,
+        open: () => client.connect(transport),
+        finish: ({ code = '' }: Record<string, string>) => transport.finishAuth(code),
+      }
+    },
+  },
+  {
+    name: '@modelcontextprotocol/client 2.x',
+    stepsUpAlone: true,
+    connect: (authProvider: Provider) => {
+      const transport = new v2.StreamableHTTPClientTransport(url, { authProvider, fetch: network })
+      const client = new v2.Client(self)
+      return {
+        client,
+        open: () => client.connect(transport),
+        finish: (answer: Record<string, string>) => transport.finishAuth(new URLSearchParams(answer)),
+      }
+    },
+  },
+]
+
+describe.each(versions)('$name', ({ connect, stepsUpAlone }) => {
+  test('SDK-55 it registers, logs in, calls a tool, steps up and refreshes', async () => {
+    const { kept, provider } = newClient()
+    sent = []
+    const first = connect(provider)
+    await expect(first.open()).rejects.toThrow('Unauthorized')
+    expect(sent).toEqual([
+      'POST /mcp',
+      'GET /.well-known/oauth-protected-resource/mcp',
+      'GET /.well-known/oauth-authorization-server',
+      'POST /oauth/register',
+    ])
+    expect([kept.client.client_id.slice(0, 4), kept.client.scope]).toEqual(['dcr_', 'tools.read'])
+    expect(kept.url?.searchParams.get('resource')).toBe(MCP)
+    await first.finish(await allow(kept.url))
+    expect(kept.tokens).toMatchObject({ token_type: 'Bearer', scope: 'tools.read', expires_in: 900 })
+
+    const { client, open, finish } = connect(provider)
+    await open()
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['read', 'write'])
+    expect(await client.callTool({ name: 'read' })).toMatchObject({
+      content: [{ text: 'read for tools.read' }],
+    })
+
+    if (!stepsUpAlone) kept.tokens = { ...kept.tokens, refresh_token: undefined }
+    await expect(client.callTool({ name: 'write' })).rejects.toThrow('Unauthorized')
+    expect(kept.url?.searchParams.get('scope')?.split(' ').sort()).toEqual(['tools.read', 'tools.write'])
+    await finish(await allow(kept.url))
+    expect(await client.callTool({ name: 'write' })).toMatchObject({
+      content: [{ text: 'written for tools.read tools.write' }],
+    })
+
+    const before = kept.tokens.refresh_token
+    app.clock.advance(20 * 60_000)
+    sent = []
+    expect((await client.callTool({ name: 'read' })).isError).toBeFalsy()
+    expect(sent).toContain('POST /oauth/token')
+    expect(kept.tokens.refresh_token).not.toBe(before)
+    await client.close()
   })
-  const client = new Client({ name: 'test', version: '1.0.0' })
-  return { transport, client }
-}
 
-test('SDK-55 it registers, logs in, calls a tool, steps up and refreshes', async () => {
-  const { kept, provider } = newClient()
-  const first = await connect(provider)
-  await expect(first.client.connect(first.transport)).rejects.toThrow('Unauthorized')
-  expect(sent).toEqual([
-    'POST /mcp',
-    'GET /.well-known/oauth-protected-resource/mcp',
-    'GET /.well-known/oauth-authorization-server',
-    'POST /oauth/register',
-  ])
-  expect([kept.client.client_id.slice(0, 4), kept.client.scope]).toEqual(['dcr_', 'tools.read'])
-  expect(kept.url?.searchParams.get('resource')).toBe(MCP)
-  await first.transport.finishAuth(await allow(kept.url))
-  expect(kept.tokens).toMatchObject({ token_type: 'Bearer', scope: 'tools.read', expires_in: 900 })
-
-  const { client, transport } = await connect(provider)
-  await client.connect(transport)
-  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['read', 'write'])
-  expect(await client.callTool({ name: 'read' })).toMatchObject({
-    content: [{ text: 'read for tools.read' }],
+  test('SDK-55 a client that the server has forgotten registers anew', async () => {
+    const { kept, provider } = newClient()
+    kept.client = { client_id: `dcr_${'x'.repeat(43)}`, redirect_uris: [REDIRECT], issuer: BASE }
+    kept.tokens = { access_token: 'x', token_type: 'Bearer', refresh_token: 'x', issuer: BASE }
+    sent = []
+    const { open, finish } = connect(provider)
+    await expect(open()).rejects.toThrow('Unauthorized')
+    expect(sent.slice(-2)).toContain('POST /oauth/register')
+    await finish(await allow(kept.url))
+    const again = connect(provider)
+    await again.open()
+    expect((await again.client.callTool({ name: 'read' })).isError).toBeFalsy()
+    await again.client.close()
   })
-
-  // With a refresh token the client refreshes for the scopes that it has, and gives up.
-  kept.tokens = { ...kept.tokens, refresh_token: undefined }
-  await expect(client.callTool({ name: 'write' })).rejects.toThrow('Unauthorized')
-  expect(kept.url?.searchParams.get('scope')?.split(' ').sort()).toEqual(['tools.read', 'tools.write'])
-  await transport.finishAuth(await allow(kept.url))
-  expect(await client.callTool({ name: 'write' })).toMatchObject({
-    content: [{ text: 'written for tools.read tools.write' }],
-  })
-
-  const before = kept.tokens.refresh_token
-  app.clock.advance(20 * 60_000)
-  sent = []
-  expect((await client.callTool({ name: 'read' })).isError).toBeFalsy()
-  expect(sent).toContain('POST /oauth/token')
-  expect(kept.tokens.refresh_token).not.toBe(before)
-  await client.close()
-})
-
-test('SDK-55 a client that the server has forgotten registers anew', async () => {
-  const { kept, provider } = newClient()
-  kept.client = { client_id: `dcr_${'x'.repeat(43)}`, redirect_uris: [REDIRECT], issuer: BASE }
-  kept.tokens = { access_token: 'x', token_type: 'Bearer', refresh_token: 'x', issuer: BASE }
-  sent = []
-  const { client, transport } = await connect(provider)
-  await expect(client.connect(transport)).rejects.toThrow('Unauthorized')
-  expect(sent.slice(-2)).toContain('POST /oauth/register')
-  await transport.finishAuth(await allow(kept.url))
-  const again = await connect(provider)
-  await again.client.connect(again.transport)
-  expect((await again.client.callTool({ name: 'read' })).isError).toBeFalsy()
-  await again.client.close()
 })
