@@ -286,7 +286,8 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'doctor',
-    about: 'check settings, files, database, clock, address and mail; exit 1 when something is wrong',
+    about:
+      'check settings, files, database, clock, address, mail and webhooks; exit 1 when something is wrong',
     run: async options => (await import('./doctor.ts')).doctor(options),
   },
   { name: 'keys', about: 'signing keys and master key; works beside a running server' },

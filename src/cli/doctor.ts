@@ -10,6 +10,7 @@ import { smtpOptions } from '#src/mail/smtp.ts'
 import { EVENT_LOOP_HOLD } from '#src/operations/event-loop.ts'
 import { checkThemes } from '#src/pages/themes.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
+import { troubledWebhooks } from '#src/webhooks/store.ts'
 import { readCertificate } from './certificate.ts'
 import { checkFiles } from './config-check.ts'
 import { MASTER_KEY_FILE, openExisting } from './instance.ts'
@@ -27,6 +28,8 @@ const fail = (text: string): Finding => ({ state: 'fail', text })
 const skip = (text: string): Finding => ({ state: 'skip', text })
 
 const TIMEOUT = 5_000
+/** Webhooks that one line names. */
+const NAMED = 10
 const GB = 1e9
 /** Milliseconds. Certificates are usually renewed a month before they expire. */
 const CERTIFICATE_LEFT = 14 * DAY
@@ -156,11 +159,24 @@ const themes: Check = async config => {
   }
 }
 
+const webhooks: Check = async config => {
+  const { store } = await openExisting(config, pino({ level: 'silent' }))
+  try {
+    const names = await store.read(q => troubledWebhooks(q, NAMED))
+    return names.length === 0
+      ? ok('no webhook fails')
+      : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
+  } finally {
+    await store.close()
+  }
+}
+
 /** Checks that would all fail for the same reason without an instance, with what they look at. */
 const needInstance: Record<string, string> = {
   modes: 'the modes of the files',
   themes: 'the themes in use',
   disk: 'the free space',
+  webhooks: 'the webhooks',
 }
 const checks: Record<string, Check> = {
   files,
@@ -173,6 +189,7 @@ const checks: Record<string, Check> = {
   address,
   loop,
   mail,
+  webhooks,
 }
 
 /** Checks every dependency of `serve` and prints a line for each check. Exit code 1 when a check fails. */

@@ -1,22 +1,25 @@
 import { hostActor, record } from '#src/audit/record.ts'
 import type { EventRow } from '#src/audit/store.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
-import type { WebhookId } from '#src/lib/ids.ts'
+import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
+import { cached } from '#src/storage/cache.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { globOf } from './schema.ts'
 import { type Attempt, sendEvent } from './send.ts'
 import {
-  enabledWebhooks,
   insertDelivery,
   listDueWebhooks,
+  listEnabled,
   saveTurn,
   trimDeliveries,
   usersWith,
   type Webhook,
+  wakeAll,
   wakeWebhooks,
 } from './store.ts'
 
@@ -35,15 +38,30 @@ const TOLD = 20
 /** Pauses after failures: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#deliverability-and-reliability */
 const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
-type Wanted = Pick<Webhook, 'organization_id' | 'events' | 'all_organizations'>
-
-/** True for an event that the webhook gets. */
-const concerns = ({ organization_id, events, all_organizations }: Wanted) => {
+/** Returns the event types that a filter fits. */
+const typesOf = (events: readonly string[]): ReadonlySet<string> => {
   const globs = events.map(globOf)
-  return (event: EventRow): boolean =>
-    (all_organizations || event.organization_id === organization_id) &&
-    globs.some(glob => glob.test(event.type))
+  return new Set(eventTypes.filter(type => globs.some(glob => glob.test(type))))
 }
+
+interface Wanted {
+  id: WebhookId
+  types: ReadonlySet<string>
+}
+
+/** The enabled webhooks by organization, those of all organizations under ''; until a commit changes webhooks. */
+const wantedEvents = cached('webhooks', async q => {
+  const known = new Map<string, ReadonlySet<string>>()
+  const wanted = new Map<OrganizationId | '', Wanted[]>()
+  for (const { id, events, all_organizations, organization_id } of await listEnabled(q)) {
+    const key = events.join(' ')
+    const types = known.get(key) ?? typesOf(events)
+    known.set(key, types)
+    const home = all_organizations ? '' : organization_id
+    wanted.set(home, [...(wanted.get(home) ?? []), { id, types }])
+  }
+  return wanted
+})
 
 /** Returns the milliseconds of a `Retry-After`: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3 */
 const retryAfter = (text: string | null, now: number): number => {
@@ -117,7 +135,9 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
 /** Delivers the events after the cursor in order, until one fails, none is left or the turn is over. */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
-  const isWanted = concerns(found)
+  const types = typesOf(found.events)
+  const isWanted = (event: EventRow): boolean =>
+    types.has(event.type) && (found.all_organizations || event.organization_id === found.organization_id)
   let hook = { ...found, next_attempt_at: until }
   for (;;) {
     const settled = await settledSeq(context.store)
@@ -161,28 +181,30 @@ const queue: Queue<Webhook> = {
 
 /** Delivers what waits for all webhooks. */
 export const deliverWebhooks = async (context: Context): Promise<number> => {
-  await context.store.write(tx => wakeWebhooks(tx, context.clock.now()))
+  await context.store.write(tx => wakeAll(tx, context.clock.now()))
   return deliverDue(context, queue)
 }
 
 /** Wakes the webhooks that new events concern, from `seen` on; returns the last event that was looked at. */
 const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
   const { clock, store } = context
-  const hooks = await enabledWebhooks(store, '')
-  if (hooks.length === 0) return undefined
+  const wanted = await wantedEvents(store, '')
+  if (wanted.size === 0) return undefined
   const settled = await settledSeq(store)
   if (seen === undefined) {
-    await store.write(tx => wakeWebhooks(tx, clock.now()))
+    await store.write(tx => wakeAll(tx, clock.now()))
     return settled
   }
   // A purge may remove the last events, whose numbers SQLite gives again.
   let last = Math.min(seen, settled)
-  const wanted = hooks.map(hook => ({ id: hook.id, concerns: concerns(hook) }))
   while (last < settled) {
     const from = last
     const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
-    const ids: WebhookId[] = wanted.filter(hook => events.some(hook.concerns)).map(({ id }) => id)
-    if (ids.length > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), ids))
+    const ids = new Set<WebhookId>()
+    for (const { type, organization_id } of events)
+      for (const home of [organization_id, ''] as const)
+        for (const { id, types } of wanted.get(home) ?? []) if (types.has(type)) ids.add(id)
+    if (ids.size > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), [...ids]))
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
   }
   return last

@@ -1,9 +1,8 @@
-import { and, asc, desc, eq, inArray, lte, notInArray, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, lte, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, UserId, WebhookId } from '#src/lib/ids.ts'
-import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -96,15 +95,36 @@ export const removeWebhook = async (tx: Transaction, { id }: Pick<Webhook, 'id'>
   changed(tx)
 }
 
-/** The enabled webhooks with what decides on their events, until a commit changes webhooks. */
-export const enabledWebhooks = cached('webhooks', q => {
+/** The enabled webhooks with what decides on their events. */
+export const listEnabled = (q: Queries) => {
   const { webhooks: t } = q.tables
   const { id, organization_id, events, all_organizations } = t
   return q.select({ id, organization_id, events, all_organizations }).from(t).where(eq(t.enabled, true))
-})
+}
+
+/** Returns names of webhooks that fail or that the server has switched off. */
+export const troubledWebhooks = async (q: Queries, limit: number): Promise<string[]> => {
+  const { webhooks } = q.tables
+  const { disabled_reason, failing_since, name } = webhooks
+  const rows = await q
+    .select({ name })
+    .from(webhooks)
+    .where(or(isNotNull(disabled_reason), isNotNull(failing_since)))
+    .orderBy(name)
+    .limit(limit)
+  return rows.map(row => row.name)
+}
+
+/** Ids in one statement: PostgreSQL and SQLite limit its parameters. */
+const IDS = 500
+
+/** Makes idle webhooks due. */
+export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[]): Promise<void> => {
+  for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
+}
 
 /** Makes idle webhooks due; all of them without `ids`. */
-export const wakeWebhooks = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
+export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
   const { webhooks } = tx.tables
   const { enabled, id, idle } = webhooks
   const woken = await tx

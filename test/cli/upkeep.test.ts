@@ -193,7 +193,7 @@ describe('doctor and config check', () => {
     })
     expect(stdout).toMatch(new RegExp(`^${state} +loop +the event loop was held for ${said}`, 'm'))
     const skipped = stdout.match(/^skip .*: create an instance with `gatehouse serve` to have it checked$/gm)
-    expect(skipped).toHaveLength(3)
+    expect(skipped).toHaveLength(4)
     expect(asked).toEqual(['Bearer scrape-me'])
   })
 

@@ -59,3 +59,15 @@ test.each([
   const { code, stderr } = await gatehouse(['webhooks', 'listen', ...args])
   expect([code, stderr]).toEqual([2, expect.stringContaining(reason)])
 })
+
+test('RUN-36 doctor names webhooks that fail', async () => {
+  await using server = await serveExecutable()
+  const doctor = async () =>
+    (await gatehouse(['doctor'], { GATEHOUSE_DATA_DIR: server.data_dir, GATEHOUSE_URL: server.url })).stdout
+  expect(await doctor()).toMatch(/^ok {4}webhooks {2}no webhook fails$/m)
+  const hook = { name: 'Till', url: 'https://192.0.2.1/', events: ['role.created'] }
+  const { body } = await server.admin('POST', '/webhooks', hook)
+  await addRole(server, 'sold')
+  await until(async () => (await server.admin('GET', `/webhooks/${body.id}`)).body.failing_since !== null)
+  expect(await doctor()).toMatch(/^warn {2}webhooks {2}events do not arrive at Till: /m)
+})

@@ -6,11 +6,15 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { sweepEvents } from '#src/audit/retention.ts'
 import { settledSeq } from '#src/audit/stream-store.ts'
+import type { Outbound } from '#src/context.ts'
+import { selfSigned } from '#src/dev/self-signed.ts'
+import { outboundFetch } from '#src/http/outbound.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { purge } from '#src/operations/purge.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
+import { sealWebhookSecret } from '#src/webhooks/signature.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -240,6 +244,61 @@ describe('a receiver that fails', () => {
     await deliver()
     const { body } = await app.admin('GET', `/webhooks/${id}/deliveries`)
     expect(body.data).toMatchObject([{ status: null, failure: expect.stringMatching(/not allowed/) }])
+  })
+
+  test('WHK-09 that hangs, has a bad certificate or a private address behind its name is a failure', async () => {
+    const certificate = await selfSigned('localhost')
+    const secure = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      tls: certificate,
+      fetch: () => new Response(),
+    })
+    const silent = startReceiver()
+    silent.state.answer = () => new Promise(() => {})
+    const outbound_allow = [silent.target, `localhost:${secure.port}`]
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
+    const fetch = outboundFetch({ outbound_allow }, { timeout: 200, resolve })
+    const own = await startApp({ outbound_allow }, { fetch })
+    const urls = {
+      hanging: silent.url,
+      certificate: `https://localhost:${secure.port}/`,
+      private: 'https://internal.example/',
+    }
+    for (const [name, url] of Object.entries(urls))
+      await create(own, '/webhooks', { name, url, events: ['user.created'] })
+    await addUser(own, 'ada')
+    await deliverWebhooks(own.context)
+    const { body } = await own.admin('GET', '/webhooks?order=asc')
+    expect(body.data.map((each: Json) => [each.name, each.failure])).toEqual(
+      Object.keys(urls).map(name => [name, expect.stringMatching(/not allowed or got no complete answer/)]),
+    )
+    expect(silent.received).toHaveLength(1)
+    silent.stop()
+    secure.stop(true)
+  })
+
+  test('WHK-10 among a thousand others with a filter that fits everything: each gets an event once', async () => {
+    const sent = new Map<string, number>()
+    const fetch: Outbound = async url => {
+      sent.set(String(url), (sent.get(String(url)) ?? 0) + 1)
+      return new Response(null)
+    }
+    const own = await startApp({}, { fetch })
+    await create(own, '/webhooks', { name: 'w', url: 'https://w.example/', events: ['*'] })
+    await own.context.store.write(async tx => {
+      const row = (await tx.select().from(tx.tables.webhooks))[0] as Json
+      const rows = Array.from({ length: 999 }, (_, i) => {
+        const id = `hook_${i}` as const
+        const secret = sealWebhookSecret(own.context, { id }, Buffer.alloc(32))
+        return { ...row, id, secret, name: `${i}`, url: `https://w.example/${i}` }
+      })
+      for (let at = 0; at < rows.length; at += 100)
+        await tx.insert(tx.tables.webhooks).values(rows.slice(at, at + 100))
+    })
+    await deliverWebhooks(own.context)
+    expect(sent.size).toBe(1_000)
+    expect(new Set(sent.values()).size).toBe(1)
   })
 
   test('WHK-10 delays no other webhook', async () => {

@@ -1,8 +1,11 @@
 import { expect, test } from 'bun:test'
+import { openPostgres } from '#src/storage/postgres/store.ts'
 import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
-import { startApp } from '#test/support/app.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -23,4 +26,27 @@ test('WHK-17 a running server delivers events as they are written, also the ones
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   expect(receiver.received.map(({ id }) => id)).toEqual(body.data.map(({ id }: { id: string }) => id))
   receiver.stop()
+})
+
+testOnPostgres('WHK-18 two copies of a running server deliver each event once, in order', async () => {
+  const { url, drop } = await temporaryPostgres(true)
+  const stores = await Promise.all([1, 2].map(() => openPostgres({ url, connections: 3 })))
+  const receiver = startReceiver()
+  const settings = { outbound_allow: [receiver.target] }
+  const apps: TestApp[] = []
+  for (const store of stores) apps.push(await startApp(settings, { store }))
+  const [one, other] = apps as [TestApp, TestApp]
+  await create(one, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  const stops = apps.map(({ context }) => startWebhookDelivery(context))
+  for (let i = 0; i < 10; i++) await Promise.all([addUser(one, `ada${i}`), addUser(other, `bob${i}`)])
+  await until(() => receiver.received.length >= 20)
+  for (const stop of stops) stop()
+  const rows = await one.context.store.read(q =>
+    q.select().from(q.tables.events).orderBy(q.tables.events.seq),
+  )
+  const created = rows.filter(({ type }) => type === 'user.created').map(({ id }) => id)
+  expect(receiver.received.map(({ id }) => id)).toEqual(created)
+  receiver.stop()
+  for (const store of stores) await store.close()
+  await drop()
 })
