@@ -192,6 +192,8 @@ export interface Core {
   readonly hashes: FairQueue
   /** Number of running password attempts by their throttle budget (sign-in/password). */
   readonly attempts: Map<string, number>
+  /** Files of the backups that this server is making (operations/backups). */
+  readonly backups: Set<string>
   /** Runs work as a span of the request's trace, if there is one. Names are constants, since the collector sees them. */
   trace<T>(name: string, work: () => T): T
 }

@@ -20,6 +20,8 @@ export const tags: Record<string, string> = {
   statistics: 'Counts of logins, users and tokens.',
   me: 'The caller.',
   settings: 'Settings of the server, for callers of the default organization.',
+  keys: 'Signing keys of the server, for callers of the default organization.',
+  backups: 'Backups of the server, for callers of the default organization.',
 }
 
 /** Parameters of paths. */
@@ -47,7 +49,12 @@ export const headerTexts: Record<string, string> = {
 }
 
 /** Descriptions of successful answers by status. */
-export const successes: Record<number, string> = { 200: 'Done.', 201: 'Created.', 204: 'Done; no body.' }
+export const successes: Record<number, string> = {
+  200: 'Done.',
+  201: 'Created.',
+  202: 'Begun.',
+  204: 'Done; no body.',
+}
 
 interface Refusal {
   /** Name of the answer in the components. */

@@ -15,7 +15,9 @@ import { factorRoutes } from '#src/directory/users/factors/routes.ts'
 import { userRoutes } from '#src/directory/users/routes.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
 import { helpRoutes } from '#src/links/admin-routes.ts'
+import { backupRoutes } from '#src/operations/backups.ts'
 import { settingsRoutes } from '#src/operations/settings.ts'
+import { keyRoutes } from '#src/tokens/admin-routes.ts'
 import { webhookRoutes } from '#src/webhooks/routes.ts'
 import { meRoutes } from './me.ts'
 
@@ -39,5 +41,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...eventRoutes(context),
   ...webhookRoutes(context),
   ...settingsRoutes(context),
+  ...keyRoutes(context),
+  ...backupRoutes(context),
   ...meRoutes,
 ]

@@ -36,7 +36,7 @@ export interface AdminRoute {
   instance_only?: boolean
   query?: z.ZodType
   body?: z.ZodType
-  status: 200 | 201 | 204
+  status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /** Error statuses beside those that every route has (400, 401, 403, 408, 413, 415, 422, 503 as they apply). */
   errors?: (404 | 409 | 429)[]

@@ -69,14 +69,17 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
  */
 export const rotateKey = async (base: Core, alg: SigningAlg, given?: KeyRow): Promise<boolean> => {
   const key = given ?? (await makeKey(base, alg))
-  const active_at = base.clock.now() + LEAD
-  return base.store.write(async tx => {
-    const latest = (await keysOf(tx, alg)).at(-1)
-    if (!latest || latest.active_at > base.clock.now()) return false
-    await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
-    await insertKey(tx, { ...key, active_at })
-    return true
-  })
+  return base.store.write(tx => publishNext(base, tx, key))
+}
+
+const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow): Promise<boolean> => {
+  const { alg } = key
+  const active_at = clock.now() + LEAD
+  const latest = (await keysOf(tx, alg)).at(-1)
+  if (!latest || latest.active_at > clock.now()) return false
+  await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
+  await insertKey(tx, { ...key, active_at })
+  return true
 }
 
 const latestKeys = async (base: Core): Promise<KeyRow[]> => {
@@ -84,10 +87,15 @@ const latestKeys = async (base: Core): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Records a change of the keys by the command line or the development controls. */
-export const recordKeyChange = (context: Core, tx: Transaction, metadata: Record<string, unknown>) =>
+/** Records a change of the keys, by default one of the command line or the development controls. */
+export const recordKeyChange = (
+  context: Core,
+  tx: Transaction,
+  metadata: Record<string, unknown>,
+  by = hostActor,
+) =>
   record(context, tx, {
-    ...hostActor,
+    ...by,
     type: 'admin.settings_changed',
     target_id: 'signing_keys',
     target_type: 'settings',
@@ -95,10 +103,22 @@ export const recordKeyChange = (context: Core, tx: Transaction, metadata: Record
     metadata,
   })
 
-/** Publishes the next key of each algorithm in use. It begins to sign 15 minutes later. */
-export const rotateKeys = async (context: Core): Promise<void> => {
-  for (const { alg } of await latestKeys(context)) await rotateKey(context, alg)
-  await context.store.write(tx => recordKeyChange(context, tx, { action: 'rotated' }))
+/**
+ * Publishes the next key of each algorithm in use. It begins to sign 15 minutes later.
+ *
+ * @param write runs the change in a transaction, such as `writeAs` for a caller of the admin API
+ */
+export const rotateKeys = async (
+  context: Core,
+  by = hostActor,
+  write: (change: (tx: Transaction) => Promise<void>) => Promise<void> = change =>
+    context.store.write(change),
+): Promise<void> => {
+  const keys = await Promise.all((await latestKeys(context)).map(({ alg }) => makeKey(context, alg)))
+  await write(async tx => {
+    for (const key of keys) await publishNext(context, tx, key)
+    await recordKeyChange(context, tx, { action: 'rotated' }, by)
+  })
 }
 
 /**

@@ -226,3 +226,16 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-18 signing keys are rotated after a question, and backups are listed',
+  async () => {
+    await enterConsole(page, served.url, '/console/settings')
+    await page.getByText('No backups yet').waitFor()
+    await button('Rotate now').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate now' }).click()
+    await page.getByText('Next', { exact: true }).first().waitFor()
+    expect((await stored('/keys')).data).toHaveLength(4)
+  },
+  60_000,
+)

@@ -102,6 +102,10 @@ const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> => 
 describe('the route table', () => {
   test('M-02 every route has the permission of its resource and verb, and every permission guards a route', () => {
     const odd: Record<string, string> = {
+      'GET /keys': 'settings:read',
+      'POST /keys/rotate': 'settings:update',
+      'GET /backups': 'settings:read',
+      'POST /backups': 'settings:update',
       'GET /users/:user_id/applications': 'sessions:read',
       'GET /statistics': 'events:read',
       'GET /me': 'profile:read',

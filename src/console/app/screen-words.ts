@@ -144,4 +144,24 @@ export const screenWords = {
     changes: (count: number) => `${count} ${count === 1 ? 'change' : 'changes'}`,
     nothing: 'empty',
   },
+  keys: {
+    title: 'Published keys',
+    rotate: 'Rotate now',
+    rotateTitle: 'Publish the next keys?',
+    rotateText:
+      'They sign in 15 minutes. The old ones stay published until the last token that they signed has expired.',
+    rotated: 'The next keys are published',
+    states: { next: 'Next', signing: 'Signing', retired: 'Retired' },
+    from: (time: string) => `Signs from ${time}`,
+    until: (time: string) => `Published until ${time}`,
+  },
+  backups: {
+    title: 'Backups on this server',
+    lead: 'In the folder backups of its data directory.',
+    none: 'No backups yet',
+    noneText: 'The master key is in none of them: keep it as well, in another place.',
+    start: 'Back up now',
+    started: 'The backup has begun',
+    running: 'Being made',
+  },
 }

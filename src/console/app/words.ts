@@ -80,6 +80,15 @@ export const words = {
 const numbers = new Intl.NumberFormat('en')
 export const number = (value: number): string => numbers.format(value)
 
+const sizes = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte']
+
+/** Returns a number of bytes in the largest unit that fits. */
+export const bytes = (value: number): string => {
+  const power = value < 1000 ? 0 : Math.min(Math.floor(Math.log10(value) / 3), sizes.length - 1)
+  const style = { style: 'unit', unit: sizes[power] ?? 'byte', maximumFractionDigits: 1 } as const
+  return new Intl.NumberFormat('en', style).format(value / 1000 ** power)
+}
+
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 const days = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })

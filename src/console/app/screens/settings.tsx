@@ -3,6 +3,7 @@ import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
 import { issuer } from '../session.ts'
 import { words } from '../words.ts'
+import { Backups, Keys } from './operations.tsx'
 
 /** Settings of the server that may change while it runs. */
 interface ServerSettings {
@@ -65,26 +66,32 @@ export const SettingsScreen = () => {
   return (
     <>
       <Heading title={words.nav.settings} lead="Of the server; all others are read when it starts." />
-      <div class="stack narrow">
-        {loaded.data ? (
-          <Form stored={loaded.data} loaded={loaded} />
-        ) : (
-          <Card>
-            {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+      <div class="columns">
+        <div class="stack">
+          {loaded.data ? (
+            <Form stored={loaded.data} loaded={loaded} />
+          ) : (
+            <Card>
+              {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+            </Card>
+          )}
+          <Card title="Addresses">
+            <dl class="facts">
+              {addresses.map(([name, path]) => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>
+                    <Value text={`${issuer}${path}`} />
+                  </dd>
+                </div>
+              ))}
+            </dl>
           </Card>
-        )}
-        <Card title="Addresses">
-          <dl class="facts">
-            {addresses.map(([name, path]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  <Value text={`${issuer}${path}`} />
-                </dd>
-              </div>
-            ))}
-          </dl>
-        </Card>
+        </div>
+        <div class="stack">
+          <Keys />
+          <Backups />
+        </div>
       </div>
     </>
   )

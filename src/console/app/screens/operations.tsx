@@ -1,0 +1,146 @@
+import { useEffect, useState } from 'preact/hooks'
+import { useAction } from '../action.ts'
+import { type Loaded, useObject } from '../hooks.ts'
+import { Badge, Card, Confirm, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
+import { bytes, fullDate, words } from '../words.ts'
+
+interface SigningKey {
+  kid: string
+  alg: string
+  state: 'next' | 'signing' | 'retired'
+  signs_from: string
+  published_until: string | null
+}
+
+const tones = { next: 'plain', signing: 'good', retired: 'plain' } as const
+
+const Row = ({ of }: { of: SigningKey }) => {
+  const text = words.keys
+  const { kid, alg, state, signs_from, published_until } = of
+  return (
+    <li class="row">
+      <span>
+        <strong>{alg}</strong>
+        <code class="hint">{kid}</code>
+        <span class="hint">
+          {state === 'next' || !published_until
+            ? text.from(fullDate(signs_from))
+            : text.until(fullDate(published_until))}
+        </span>
+      </span>
+      <Badge tone={tones[state]}>{text.states[state]}</Badge>
+    </li>
+  )
+}
+
+/** Signing keys with their states, and the way to the next ones. */
+export const Keys = () => {
+  const text = words.keys
+  const loaded = useObject<{ data: SigningKey[] }>('/keys')
+  const [isAsked, setAsked] = useState(false)
+  const rotation = useAction(() => {
+    setAsked(false)
+    loaded.reload()
+  })
+  const keys = loaded.data?.data
+  return (
+    <Card
+      title={text.title}
+      flush
+      aside={
+        keys && (
+          <button type="button" onClick={() => setAsked(true)}>
+            {text.rotate}
+          </button>
+        )
+      }
+    >
+      {loaded.problem ? (
+        <Failure problem={loaded.problem} retry={loaded.reload} />
+      ) : !keys ? (
+        <Loading />
+      ) : (
+        <ul class="rows">
+          {keys.map(key => (
+            <Row key={key.kid} of={key} />
+          ))}
+        </ul>
+      )}
+      {isAsked && (
+        <Confirm
+          title={text.rotateTitle}
+          text={text.rotateText}
+          action={text.rotate}
+          {...rotation.dialog}
+          onConfirm={() => void rotation.run('POST', '/keys/rotate', text.rotated)}
+          onClose={() => setAsked(false)}
+        />
+      )}
+    </Card>
+  )
+}
+
+interface Backups {
+  running: boolean
+  data: { name: string; bytes: number; created_at: string }[]
+}
+
+/** Reads the list again every two seconds while a backup is being made. */
+const useProgress = (loaded: Loaded<Backups>): void => {
+  useEffect(() => {
+    if (!loaded.data?.running) return
+    const timer = setTimeout(loaded.reload, 2_000)
+    return () => clearTimeout(timer)
+  }, [loaded.data])
+}
+
+/** Backups of this server: begun here, and never sent to the browser. */
+export const Backups = () => {
+  const text = words.backups
+  const loaded = useObject<Backups>('/backups')
+  const start = useAction(loaded.reload)
+  useProgress(loaded)
+  const backups = loaded.data
+  return (
+    <Card
+      title={text.title}
+      lead={text.lead}
+      flush
+      aside={
+        backups && (
+          <button
+            type="button"
+            disabled={backups.running || start.dialog.isBusy}
+            onClick={() => void start.run('POST', '/backups', text.started)}
+          >
+            {backups.running ? text.running : text.start}
+          </button>
+        )
+      }
+    >
+      <Refused problem={start.problem} />
+      {loaded.problem ? (
+        <Failure problem={loaded.problem} retry={loaded.reload} />
+      ) : !backups ? (
+        <Loading />
+      ) : backups.data.length === 0 ? (
+        <Empty title={text.none} icon="settings">
+          {text.noneText}
+        </Empty>
+      ) : (
+        <ul class="rows">
+          {backups.data.map(({ name, bytes: size, created_at }) => (
+            <li key={name} class="row">
+              <span>
+                <strong>{fullDate(created_at)}</strong>
+                <code class="hint">{name}</code>
+              </span>
+              <span class="muted">{bytes(size)}</span>
+              <When time={created_at} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,152 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import { record } from '#src/audit/record.ts'
+import { type Config, environmentOfOthers } from '#src/config.ts'
+import type { Context } from '#src/context.ts'
+import { count, time } from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
+import { conflict } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { iso } from '#src/lib/text.ts'
+import { readSettings } from './settings.ts'
+
+/** Command that runs this program: the executable, or Bun with the source. */
+const program = import.meta.dir.startsWith('/$bunfs')
+  ? [process.execPath]
+  : [process.execPath, join(import.meta.dir, '../main.ts')]
+
+const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
+/** True for a file that an interrupted backup left, or that SQLite keeps beside it. */
+const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
+
+/** `gatehouse-20260131T080000Z.db`, so that names sort by time. */
+export const backupName = (now: number): string =>
+  `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
+
+const folderOf = ({ data_dir }: Config): string => resolve(data_dir, 'backups')
+
+const filesOf = (config: Config): string[] =>
+  existsSync(folderOf(config)) ? readdirSync(folderOf(config)) : []
+
+/** Returns the names of the backups, oldest first. */
+export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
+
+/**
+ * Makes a backup and removes the oldest beyond `keep`. A child process copies the database, so that no request
+ * waits for the disk.
+ *
+ * @throws Error when the backup fails
+ */
+export const makeBackup = async ({ config, clock, log, backups }: Context, keep: number): Promise<void> => {
+  const folder = folderOf(config)
+  if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+  for (const name of filesOf(config).filter(isPartial)) rmSync(join(folder, name))
+  const file = join(folder, backupName(clock.now()))
+  backups.add(file)
+  try {
+    const child = Bun.spawn([...program, 'backup', file], {
+      env: {
+        ...environmentOfOthers(),
+        GATEHOUSE_DATA_DIR: resolve(config.data_dir),
+        ...(config.database_url && { GATEHOUSE_DATABASE_URL: config.database_url }),
+      },
+      stdout: 'ignore',
+      stderr: 'pipe',
+    })
+    const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()])
+    if (code !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
+  } finally {
+    backups.delete(file)
+  }
+  log.info({ event: 'backup', file })
+  for (const name of backupNames(config).slice(0, -keep)) rmSync(join(folder, name))
+}
+
+const Backups = z
+  .object({
+    running: z.boolean().describe('Whether a backup is being made.'),
+    data: z
+      .array(
+        z.object({
+          name: z.string().describe('File below `backups` in the data directory.'),
+          bytes: count.describe('Size of the file.'),
+          created_at: time.describe('Time at which the backup began.'),
+        }),
+      )
+      .describe('Backups, newest first.'),
+  })
+  .meta({
+    id: 'Backups',
+    description: 'Backups in the data directory of the server that answers.',
+    example: {
+      running: false,
+      data: [{ name: 'gatehouse-20260131T080000Z.db', bytes: 4_194_304, created_at: example.time }],
+    },
+  })
+
+const timeOf = (name: string): string =>
+  name.replace(/^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/, '$1-$2-$3T$4:$5:$6.000Z')
+
+const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => ({
+  running: backups.size > 0,
+  data: backupNames(config)
+    .reverse()
+    .map(name => ({
+      name,
+      bytes: statSync(join(folderOf(config), name), { throwIfNoEntry: false })?.size ?? 0,
+      created_at: timeOf(name),
+    })),
+})
+
+/** @throws AppError 409 while a backup is being made */
+const requireIdle = ({ backups }: Context): void => {
+  if (backups.size > 0) throw conflict('A backup is being made.')
+}
+
+/** Routes for backups: they are listed and begun, and never leave the server. */
+export const backupRoutes = (context: Context): AdminRoute[] => [
+  route({
+    id: 'listBackups',
+    method: 'GET',
+    path: '/backups',
+    permission: 'settings:read',
+    instance_only: true,
+    summary: 'List the backups of this server',
+    status: 200,
+    answer: Backups,
+    handle: async () => listBackups(context),
+  }),
+  route({
+    id: 'startBackup',
+    method: 'POST',
+    path: '/backups',
+    permission: 'settings:update',
+    instance_only: true,
+    fresh: true,
+    summary: 'Begin a backup in the data directory of this server; `listBackups` shows when it is done',
+    status: 202,
+    answer: Backups,
+    errors: [409],
+    conflict: 'A backup is being made.',
+    handle: async ({ caller, client_info }) => {
+      requireIdle(context)
+      const { backup_keep } = await context.store.read(readSettings)
+      await writeAs(context, caller, tx =>
+        record(context, tx, {
+          type: 'admin.settings_changed',
+          actor: { id: caller.id, email: caller.email },
+          target_id: 'backups',
+          target_type: 'settings',
+          organization_id: DEFAULT_ORGANIZATION,
+          client_info,
+          metadata: { action: 'started' },
+        }),
+      )
+      requireIdle(context)
+      makeBackup(context, backup_keep).catch(error => context.log.error({ event: 'backup', err: error }))
+      return listBackups(context)
+    },
+  }),
+]
