@@ -239,3 +239,29 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-19 users and events are exported as CSV that holds no formula',
+  async () => {
+    const { id } = (await stored('/users?search=grace')).data[0]
+    await served.app.admin('PUT', `/users/${id}`, { first_name: '=1+1', last_name: '@a "b", c' })
+    await enterConsole(page, served.url, '/console/users')
+    const exported = async () => {
+      const begun = page.waitForEvent('download')
+      await button('Export as CSV').click()
+      return (await Bun.file(await (await begun).path()).text()).split('\r\n')
+    }
+    const users = await exported()
+    expect(users).toHaveLength(1 + 4 + 1)
+    expect(users[0]).toStartWith('id,username,email,email_verified,first_name,last_name,enabled,roles,')
+    expect(users.find(row => row.startsWith(id))).toContain(
+      `grace,grace@example.com,false,'=1+1,"'@a ""b"", c",true,user,org_default,`,
+    )
+    await open('Audit log')
+    await page.getByLabel('Event').selectOption('client.created')
+    await page.waitForURL(/type=client.created/)
+    const events = await exported()
+    expect(events.filter(row => row.includes(',client.created,'))).toHaveLength(events.length - 2)
+  },
+  60_000,
+)

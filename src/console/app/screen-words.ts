@@ -164,4 +164,10 @@ export const screenWords = {
     started: 'The backup has begun',
     running: 'Being made',
   },
+  export: {
+    action: 'Export as CSV',
+    running: (count: number) => `${count} rows so far`,
+    done: (count: number) => `${count} ${count === 1 ? 'row was' : 'rows were'} exported`,
+    cut: (count: number) => `The first ${count} rows were exported; narrow the filters for the others`,
+  },
 }

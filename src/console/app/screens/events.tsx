@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { ExportButton } from '../export.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { Card, Check, Choice, Empty, Failure, Heading, Loading } from '../parts.tsx'
@@ -14,6 +15,20 @@ type Filters = Record<
   string
 >
 const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const
+
+const exported = [
+  'id',
+  'timestamp',
+  'type',
+  'actor_id',
+  'actor_email',
+  'target_id',
+  'target_type',
+  'organization_id',
+  'ip_address',
+  'user_agent',
+  'metadata',
+]
 
 export const EventsScreen = () => {
   const [filters, setFilters] = useState(
@@ -55,6 +70,7 @@ export const EventsScreen = () => {
         title={words.nav.events}
         lead="Each change, in the order in which it happened. Nothing here can be altered."
       >
+        <ExportButton path="/events" filters={settled} columns={exported} file="events.csv" />
         <Check label="Live" checked={isLive} onChecked={setLive} />
       </Heading>
       <div class="filters">

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
+import { ExportButton } from '../export.tsx'
 import { useList, useSettled } from '../hooks.ts'
 import {
   Avatar,
@@ -98,6 +99,20 @@ const columns = [
 ] as const
 type Sort = (typeof columns)[number][0]
 
+const exported = [
+  'id',
+  'username',
+  'email',
+  'email_verified',
+  'first_name',
+  'last_name',
+  'enabled',
+  'roles',
+  'organization_id',
+  'created_at',
+  'last_login',
+]
+
 const states = [
   ['', 'All'],
   ['enabled', 'Enabled'],
@@ -110,14 +125,14 @@ export const UsersScreen = () => {
   const [state, setState] = useState('')
   const [[sort, order], setSort] = useState<[Sort, 'asc' | 'desc']>(['created_at', 'desc'])
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const list = useList<UserAnswer>('/users', {
+  const filters = {
     search: useSettled(search.trim()),
     enabled: state === 'enabled' ? 'true' : state === 'disabled' ? 'false' : '',
     email_verified: state === 'unverified' ? 'false' : '',
     sort,
     order,
-    limit: 50,
-  })
+  }
+  const list = useList<UserAnswer>('/users', { ...filters, limit: 50 })
   const isFiltered = search !== '' || state !== ''
   const toggle = (id: string, isOn: boolean) => {
     const next = new Set(chosen)
@@ -130,6 +145,7 @@ export const UsersScreen = () => {
   return (
     <>
       <Heading title={words.nav.users}>
+        <ExportButton path="/users" filters={filters} columns={exported} file="users.csv" />
         <a class="button primary" href="/console/users/new">
           <Icon name="plus" /> Add a user
         </a>
