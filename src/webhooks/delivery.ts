@@ -112,9 +112,11 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
         ? { ...state, enabled: false, disabled_reason: reason, next_attempt_at: NEVER }
         : { ...state, next_attempt_at: next },
     )
+    // A webhook that was deleted meanwhile has no log any more.
+    if (!is_own) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
-    if (is_own && reason) await switchOff(context, tx, hook, reason, failure)
+    if (reason) await switchOff(context, tx, hook, reason, failure)
   })
 
 /** Ends a turn: at once again when there is more, else when an event wakes the webhook. */
@@ -157,8 +159,9 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
       const healthy = { cursor: event.seq, attempts: 0, failing_since: null, failure: null }
       hook = { ...hook, ...healthy }
       const is_own = await context.store.write(async tx => {
-        await insertDelivery(tx, attempt.log)
-        return saveTurn(tx, hook, healthy)
+        const is_kept = await saveTurn(tx, hook, healthy)
+        if (is_kept) await insertDelivery(tx, attempt.log)
+        return is_kept
       })
       if (!is_own) return
       if (performance.now() > end) return rest(context, hook, settled, true)

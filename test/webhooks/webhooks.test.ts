@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import type { Outbound } from '#src/context.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
+import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { addOrganization } from '#test/support/people.ts'
@@ -83,4 +85,21 @@ test('WHK-16 a seed makes and changes a webhook, and an export has its secret wh
   expect((await exportSeed(own.context, { secrets: true })).webhooks).toMatchObject([{ secret: other }])
   const { mistakes } = readSeed({ webhooks: [{ ...shop, secret: 'whsec_short' }] })
   expect(mistakes.map(({ path }) => path)).toEqual(['webhooks[0].secret'])
+})
+
+test('WHK-12 a webhook that is deleted during an attempt leaves no log', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<Response>()
+  const fetch: Outbound = () => {
+    asked.resolve()
+    return answer.promise
+  }
+  const own = await startApp({}, { fetch })
+  const hook = await create(own, '/webhooks', { ...shop, events: ['*'] })
+  const delivery = deliverWebhooks(own.context)
+  await asked.promise
+  expect((await own.admin('DELETE', `/webhooks/${hook.id}`)).status).toBe(204)
+  answer.resolve(new Response(null))
+  await delivery
+  expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
 })
