@@ -265,3 +265,42 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-20 a webhook is added, its secret shown once, changed and deleted',
+  async () => {
+    await enterConsole(page, served.url, '/console/webhooks')
+    await button('Add a webhook').click()
+    await label('Name').fill('Shop')
+    await label('Address').fill('https://shop.example.com/events')
+    await label('Events').fill('nothing.*')
+    await button('Create').click()
+    await page.getByText('No event type fits it.').waitFor()
+    await label('Events').fill('user.*\nsession.revoked')
+    await button('Create').click()
+    const secret = await page.getByRole('dialog').locator('code').innerText()
+    expect(secret).toStartWith('whsec_')
+    await button('Close').click()
+    await heading('Shop')
+    await page.getByText('No deliveries yet').waitFor()
+    await page.getByRole('checkbox', { name: /^On/ }).uncheck()
+    await save()
+    const [webhook] = (await stored('/webhooks')).data
+    expect(webhook).toMatchObject({ enabled: false, events: ['user.*', 'session.revoked'] })
+    await page.getByText('As YAML').click()
+    const text = await page.locator('details[open] pre').innerText()
+    expect(text).not.toContain(secret)
+    const changes = await applySeed(served.app.context, parseSeed(text, 'seed.yaml'), { dry_run: true })
+    expect(changes).toEqual([])
+    await button('Make a new secret').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Make a new secret' }).click()
+    await page.getByText(/^whsec_/).waitFor()
+    await button('Close').click()
+    await button('Delete').click()
+    await page.getByRole('textbox', { name: /Type Shop/ }).fill('Shop')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No webhooks yet').waitFor()
+    expect((await stored('/webhooks')).data).toEqual([])
+  },
+  60_000,
+)

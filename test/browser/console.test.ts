@@ -281,6 +281,8 @@ for (const colorScheme of ['light', 'dark'] as const)
       const api = await create(served.app, '/apis', { identifier: 'urn:orders', name: 'Orders', scopes })
       const user_attributes = ['string', 'boolean', 'array'].map(type => ({ name: `my-${type}`, type }))
       await served.app.admin('PUT', '/organizations/default', { settings: { user_attributes } })
+      const receiver = { name: 'Shop', url: 'https://shop.example.com/events', events: ['user.*'] }
+      const webhook = await create(served.app, '/webhooks', receiver)
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await enterConsole(page, served.url)
       for (const path of [
@@ -300,6 +302,8 @@ for (const colorScheme of ['light', 'dark'] as const)
         '/organizations',
         '/organizations/default',
         '/identity-providers',
+        '/webhooks',
+        `/webhooks/${webhook.id}`,
         '/settings',
         '/events',
       ])

@@ -7,7 +7,15 @@ import { words } from './words.ts'
 import { yamlOf } from './yaml.ts'
 
 type Values = Record<string, unknown>
-type Section = 'organizations' | 'roles' | 'users' | 'groups' | 'clients' | 'apis' | 'identity_providers'
+type Section =
+  | 'organizations'
+  | 'roles'
+  | 'users'
+  | 'groups'
+  | 'clients'
+  | 'apis'
+  | 'identity_providers'
+  | 'webhooks'
 
 const fieldsOf = seedFields()
 const DEFAULT = 'org_default'

@@ -22,6 +22,7 @@ const screens: [name: Name, href: string, permission: string][] = [
   ['groups', '/console/groups', 'groups:read'],
   ['organizations', '/console/organizations', 'organizations:read'],
   ['providers', '/console/identity-providers', 'identity_providers:read'],
+  ['webhooks', '/console/webhooks', 'webhooks:read'],
   ['events', '/console/events', 'events:read'],
   ['settings', '/console/settings', 'settings:read'],
 ]

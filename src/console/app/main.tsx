@@ -20,6 +20,8 @@ import { SessionsScreen } from './screens/sessions.tsx'
 import { SettingsScreen } from './screens/settings.tsx'
 import { UserScreen } from './screens/user.tsx'
 import { UsersScreen } from './screens/users.tsx'
+import { WebhookScreen } from './screens/webhook.tsx'
+import { WebhooksScreen } from './screens/webhooks.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
 
 const screens: Record<string, () => JSX.Element> = {
@@ -34,6 +36,7 @@ const screens: Record<string, () => JSX.Element> = {
   groups: GroupsScreen,
   organizations: OrganizationsScreen,
   'identity-providers': ProvidersScreen,
+  webhooks: WebhooksScreen,
   settings: SettingsScreen,
   events: EventsScreen,
 }
@@ -47,6 +50,7 @@ const objects: Record<string, (props: { id: string }) => JSX.Element> = {
   groups: GroupScreen,
   organizations: OrganizationScreen,
   'identity-providers': ProviderScreen,
+  webhooks: WebhookScreen,
 }
 
 const Screen = () => {

@@ -32,6 +32,7 @@ const actions: Found[] = [
       'groups',
       'organizations',
       'providers',
+      'webhooks',
       'events',
       'settings',
     ] as const

@@ -1,0 +1,210 @@
+import { useState } from 'preact/hooks'
+import type { WebhookDelivery } from '#src/webhooks/schema.ts'
+import { useAction } from '../action.ts'
+import { asProblem, callApi, type Problem } from '../api.ts'
+import { AsCode } from '../as-code.tsx'
+import { EditForm, useEdit } from '../forms.tsx'
+import { type Loaded, type PageOf, useObject } from '../hooks.ts'
+import {
+  Badge,
+  Card,
+  Check,
+  Confirm,
+  Empty,
+  Failure,
+  Field,
+  Heading,
+  Loading,
+  Value,
+  When,
+} from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { eventTitle, words } from '../words.ts'
+import { linesOf, SecretDialog, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
+
+type Delivery = (typeof WebhookDelivery)['_output']
+
+const text = words.webhooks
+const DEFAULT = 'org_default'
+
+const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }) => {
+  const path = `/webhooks/${webhook.id}`
+  const edit = useEdit<Webhook>(path, webhook, loaded.etag, loaded)
+  const [typed, setTyped] = useState<string>()
+  const { values, set, problem } = edit
+  return (
+    <EditForm edit={edit} path={path} stored={webhook}>
+      <Card title={text.settings}>
+        <Field
+          name="name"
+          label={text.name}
+          value={values.name}
+          problem={problem}
+          onValue={name => set({ name })}
+        />
+        <Field
+          name="url"
+          label={text.url}
+          spellcheck={false}
+          value={values.url}
+          problem={problem}
+          onValue={url => set({ url })}
+        />
+        <Field
+          name="events"
+          label={text.events}
+          hint={text.eventsHint}
+          multiline={4}
+          spellcheck={false}
+          value={edit.isChanged && typed !== undefined ? typed : values.events.join('\n')}
+          problem={problem}
+          onValue={events => {
+            setTyped(events)
+            set({ events: linesOf(events) })
+          }}
+        />
+        <Check
+          label={text.on}
+          hint={text.onHint}
+          checked={values.enabled}
+          onChecked={enabled => set({ enabled })}
+        />
+        {webhook.organization_id === DEFAULT && (
+          <Check
+            label={text.everywhere}
+            checked={values.all_organizations}
+            onChecked={all_organizations => set({ all_organizations })}
+          />
+        )}
+      </Card>
+    </EditForm>
+  )
+}
+
+/** The latest attempts; each can be made once more. */
+const Deliveries = ({ id }: { id: string }) => {
+  const loaded = useObject<PageOf<Delivery>>(`/webhooks/${id}/deliveries?limit=50`)
+  const again = useAction(loaded.reload)
+  const path = `/webhooks/${id}/deliveries`
+  const problem = loaded.problem ?? again.problem
+  return (
+    <Card title={text.deliveries} lead={text.deliveriesLead} flush>
+      {problem ? (
+        <Failure problem={problem} retry={loaded.reload} />
+      ) : !loaded.data ? (
+        <Loading />
+      ) : loaded.data.data.length === 0 ? (
+        <Empty title={text.noDeliveries} icon="webhooks">
+          {text.noDeliveriesText}
+        </Empty>
+      ) : (
+        <ul class="rows">
+          {loaded.data.data.map(({ event_id, event_type, attempted_at, duration, status, failure }) => (
+            <li key={`${event_id} ${attempted_at}`} class="row">
+              <span>
+                <strong>{eventTitle(event_type)}</strong>
+                <span class="hint">
+                  {failure ?? text.took(duration)} · <When time={attempted_at} />
+                </span>
+              </span>
+              <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
+              <button
+                type="button"
+                aria-label={text.sendOne(eventTitle(event_type))}
+                onClick={() => void again.run('POST', path, text.sent, { event_id })}
+              >
+                {text.send}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+const Safety = ({ webhook }: { webhook: Webhook }) => {
+  const [step, setStep] = useState<'rotate' | 'delete'>()
+  const [secret, setSecret] = useState<string>()
+  const [problem, setProblem] = useState<Problem>()
+  const [isBusy, setBusy] = useState(false)
+  const path = `/webhooks/${webhook.id}`
+  const run = async (): Promise<void> => {
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      if (step === 'rotate') {
+        const { data } = await callApi<WebhookWithSecret>('POST', `${path}/rotate-secret`, { body: {} })
+        setSecret(data.secret ?? data.public_key ?? '')
+      } else {
+        await callApi('DELETE', path)
+        go('/console/webhooks')
+        announce()
+      }
+      setStep(undefined)
+    } catch (error) {
+      setProblem(asProblem(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const isDeletion = step === 'delete'
+  return (
+    <Card title={text.safety}>
+      <div class="buttons">
+        <button type="button" onClick={() => setStep('rotate')}>
+          {text.rotate}
+        </button>
+        <button type="button" class="danger" onClick={() => setStep('delete')}>
+          {text.remove}
+        </button>
+      </div>
+      {step && (
+        <Confirm
+          title={isDeletion ? text.removeTitle(webhook.name) : text.rotateTitle}
+          text={isDeletion ? text.removeText : text.rotateText}
+          action={isDeletion ? text.remove : text.rotate}
+          {...(isDeletion ? { typed: webhook.name } : {})}
+          problem={problem}
+          isBusy={isBusy}
+          onConfirm={() => void run()}
+          onClose={() => setStep(undefined)}
+        />
+      )}
+      {secret && <SecretDialog secret={secret} onClose={() => setSecret(undefined)} />}
+    </Card>
+  )
+}
+
+export const WebhookScreen = ({ id }: { id: string }) => {
+  const loaded = useObject<Webhook>(`/webhooks/${encodeURIComponent(id)}`)
+  const back = { href: '/console/webhooks', label: words.nav.webhooks }
+  const webhook = loaded.data
+  if (!webhook)
+    return (
+      <>
+        <Heading title={text.one} back={back} />
+        <Card>
+          {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
+        </Card>
+      </>
+    )
+  return (
+    <>
+      <Heading
+        title={webhook.name}
+        back={back}
+        badge={<StateBadge of={webhook} />}
+        lead={webhook.failure ?? <Value text={webhook.url} />}
+      />
+      <div class="columns">
+        <Form webhook={webhook} loaded={loaded} />
+        <div class="stack">
+          <Deliveries id={webhook.id} />
+          <Safety webhook={webhook} />
+          <AsCode section="webhooks" path={`/webhooks/${webhook.id}`} object={webhook} />
+        </div>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,134 @@
+import { useState } from 'preact/hooks'
+import type { WebhookAnswer } from '#src/webhooks/schema.ts'
+import { useList } from '../hooks.ts'
+import { ListCard } from '../list.tsx'
+import { NewDialog } from '../new-dialog.tsx'
+import { Badge, Copy, Dialog, Empty, Field, Heading, Icon } from '../parts.tsx'
+import { announce, go } from '../router.ts'
+import { words } from '../words.ts'
+
+export type Webhook = (typeof WebhookAnswer)['_output']
+export type WebhookWithSecret = Webhook & { secret: string | null }
+
+const text = words.webhooks
+
+export const linesOf = (typed: string): string[] => typed.split(/\s+/).filter(Boolean)
+
+export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: { of: Webhook }) =>
+  disabled_reason ? (
+    <Badge tone="bad">{text.reasons[disabled_reason]}</Badge>
+  ) : !enabled ? (
+    <Badge>{text.off}</Badge>
+  ) : failing_since ? (
+    <Badge tone="warn">{text.failing}</Badge>
+  ) : (
+    <Badge tone="good">{text.on}</Badge>
+  )
+
+/** The secret of a webhook, which no other answer has. */
+export const SecretDialog = ({ secret, onClose }: { secret: string; onClose(): void }) => (
+  <Dialog title={text.secret} onClose={onClose}>
+    <p>{text.secretText}</p>
+    <p class="value">
+      <code>{secret}</code>
+    </p>
+    <div class="dialog-actions">
+      <Copy text={secret} label={words.common.copy} />
+      <button type="button" class="primary" onClick={onClose}>
+        {words.common.close}
+      </button>
+    </div>
+  </Dialog>
+)
+
+export const WebhooksScreen = () => {
+  const list = useList<Webhook>('/webhooks', { limit: 50 })
+  const [draft, setDraft] = useState<{ name: string; url: string; events: string }>()
+  const [made, setMade] = useState<WebhookWithSecret>()
+  const show = ({ id }: Webhook) => {
+    go(`/console/webhooks/${id}`)
+    announce()
+  }
+  return (
+    <>
+      <Heading title={words.nav.webhooks} lead={text.lead}>
+        <button
+          type="button"
+          class="primary"
+          onClick={() => setDraft({ name: '', url: '', events: 'user.*' })}
+        >
+          <Icon name="plus" /> {text.add}
+        </button>
+      </Heading>
+      <ListCard
+        list={list}
+        empty={
+          <Empty title={text.none} icon="webhooks">
+            {text.noneText}
+          </Empty>
+        }
+        row={webhook => (
+          <li key={webhook.id}>
+            <a class="row link" href={`/console/webhooks/${webhook.id}`}>
+              <span>
+                <strong>{webhook.name}</strong>
+                <span class="hint">{webhook.url}</span>
+              </span>
+              <StateBadge of={webhook} />
+              <Icon name="right" />
+            </a>
+          </li>
+        )}
+      />
+      {draft && (
+        <NewDialog<WebhookWithSecret>
+          title={text.add}
+          path="/webhooks"
+          body={{ ...draft, events: linesOf(draft.events) }}
+          onMade={webhook => {
+            setDraft(undefined)
+            if (webhook.secret) setMade(webhook)
+            else show(webhook)
+          }}
+          onClose={() => setDraft(undefined)}
+        >
+          {problem => (
+            <>
+              <Field
+                name="name"
+                label={text.name}
+                required
+                autocomplete="off"
+                value={draft.name}
+                problem={problem}
+                onValue={name => setDraft({ ...draft, name })}
+              />
+              <Field
+                name="url"
+                label={text.url}
+                required
+                autocomplete="off"
+                spellcheck={false}
+                value={draft.url}
+                problem={problem}
+                onValue={url => setDraft({ ...draft, url })}
+              />
+              <Field
+                name="events"
+                label={text.events}
+                hint={text.eventsHint}
+                required
+                multiline={3}
+                spellcheck={false}
+                value={draft.events}
+                problem={problem}
+                onValue={events => setDraft({ ...draft, events })}
+              />
+            </>
+          )}
+        </NewDialog>
+      )}
+      {made?.secret && <SecretDialog secret={made.secret} onClose={() => show(made)} />}
+    </>
+  )
+}
