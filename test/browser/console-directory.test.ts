@@ -218,6 +218,13 @@ testInChromium(
       const changes = await applySeed(served.app.context, parseSeed(text, 'seed.yaml'), { dry_run: true })
       expect([path, changes]).toEqual([path, []])
     }
+    const hidden = { name: 'hidden', type: 'string', visible: 'nobody', editable: 'nobody' }
+    await served.app.admin('PUT', '/organizations/default', { settings: { user_attributes: [hidden] } })
+    await page.goto(`${served.url}/console/users/${id}`)
+    await page.getByText('As YAML').click()
+    expect(await page.locator('details[open] pre').innerText()).not.toContain('attributes')
+
+    await page.goto(`${served.url}/console/clients/shop`)
     await label('Name').fill('The shop')
     await page.getByRole('checkbox', { name: 'Ask people for consent' }).check()
     await page.getByText('2 changes').click()

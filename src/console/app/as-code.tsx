@@ -38,10 +38,10 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
 }
 
 /** Returns the part of a seed file for an object: the fields that differ from their defaults. */
-const seedOf = (section: Section, object: Values, organization: string | undefined): string => {
+const seedOf = (section: Section, object: Values, more: Values): string => {
   const fields =
     fieldsOf[section === 'identity_providers' ? `${section}.${String(object.type)}` : section] ?? {}
-  const all: Values = { ...object, organization, ...secretOf(section, object) }
+  const all: Values = { ...object, ...more, ...secretOf(section, object) }
   const entry = Object.entries(fields).flatMap(([name, usual]) => {
     const value = all[name]
     const isUsual = value === undefined || JSON.stringify(value) === usual
@@ -50,21 +50,37 @@ const seedOf = (section: Section, object: Values, organization: string | undefin
   return yamlOf(section, [Object.fromEntries(entry)])
 }
 
-const slugOf = async (section: Section, { organization_id }: Values): Promise<string | undefined> => {
-  if (section === 'organizations' || organization_id === DEFAULT) return undefined
-  return (await read<{ slug: string }>(`/organizations/${String(organization_id)}`)).slug
+interface Organization {
+  slug: string
+  settings: { user_attributes?: { visible?: string }[] | null }
+}
+
+/**
+ * Returns what the seed file needs besides the object. A user's attributes are left out, which keeps them as
+ * they are, where some are hidden or the organization cannot be read.
+ */
+const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
+  const isDefault = organization_id === DEFAULT
+  if (section === 'organizations' || (isDefault && section !== 'users')) return {}
+  const reading = read<Organization>(`/organizations/${String(organization_id)}`)
+  const found = await (isDefault ? reading.catch(() => undefined) : reading)
+  const isHidden = !found || found.settings.user_attributes?.some(({ visible }) => visible === 'nobody')
+  return {
+    ...(!isDefault && { organization: found?.slug }),
+    ...(section === 'users' && isHidden && { attributes: undefined }),
+  }
 }
 
 /** An object as a part of a seed file, and as the call that reads it. */
 export const AsCode = ({ section, path, object }: { section: Section; path: string; object: object }) => {
   const values = object as Values
-  const [slug, setSlug] = useState<{ of: string | undefined }>()
+  const [more, setMore] = useState<Values>()
   const [problem, setProblem] = useState<Problem>()
   const [isOpen, setOpen] = useState(false)
   const load = () => {
     setProblem(undefined)
-    slugOf(section, values)
-      .then(of => setSlug({ of }))
+    readMore(section, values)
+      .then(setMore)
       .catch(error => setProblem(asProblem(error)))
   }
   const isPartial = values.type === 'saml' || assets.some(name => ((values.settings ?? {}) as Values)[name])
@@ -73,7 +89,7 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
       <details
         onToggle={({ currentTarget: { open } }) => {
           setOpen(open)
-          if (open && !slug) load()
+          if (open && !more) load()
         }}
       >
         <summary>{text.asYaml}</summary>
@@ -81,10 +97,10 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
           <p class="hint">{text.partial}</p>
         ) : problem ? (
           <Failure problem={problem} retry={load} />
-        ) : slug ? (
+        ) : more ? (
           <>
             <p class="hint">{text.yamlHint}</p>
-            <Code text={seedOf(section, values, slug.of)} />
+            <Code text={seedOf(section, values, more)} />
           </>
         ) : (
           isOpen && <Loading />
