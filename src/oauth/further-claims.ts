@@ -1,8 +1,9 @@
+import type { Api } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { effectiveRoles, groupNames } from '#src/directory/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { mappedClaims, reads } from '#src/protocol/oidc/claim-mapping.ts'
+import { type ClaimMapping, mappedClaims, reads } from '#src/protocol/oidc/claim-mapping.ts'
 import type { Queries } from '#src/storage/store.ts'
 
 /** Claims besides those that each token has. */
@@ -11,26 +12,34 @@ export interface FurtherClaims {
   mapped: Record<string, unknown>
   /** Given by the scopes `groups` and `roles`, in ID tokens and userinfo. */
   memberships: Record<string, unknown>
+  /** Mapped by the scopes of the API that an access token is for; those of the client win. */
+  ofApi: Record<string, unknown>
 }
 
-const NONE: FurtherClaims = { mapped: {}, memberships: {} }
+const NONE: FurtherClaims = { mapped: {}, memberships: {}, ofApi: {} }
+
+/** Returns the claim mapping of an API for these scopes. */
+export const mappingOfApi = (api: Pick<Api, 'scopes'> | undefined, scopes: readonly string[]): ClaimMapping =>
+  Object.assign({}, ...(api?.scopes ?? []).map(({ name, claims }) => (scopes.includes(name) ? claims : {})))
 
 /**
  * Returns the claims that scopes and the client's mapping add for a user. Without such scopes and without a
  * mapping it reads nothing.
  *
- * @param roles the effective roles, when they are known
+ * @param known the effective roles, when they are known, and the API that the token is for
  */
 export const furtherClaims = async (
   q: Queries,
   client: Pick<Client, 'claims' | 'attributes'> | undefined,
   user_id: UserId,
   scopes: readonly string[],
-  roles?: readonly { name: string }[],
+  { roles, api }: { roles?: readonly { name: string }[]; api?: Pick<Api, 'scopes'> | undefined } = {},
 ): Promise<FurtherClaims> => {
   const mapping = client?.claims ?? {}
-  const isMapped = Object.keys(mapping).length > 0
-  const asks = (kind: 'groups' | 'roles') => scopes.includes(kind) || reads(mapping, scopes, kind)
+  const apiMapping = mappingOfApi(api, scopes)
+  const isMapped = Object.keys(mapping).length > 0 || Object.keys(apiMapping).length > 0
+  const asks = (kind: 'groups' | 'roles') =>
+    scopes.includes(kind) || reads(mapping, scopes, kind) || reads(apiMapping, scopes, kind)
   if (!isMapped && !scopes.includes('groups') && !scopes.includes('roles')) return NONE
   const groups = asks('groups') ? await groupNames(q, user_id) : []
   const held = asks('roles') ? (roles ?? (await effectiveRoles(q, user_id))).map(({ name }) => name) : []
@@ -43,6 +52,7 @@ export const furtherClaims = async (
   }
   return {
     mapped: mappedClaims(mapping, scopes, source),
+    ofApi: mappedClaims(apiMapping, scopes, source),
     memberships: {
       ...(scopes.includes('groups') && { groups }),
       ...(scopes.includes('roles') && { roles: held }),

@@ -67,7 +67,7 @@ export const issuePersonalToken = async (
       metadata: { client_id, grant_type, scope },
     })
     const roles = await effectiveRoles(tx, user_id)
-    const { mapped } = await furtherClaims(tx, client, user_id, scopes, roles)
+    const { mapped } = await furtherClaims(tx, client, user_id, scopes, { roles })
     return { user, roles, further: mapped }
   })
   return issueToken(context, {

@@ -365,7 +365,9 @@ export const tables = (kit: Kit) => {
       name: text('name').notNull(),
       organization_id: organization_id(),
       scopes: json('scopes')
-        .$type<{ name: string; texts: Record<string, string>; role: string | null }[]>()
+        .$type<
+          { name: string; texts: Record<string, string>; role: string | null; claims?: ClaimMapping }[]
+        >()
         .notNull(),
       clients: json('clients').$type<{ client_id: string; scopes: string[] }[]>().notNull(),
       /** Clients that may introspect its tokens. */

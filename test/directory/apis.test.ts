@@ -120,7 +120,7 @@ test('RES-10 a seed creates, exports and prunes APIs', async () => {
       id: expect.stringMatching(/^api_/),
       identifier: 'https://notes.example/',
       name: 'Notes',
-      scopes: [{ name: 'notes.read', texts: { de: 'Notizen lesen' }, role: 'admin' }],
+      scopes: [{ name: 'notes.read', texts: { de: 'Notizen lesen' }, role: 'admin', claims: {} }],
       clients: [{ client_id: 'shop', scopes: ['notes.read'] }],
     },
   ])

@@ -166,6 +166,36 @@ const tokenFor = async (resource: string) => {
   return (await redeem(app, shop, code)).body
 }
 
+test('CLM-09 a scope of an API adds claims to the access tokens that have it', async () => {
+  const user = await addUser(app, 'cara', { attributes: { tenant: 'north', age: 7 } })
+  const mapped = (name: string, claims: object) => ({ name, texts: {}, claims })
+  await create(app, '/apis', {
+    identifier: 'https://tenants.example',
+    name: 'Tenants',
+    scopes: [
+      mapped('tenants.read', { tenant: 'user.attributes.tenant', teams: 'groups[].name' }),
+      mapped('tenants.write', { age: 'user.attributes.age' }),
+    ],
+    clients: usable('tenants.read', 'tenants.write'),
+  })
+  const { code = '' } = await authorize(['https://tenants.example'], 'openid tenants.read', 'cara')
+  const { body } = await redeem(app, shop, code)
+  expect(claimsOf(body.access_token)).toMatchObject({ sub: user.id.slice(4), tenant: 'north', teams: [] })
+  expect(claimsOf(body.access_token).age).toBeUndefined()
+  expect(claimsOf(body.id_token).tenant).toBeUndefined()
+  const again = await refresh(app, shop, body.refresh_token)
+  expect(claimsOf(again.body.access_token).tenant).toBe('north')
+  for (const claims of [
+    { sub: 'user.email' },
+    { tenant: { from: 'user.email', scope: 'x' } },
+    { a: 'user.password_hash' },
+  ]) {
+    const wrong = { identifier: 'https://x.example', name: 'X', scopes: [mapped('x', claims)] }
+    const { status, body: refusal } = await app.admin('POST', '/apis', wrong)
+    expect([status, refusal.details[0].field]).toEqual([422, `scopes.0.claims.${Object.keys(claims)[0]}`])
+  }
+})
+
 test('RES-06 an API’s token is refused at every endpoint of this server', async () => {
   const { access_token } = await tokenFor(ORDERS)
   const { adminRoutes, ADMIN_PREFIX } = await import('#src/admin/routes.ts')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mappingOf } from '#src/directory/claims.ts'
 import {
   flag,
   integer,
@@ -57,6 +58,11 @@ const Scope = z.strictObject({
     .nullable()
     .default(null)
     .describe('Role without which a person does not get the scope; null: everyone may.'),
+  claims: mappingOf(z.string(), {
+    rule: 'A path.',
+    about:
+      'Further claims of access tokens with this scope: the path of each value, such as `user.attributes.tenant`.',
+  }).default({}),
 })
 
 const client_id = line(128, 1)
@@ -87,7 +93,12 @@ const orders = {
   identifier: 'https://orders.example.com/',
   name: 'Orders',
   scopes: [
-    { name: 'orders.read', texts: { en: 'Read your orders', de: 'Ihre Bestellungen lesen' }, role: null },
+    {
+      name: 'orders.read',
+      texts: { en: 'Read your orders', de: 'Ihre Bestellungen lesen' },
+      role: null,
+      claims: {},
+    },
   ],
 }
 const ordersAnswer = {
@@ -141,6 +152,7 @@ export const ApiAnswer = z.object({ ...stored, identifier, ...writable }).meta({
 
 export const apiAnswer = ({ identifier_key: _, ...api }: Row): z.output<typeof ApiAnswer> => ({
   ...api,
+  scopes: api.scopes.map(({ claims = {}, ...scope }) => ({ ...scope, claims })),
   created_at: iso(api.created_at),
   updated_at: iso(api.updated_at),
 })

@@ -31,7 +31,7 @@ export const getApi = async (q: Queries, caller: Caller, id: string): Promise<Ap
 
 const problem = (field: string, code: string, message: string): Detail => ({ field, code, message })
 
-type Parts = Partial<Pick<CreateApi, 'scopes' | 'clients' | 'served_by'>>
+type Parts = Partial<Pick<Api, 'scopes' | 'clients' | 'served_by'>>
 
 /** Returns the problems of scopes, roles and clients; all of them belong to the API's organization. */
 const partProblems = async (

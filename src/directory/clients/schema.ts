@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mappingOf } from '#src/directory/claims.ts'
 import {
   flag,
   integer,
@@ -22,7 +23,6 @@ import { clientAuthMethods } from '#src/protocol/oauth/client-auth.ts'
 import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { grantTypes } from '#src/protocol/oauth/token-request.ts'
-import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { logoutDefaults, logoutFields, noLogouts } from './logout-fields.ts'
 import type { Client as Row } from './store.ts'
@@ -71,30 +71,11 @@ const scope = z
     'A scope is printable ASCII without spaces, quotes and backslashes, and not *.',
   )
 
-const MappedClaim = z.union([z.string(), z.strictObject({ from: z.string(), scope })])
-const MAPPING_BYTES = 4096
-const CLAIMS = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
-
-/** Claims that tokens and userinfo have besides the usual ones. */
-const Claims = z
-  .custom<ClaimMapping>(value => typeof value === 'object' && value !== null && !Array.isArray(value), CLAIMS)
-  .superRefine((mapping, issues) => {
-    const entries = Object.entries(mapping)
-    const isLarge = entries.length > MAX_CLAIMS || Buffer.byteLength(JSON.stringify(mapping)) > MAPPING_BYTES
-    if (isLarge) return issues.addIssue({ code: 'custom', message: CLAIMS })
-    for (const [name, rule] of entries) {
-      const { success, data } = MappedClaim.safeParse(rule)
-      const message = success
-        ? mappingProblem(name, typeof data === 'string' ? data : data.from)
-        : 'A path, or an object of from (a path) and scope.'
-      if (message) issues.addIssue({ code: 'custom', path: [name], message })
-    }
-  })
-  .meta({
-    type: 'object',
-    additionalProperties: true,
-    description: `Further claims of ID tokens, access tokens and userinfo: the path of each value, such as \`user.attributes.tenant\`, or \`from\` and \`scope\` for a claim that this scope gives. ${CLAIMS}`,
-  })
+const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {
+  rule: 'A path, or an object of from (a path) and scope.',
+  about:
+    'Further claims of ID tokens, access tokens and userinfo: the path of each value, such as `user.attributes.tenant`, or `from` and `scope` for a claim that this scope gives.',
+})
 
 const type = oneOf(clientTypes).describe(
   '`public` clients run on devices of their users and have no secret; it never changes.',
@@ -133,7 +114,7 @@ export const writable = {
   ),
   ...logoutFields,
   attributes: FreeAttributes,
-  claims: Claims,
+  claims,
   allowed_roles: set(line(128, 1), 100).describe(
     'Names of roles whose holders may use the client, beside members of `allowed_groups`; both empty: everyone.',
   ),
@@ -203,7 +184,7 @@ export const CreateClient = z
     refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
     ...logoutDefaults,
     attributes: FreeAttributes.default({}),
-    claims: Claims.default({}),
+    claims: claims.default({}),
     allowed_roles: writable.allowed_roles.default([]),
     allowed_groups: writable.allowed_groups.default([]),
   })

@@ -119,7 +119,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     client_info,
     metadata: { client_id, grant_type, ...describeTarget(target) },
   })
-  const further = await furtherClaims(tx, client, user.id, target.scopes, roles)
+  const further = await furtherClaims(tx, client, user.id, target.scopes, { roles, api: target.api })
   return { code, user, session_id, ends_by, refresh_token, roles, further, ...target }
 }
 

@@ -1,4 +1,5 @@
 import { record } from '#src/audit/record.ts'
+import { mappingOfApi } from '#src/oauth/further-claims.ts'
 import { scopesAt } from '#src/protocol/oauth/resource.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
 import { mappedClaims } from '#src/protocol/oidc/claim-mapping.ts'
@@ -38,7 +39,8 @@ export const clientCredentials: Grant<'client_credentials'> = async (
       },
     }),
   )
-  const further = mappedClaims(client.claims, scopes, { client, groups: [], roles: [] })
+  const mapping = { ...mappingOfApi(api, scopes), ...client.claims }
+  const further = mappedClaims(mapping, scopes, { client, groups: [], roles: [] })
   const { token, expires_in } = await issueToken(context, {
     ...accessTokenForm(context, client, api),
     claims: issued =>

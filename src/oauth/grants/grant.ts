@@ -151,7 +151,7 @@ export const issueAccessToken = (
         audience: api?.identifier,
         roles: roles.map(({ name }) => name),
         auth_time: isRead ? auth_time : undefined,
-        further: further.mapped,
+        further: { ...further.ofApi, ...further.mapped },
       }),
   })
 }

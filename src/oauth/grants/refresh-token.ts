@@ -89,7 +89,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     refresh_token,
     user,
     roles,
-    further: await furtherClaims(tx, client, user_id, granted, roles),
+    further: await furtherClaims(tx, client, user_id, granted, { roles, api: target.api }),
     session_id,
     api: target.api,
     scopes: granted,

@@ -76,7 +76,7 @@ const Scopes = (props: {
     <Entries
       items={props.scopes}
       onItems={props.onScopes}
-      fresh={{ name: '', texts: {}, role: null }}
+      fresh={{ name: '', texts: {}, role: null, claims: {} }}
       add={text.addScope}
       empty={text.scopesNone}
       label={({ name }) => name || text.newScope}

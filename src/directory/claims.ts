@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
+
+const MAPPING_BYTES = 4096
+const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`
+
+/**
+ * Returns the schema of a claim mapping; `rule` is that of one claim: a path, or an object with `from`.
+ *
+ * @param texts why a rule is refused, and what the field means
+ */
+export const mappingOf = (
+  rule: z.ZodType<string | { from: string }>,
+  texts: { rule: string; about: string },
+) =>
+  z
+    .custom<ClaimMapping>(
+      value => typeof value === 'object' && value !== null && !Array.isArray(value),
+      ALLOWED,
+    )
+    .superRefine((mapping, issues) => {
+      const entries = Object.entries(mapping)
+      const isLarge =
+        entries.length > MAX_CLAIMS || Buffer.byteLength(JSON.stringify(mapping)) > MAPPING_BYTES
+      if (isLarge) return issues.addIssue({ code: 'custom', message: ALLOWED })
+      for (const [name, given] of entries) {
+        const { success, data } = rule.safeParse(given)
+        const message = success
+          ? mappingProblem(name, typeof data === 'string' ? data : data.from)
+          : texts.rule
+        if (message) issues.addIssue({ code: 'custom', path: [name], message })
+      }
+    })
+    .meta({ type: 'object', additionalProperties: true, description: `${texts.about} ${ALLOWED}` })
