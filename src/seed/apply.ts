@@ -33,8 +33,8 @@ export interface SeedOptions {
 }
 
 /**
- * Changes in one transaction on PostgreSQL, because a long transaction conflicts with other writers. SQLite
- * has a single writer, so all changes are one short transaction there.
+ * Number of changes in one transaction on PostgreSQL, where a long transaction conflicts with other writers.
+ * SQLite has a single writer, so all changes are one short transaction there.
  */
 const BATCH = 25
 

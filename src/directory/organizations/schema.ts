@@ -115,7 +115,9 @@ export const Settings = z
   .strictObject(
     {
       theme: nullable(theme).describe(THEME),
-      session_ttl: nullable(session_ttl).describe('Lifetime of a login, such as `12h`.'),
+      session_ttl: nullable(session_ttl).describe(
+        'Lifetime of a login, a day by default, and longest life of a session, without a limit by default.',
+      ),
       mfa_required: nullable(flag).describe('Whether each user needs a second factor.'),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** Stored apart from the other settings (assets.ts); answers contain their URLs. */

@@ -182,6 +182,7 @@ export const updateOrganization = async (
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
+    // Its callers administer the whole instance: without it nobody could.
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
     await removeOrganization(tx, id, context.clock.now())
     await recordChange(context, tx, by, {

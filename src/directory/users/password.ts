@@ -44,6 +44,7 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
     ],
     [policy.require_digit && !/\p{Nd}/u.test(text), 'require_digit', 'At least one digit is needed.'],
     [
+      // Special is what is neither letter nor digit in any script, the space included.
       policy.require_special && !/[^\p{L}\p{N}]/u.test(text),
       'require_special',
       'At least one character that is neither letter nor digit is needed.',

@@ -49,7 +49,7 @@ export const scopesAt = (api: TargetApi, client_id: string): readonly string[] |
 
 /**
  * Returns the resource of a token request: the one that it names, else the only authorized one; undefined
- * when neither names any. Both are identifiers.
+ * when neither names any. The authorized and the named resource are identifiers of APIs.
  *
  * @throws OAuthError `invalid_target` for one that was not authorized, and without a choice among several
  */
