@@ -6,7 +6,7 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import type { Viewer } from './viewer.ts'
 
-/** The permission of each step: others would read commands that are not theirs to run. */
+/** The permission that each step needs; a user without it does not see the step. */
 const needed = [
   ['client', 'clients:create'],
   ['user', 'users:create'],
@@ -21,8 +21,8 @@ const linesFor = (option: string) => ({
 
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
- * A step goes once it is done. Only operators, who belong to the default organization, can turn on mail; for
- * them the clients and users of the whole instance count. undefined without steps, and for everyone else.
+ * A step goes once it is done. Administrators of the default organization alone can turn on mail, and for them the
+ * clients and users of the whole instance count. undefined for users without steps.
  */
 export const nextStepsOf = async (
   { config, store, mail }: Context,

@@ -69,9 +69,9 @@ export const handleCallback = async (
 }
 
 /**
- * Returns the `auth_time` of the login in milliseconds, never later than now. Without a time from the
- * provider it is 0, which no `max_age` accepts. After a required re-authentication it is no earlier than the
- * request, and now when the provider states no time, because some never do.
+ * Returns the `auth_time` of the login in milliseconds, never later than now. A provider that states no time gives 0,
+ * which no `max_age` accepts. When the request required a re-authentication, the earliest value is the time of the
+ * request, and a provider that states no time is believed: some never state one.
  */
 const authTimeOf = (
   { clock }: Context,

@@ -45,7 +45,10 @@ export const postIntrospect = (context: Context) =>
     return asClient(context, call, presented, attempt, 'either')
   })
 
-/** A token of an API is shown to the clients that serve it, another one to all of its organization. */
+/**
+ * True when the client may read the token: a token of an API, if the API names the client in `served_by`; a token
+ * without an API, if both belong to one organization.
+ */
 const maySee = async (
   { store }: Context,
   client: Client,

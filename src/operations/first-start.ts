@@ -76,7 +76,7 @@ const seed = async (base: Core): Promise<FirstStart> => {
 const checkConsole = async ({ config, store }: Core): Promise<void> => {
   if (config.console === 'on' && (await store.read(q => readClient(q, CONSOLE_CLIENT))))
     throw new ConfigError(
-      `console: a client named ${CONSOLE_CLIENT} exists; set GATEHOUSE_CONSOLE=off, or delete it with an older version.`,
+      `console: a stored client has the id ${CONSOLE_CLIENT}, which the console needs. Set GATEHOUSE_CONSOLE=off, or delete the client with an older version.`,
     )
 }
 

@@ -165,7 +165,7 @@ async function requestToken(
   if (typeof access_token !== 'string' || `${token_type}`.toLowerCase() !== 'bearer') {
     throw new TokenRequestError('token_endpoint_unavailable', 200, `${url} answered without a bearer token`)
   }
-  // Without expires_in the token is used once: nobody knows for how long it would be good.
+  // Without expires_in the lifetime is unknown, so the token is used once.
   const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
   const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
   // A token that lives for less than two minutes is renewed at half of its life, not at each call.

@@ -11,7 +11,7 @@ import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
 /** Attempts that one network has at one account after the account's shared budget is spent. */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
- * These attempts for all networks together: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive
+ * Attempts that all networks together have after the shared budget is spent: NIST SP 800-63B section 3.2.2 allows at most 100 consecutive
  * failures.
  */
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
@@ -82,7 +82,7 @@ export const budgetsOf = async (
   }
   const budgets = async (subject: string): Promise<Budget[]> => {
     const common = await find(subject, ROW)
-    // Counted per /48: its 65,536 /64 networks would use up what all others share.
+    // Counted per /48: one /48 has 65,536 /64 networks, which could use up the budget that all share.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
     // A success is not counted here: others in the same network could detect it.

@@ -80,8 +80,8 @@ export const isRevoked = (
 export const redirectHash = (redirect_uri: string): Buffer => hash('sha256', redirect_uri, 'buffer')
 
 /**
- * Returns a new authorization code, valid for one minute and one use. It is its own content, encrypted and
- * authenticated for the client, in base64url; issuing it writes nothing unless `stored` is returned.
+ * Returns a new authorization code, valid for one minute and one use. The code contains its own data,
+ * encrypted and authenticated for the client, in base64url. Issuing it writes nothing unless `stored` is returned.
  */
 export const composeCode = (
   context: Core,

@@ -56,7 +56,7 @@ describe('CON-01 the client gatehouse-console', () => {
       await tx.insert(tx.tables.clients).values({ ...row, client_id: 'gatehouse-console' } as never)
     })
     await expect(seedInstance(app.context)).rejects.toThrow(
-      /^console: a client named gatehouse-console exists; /,
+      /^console: a stored client has the id gatehouse-console, /,
     )
     await seedInstance({ ...app.context, config: { ...app.context.config, console: 'off' } })
   })

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { accessToken, renew } from './session.ts'
 
-/** A refusal of the admin API, or of the way to it (status 0). */
+/** A refusal by the admin API; status 0 when the API was not reached. */
 export interface Problem {
   status: number
   error: string
@@ -83,7 +83,8 @@ const problemOf = async (answer: Response): Promise<Problem> => {
 }
 
 /**
- * Calls the admin API. A refusal that a new authentication mends asks for one and repeats the call once.
+ * Calls the admin API. When the API demands a newer authentication, the person is asked for it and the call is
+ * repeated once.
  *
  * @throws ApiError
  */
@@ -96,7 +97,7 @@ export const callApi = async <T>(
   if (answer.status === 401) {
     const challenge = answer.headers.get('www-authenticate') ?? ''
     const [, max_age] = /max_age="(\d+)"/.exec(challenge) ?? []
-    // The proof has to be good for the repeated call, so it must be a little newer.
+    // A margin, so that the proof is still recent when the call is repeated.
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }

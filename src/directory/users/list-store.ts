@@ -86,8 +86,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * Returns the condition above for rows of `users` that are found through another index. `coalesce` hides the columns from the
- * query planner, so that it keeps that index.
+ * Returns the same condition for rows of `users` that another index finds. `coalesce` hides the columns from the query
+ * planner, which therefore keeps that index.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
@@ -116,7 +116,7 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
     : [direction(table[columns[sort]]), direction(table.seq)]
 }
 
-/** Sort term that keeps users without a login last, where both runs are sorted together. */
+/** Sort term that puts users without a login last when users with and without one are sorted together. */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
 
