@@ -125,7 +125,7 @@ export const backupRoutes = (context: Context): AdminRoute[] => [
     permission: 'settings:update',
     instance_only: true,
     fresh: true,
-    summary: 'Begin a backup in the data directory of this server; `listBackups` shows when it is done',
+    summary: 'Begin a backup in the data directory of this server; the list of backups shows when it is done',
     status: 202,
     answer: Backups,
     errors: [409],
