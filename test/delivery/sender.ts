@@ -1,8 +1,10 @@
-/** Delivers the waiting logouts of the database that is named, as a server does that is killed meanwhile. */
+/** Delivers what waits in the database that is named, as a server does that is killed meanwhile. */
 import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
+import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBeside } from '#test/support/store.ts'
 
 const [path = '', target = ''] = process.argv.slice(2)
 const app = await startApp({ outbound_allow: [target] }, { store: await openBeside(path) })
 await deliverLogouts(app.context)
+await deliverWebhooks(app.context)

@@ -1,11 +1,14 @@
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { MINUTE } from '#src/lib/duration.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
-import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
+import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -25,6 +28,36 @@ test('WHK-17 a running server delivers events as they are written, also the ones
   again()
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   expect(receiver.received.map(({ id }) => id)).toEqual(body.data.map(({ id }: { id: string }) => id))
+  receiver.stop()
+})
+
+test('WHK-19 a killed sender loses no event, the order stays, and what is repeated has its id', async () => {
+  const receiver = startReceiver()
+  const store = await freshStore()
+  const app = await startApp({ outbound_allow: [receiver.target] }, { store })
+  await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  for (let i = 0; i < 6; i++) await addUser(app, `user${i}`)
+  const third = Promise.withResolvers<void>()
+  receiver.state.answer = () => {
+    if (receiver.received.length < 3) return new Response(null, { status: 204 })
+    third.resolve()
+    return new Promise<Response>(() => {})
+  }
+  const sender = Bun.spawn(
+    [process.execPath, join(import.meta.dir, '../delivery/sender.ts'), store.path, receiver.target],
+    { stdout: 'ignore', stderr: 'inherit' },
+  )
+  await third.promise
+  sender.kill('SIGKILL')
+  await sender.exited
+  receiver.state.answer = () => new Response(null, { status: 204 })
+  await deliverWebhooks(app.context)
+  expect(receiver.received).toHaveLength(3)
+  app.clock.advance(2 * MINUTE)
+  await deliverWebhooks(app.context)
+  const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
+  const ids = body.data.map(({ id }: { id: string }) => id)
+  expect(receiver.received.map(({ id }) => id)).toEqual([...ids.slice(0, 3), ...ids.slice(2)])
   receiver.stop()
 })
 
