@@ -161,8 +161,10 @@ describe('files for other programs', () => {
     const [, program, ...check] = services.gatehouse.healthcheck.test
     const health = check.map((word: string) => word.replace('http://127.0.0.1:8080', local_url))
     expect([program, (await gatehouse(health)).code]).toEqual(['gatehouse', 0])
-    const discovery: Json = await (await fetch(`${local_url}/.well-known/openid-configuration`)).json()
     const { SERVICE_URL, SERVICE_CLIENT_ID, SERVICE_JWKS_URI } = services.api.environment
+    const { host } = new URL(SERVICE_JWKS_URI)
+    const asked = await fetch(`${local_url}/.well-known/openid-configuration`, { headers: { host } })
+    const discovery: Json = await asked.json()
     expect([discovery.issuer, discovery.jwks_uri]).toEqual([SERVICE_URL, SERVICE_JWKS_URI])
     const minted = await fetch(`${local_url}/dev/mint`, {
       method: 'POST',
