@@ -1,7 +1,7 @@
 import { Glob } from 'bun'
 
 /**
- * Finds comments and messages that read as translated: a sentence opens with its subject or verb, and says things directly.
+ * Finds comments, messages and sentences of the guide that read as translated: a sentence opens with its subject or verb, and says things directly.
  * `.github/CONTRIBUTING.md` has the rules.
  */
 const OPENING =
@@ -38,10 +38,47 @@ const commentsOf = (source: string): { line: number; text: string }[] => {
 const sentencesOf = (text: string): string[] =>
   text.replace(/`[^`]*`/g, '`x`').split(/(?<=[.!?:;])\s+(?=[A-Z`])/)
 
-const files = [...new Glob('{src,test}/**/*.ts').scanSync(), '.drizzle.ts'].sort()
+/** Sentences in quotes, such as error messages and the words of the console, with their lines. */
+const messagesOf = (source: string): { line: number; text: string }[] =>
+  source.split('\n').flatMap((text, i) =>
+    [...text.matchAll(/(['`])([A-Z][^'`]{30,}[.!?])\1/g)].map(match => ({
+      line: i + 1,
+      text: match[2] ?? '',
+    })),
+  )
+
+/** Paragraphs and cells of a page of the guide, with the lines that they begin on; code is left out. */
+const paragraphsOf = (page: string): { line: number; text: string }[] => {
+  const blocks: { line: number; text: string }[] = []
+  let isOpen = false
+  for (const [i, line] of page
+    .replace(/```[\s\S]*?```/g, block => block.replace(/[^\n]/g, ''))
+    .split('\n')
+    .entries()) {
+    const cells = line.startsWith('|') ? line.split(' | ') : [line]
+    for (const cell of cells) {
+      const text = cell.replace(/^[-|\s]+/, '').trim()
+      const last = blocks.at(-1)
+      if (isOpen && last && cells.length === 1 && !/^[-|#]/.test(line) && text) last.text += ` ${text}`
+      else if (text && !line.startsWith('#')) blocks.push({ line: i + 1, text })
+    }
+    isOpen = cells.length === 1 && line.trim() !== '' && !line.startsWith('#')
+  }
+  // A cell of one or two words is a title.
+  return blocks.filter(({ text }) => text.length > 25)
+}
+
+const code = [...new Glob('{src,test}/**/*.{ts,tsx}').scanSync(), '.drizzle.ts'].sort()
+const pages = [...new Glob('templates/guide/*.md').scanSync()].sort()
+const textsOf = (file: string, source: string) => {
+  if (file.endsWith('.md')) return paragraphsOf(source)
+  // The description of a field may begin with a question word: it completes the field's name.
+  const messages = messagesOf(source).filter(({ text }) => !/^(?:Whether|Who|How|Where)\b/.test(text))
+  return file.startsWith('src') ? [...commentsOf(source), ...messages] : commentsOf(source)
+}
 const findings: string[] = []
-for (const file of files)
-  for (const { line, text } of commentsOf(await Bun.file(file).text()))
+for (const file of [...code, ...pages])
+  for (const { line, text } of textsOf(file, await Bun.file(file).text()))
     for (const sentence of sentencesOf(text))
       if (OPENING.test(sentence) || ANYWHERE.test(sentence))
         findings.push(`${file}:${line}: ${sentence.slice(0, 120)}`)

@@ -269,7 +269,7 @@ export const Confirm = (props: {
   )
 }
 
-/** What the API says of a field and of the parts below it. */
+/** The API's refusals of a field and of the parts below it. */
 export const Refusals = ({ name, problem }: { name: string; problem: Problem | undefined }) => (
   <>
     {refusalsOf(name, problem).map(({ message }) => (

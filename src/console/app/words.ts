@@ -65,9 +65,9 @@ export const words = {
   },
   renewal: {
     step_up: 'Confirm that it is you',
-    step_upText: 'This step needs a login of the last few minutes. What you typed stays here.',
+    step_upText: 'This step needs a login of the last few minutes. Your entries stay here.',
     ended: 'Your login has ended',
-    endedText: 'Log in again to go on. What you typed stays here.',
+    endedText: 'Log in again to go on. Your entries stay here.',
     go: 'Continue',
   },
   conflict: {

@@ -77,7 +77,7 @@ const list = <T extends z.ZodType>(item: T) =>
 
 export const writable = {
   name: line(128, 1).describe('Shown to administrators.'),
-  scopes: list(Scope).describe('What an application may ask for.'),
+  scopes: list(Scope).describe('Scopes that an application may ask for.'),
   clients: list(ApiClient).describe('Clients that may ask for tokens of the API.'),
   served_by: set(client_id, 100).describe(
     'Clients that may introspect its tokens; they need the capability `token_introspection`.',

@@ -139,7 +139,7 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .filter(Boolean)
     .join(' ')
 
-/** One defined attribute. What cannot be read stays as it was typed, beside the reason. */
+/** One defined attribute. A text that cannot be read stays as it was typed, beside the reason. */
 const Defined = (props: {
   definition: Definition
   value: unknown

@@ -75,7 +75,7 @@ const Step = (props: { href: string; title: string; text: string }) => (
   </li>
 )
 
-/** What a new instance lacks; the first admin client is no application. */
+/** The next steps of a new instance; the first admin client is no application. */
 const NextSteps = () => {
   const clients = useObject<PageOf<{ kind: string | null }>>('/clients?limit=2').data
   const users = useObject<PageOf<unknown>>('/users?limit=1').data
