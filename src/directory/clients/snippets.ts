@@ -74,7 +74,7 @@ const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceA
 
 const web = (application: Application): Snippet => ({
   title:
-    'login.mjs for openid-client 6 (npm install openid-client) on Node, Bun and Deno; CLIENT_SECRET stands in\nthe environment, and `gatehouse guide connect` has a server around it:',
+    'login.mjs for openid-client 6 on Node, Bun and Deno. Save it in a folder of its own and run\n`npm install openid-client` there; it reads CLIENT_SECRET from the environment. `gatehouse guide connect`\nhas a server around it:',
   language: 'js',
   code: `import * as client from 'openid-client'
 
