@@ -3,7 +3,7 @@ import { beginIndex } from '#src/directory/organizations/attribute-store.ts'
 import { purge } from '#src/operations/purge.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
-import { callerOf, listAll, refused } from '#test/support/callers.ts'
+import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
 
 let app: TestApp
@@ -167,7 +167,10 @@ describe('values', () => {
     })
     const shown = { department: 'Sales', badge: 'B-1' }
     expect((await app.admin('GET', `/users/${ada.id}`)).body.attributes).toEqual(shown)
-    expect((await listAll(app, `/users?organization_id=${acme.id}`))[0].attributes).toEqual(shown)
+    const group = await create(app, '/groups', { name: 'Sales', organization_id: acme.id })
+    await app.admin('PUT', `/groups/${group.id}/members/${ada.id}`)
+    for (const list of [`/users?organization_id=${acme.id}`, `/groups/${group.id}/members`])
+      expect((await listAll(app, list))[0].attributes).toEqual(shown)
     expect(refused(await put(ada, { badge: 'B-2' }))).toEqual(['attributes.badge'])
     expect(refused(await put(ada, { score: 8 }))).toEqual(['attributes.score'])
     expect((await put(ada, {})).body.attributes).toEqual({ badge: 'B-1' })

@@ -1,5 +1,7 @@
 import type { Caller, Context } from '#src/context.ts'
+import { findOrganization } from '#src/directory/organizations/store.ts'
 import { countAll } from '#src/directory/store.ts'
+import { asShown } from '#src/directory/users/attributes.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
@@ -50,6 +52,7 @@ const list = (context: Context, caller: Caller, query: ListGroups) => {
 
 const members = async (context: Context, caller: Caller, group_id: string, query: ListMembers) => {
   const group = await context.store.read(q => getGroup(q, caller, group_id))
+  const organization = await findOrganization(context.store, group.organization_id)
   return answerPage(context, {
     name: `members of ${group.id}`,
     query,
@@ -60,7 +63,7 @@ const members = async (context: Context, caller: Caller, group_id: string, query
       ),
     total: async () => group.member_count,
     keyset: user => [user.id],
-    item: userAnswer,
+    item: user => userAnswer(asShown(organization, user)),
   })
 }
 

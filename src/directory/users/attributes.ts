@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { flag, line } from '#src/directory/fields.ts'
+import { type Organization, settingsOf } from '#src/directory/organizations/store.ts'
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 
@@ -54,18 +55,18 @@ export const judgeAttributes = (
   return { attributes, problems }
 }
 
-/** Returns the attributes that administrators see. */
-export const shownAttributes = (
-  definitions: readonly UserAttribute[],
-  attributes: Attributes,
-): Attributes => {
+/** Returns a user of the organization with the attributes that administrators see. */
+export const asShown = <User extends { attributes: Attributes }>(
+  organization: Organization | undefined,
+  user: User,
+): User => {
+  const definitions = organization ? settingsOf(organization).user_attributes : []
   const hidden = definitions.filter(
-    ({ visible, name }) => visible === 'nobody' && Object.hasOwn(attributes, name),
+    ({ visible, name }) => visible === 'nobody' && Object.hasOwn(user.attributes, name),
   )
-  if (hidden.length === 0) return attributes
-  return Object.fromEntries(
-    Object.entries(attributes).filter(([key]) => !hidden.some(({ name }) => name === key)),
-  )
+  if (hidden.length === 0) return user
+  const shown = Object.entries(user.attributes).filter(([key]) => !hidden.some(({ name }) => name === key))
+  return { ...user, attributes: Object.fromEntries(shown) }
 }
 
 /**

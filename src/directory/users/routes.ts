@@ -1,18 +1,13 @@
 import type { Caller, Context } from '#src/context.ts'
 import { type ChangedBy, throwProblems } from '#src/directory/access.ts'
-import {
-  findOrganization,
-  type Organization,
-  readOrganization,
-  settingsOf,
-} from '#src/directory/organizations/store.ts'
+import { findOrganization, readOrganization } from '#src/directory/organizations/store.ts'
 import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { countByAttributes, listByAttributes } from './attribute-search-store.ts'
-import { shownAttributes } from './attributes.ts'
+import { asShown } from './attributes.ts'
 import { getUser, judgeChange } from './change.ts'
 import { countAllUsers, keysetOf } from './list-store.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
@@ -31,14 +26,8 @@ import { countUsers, listUsers } from './search-store.ts'
 import { byCaller, createUser, deleteUser, revokeUserSessions, updateUser } from './service.ts'
 import { roleNames, roleNamesOf, type UserRow, type UserWithRoles } from './store.ts'
 
-/** Returns a user with the attributes that administrators see. */
-const shown = (organization: Organization | undefined, user: UserWithRoles): UserWithRoles => {
-  const definitions = organization ? settingsOf(organization).user_attributes : []
-  return { ...user, attributes: shownAttributes(definitions, user.attributes) }
-}
-
 const answerOf = async (q: Queries, user: UserWithRoles): Promise<UserAnswer> =>
-  userAnswer(shown(await readOrganization(q, user.organization_id), user))
+  userAnswer(asShown(await readOrganization(q, user.organization_id), user))
 
 const list = async (context: Context, caller: Caller, query: ListUsers) => {
   const { search, enabled, role, email_verified, attribute, sort, order } = query
@@ -66,7 +55,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
           : await listUsers(store, filter, page)
       const named = await store.read(q => roleNamesOf(q, users))
       return Promise.all(
-        named.map(async user => shown(await findOrganization(store, user.organization_id), user)),
+        named.map(async user => asShown(await findOrganization(store, user.organization_id), user)),
       )
     },
     total: () => {
