@@ -1,12 +1,12 @@
 import { proceedAs } from '#src/authorize/authentication-result.ts'
 import { accountRequest, browserSessionOf, flowOf, storeFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
-import { INVITATION_PATH } from '#src/directory/invitations/service.ts'
+import { INVITATION_PATH, invitationUrl } from '#src/directory/invitations/service.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { addFactor, type UnnamedFactor } from '#src/directory/users/factors/service.ts'
 import { checkChosen } from '#src/directory/users/password.ts'
-import type { UserRow } from '#src/directory/users/store.ts'
+import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { baseName } from '#src/federation/provisioning.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -199,10 +199,12 @@ const accept = async (
       ? completeUser(context, call, opened, password, also)
       : createInvited(context, call, opened, values, password, also))
   } catch (error) {
+    // The same form was sent before: its request has made the user, and may have used the invitation up.
+    await context.store.read(q => findInvited(context, q, opened.token))
+    if (!opened.user && (await context.store.read(q => findUser(q, organization.id, user_id))))
+      throw new PageError('expired', 400, { retry_url: invitationUrl(context, opened.token) })
     const code = refusedEmail(error)
     if (!code) return refuse(error)
-    // The same form was sent twice at once: the first request has used the invitation up.
-    await context.store.read(q => findInvited(context, q, opened.token))
     const taken = await newUserErrors(context, organization.id, values)
     const errors = code === 'domain' ? { ...taken, email: code } : taken
     return invitationPage(context, call, opened, { values, errors }, 400)

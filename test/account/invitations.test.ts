@@ -197,6 +197,20 @@ describe('an invitation that must not work', () => {
     expect(await status(invitation)).toBe('accepted')
   })
 
+  test('PEO-03 a form that has made its user makes no other', async () => {
+    const { id, invitation_url } = await invite({ max_uses: 5 })
+    const { browser, page } = await open(invitation_url)
+    const forms = await Promise.all([1, 2, 3].map(() => browser.submit(page, somebody())))
+    const answers = await Promise.all(forms.map(form => accept(browser, form)))
+    expect(answers.map(answer => answer.status).sort()).toEqual([303, 400, 400])
+    const again = answers.find(answer => answer.status === 400)
+    expect(again).toMatchObject({
+      heading: 'This page has expired',
+      html: expect.stringContaining(invitation_url),
+    })
+    expect((await app.admin('GET', `/invitations/${id}`)).body.uses).toBe(1)
+  })
+
   test('PEO-03 ends with its time, by withdrawal, and with a new link', async () => {
     const first = await invite({ expires_in: 86_400 })
     const opened = await introduce(first.invitation_url)
@@ -237,6 +251,28 @@ describe('an invitation that must not work', () => {
     expect((await open(body.invitation_url)).page.status).toBe(200)
     await app.admin('PUT', `/users/${maker.id}`, { enabled: false })
     expect((await open(body.invitation_url)).page).toMatchObject(gone)
+  })
+
+  test('PEO-04 leads into groups only while its maker may add members to them', async () => {
+    const group = await create(app, '/groups', { name: 'Writers' })
+    await create(app, '/roles', { name: 'host', permissions: ['users:create', 'groups:update'] })
+    await create(app, '/roles', { name: 'greeter', permissions: ['users:create'] })
+    const maker = await addUser(app, 'host', { roles: ['host'] })
+    const client = await addClient(app, 'reception', { scopes: ['openid', 'admin'] })
+    const { access_token: token } = await grantTokens(app, client, maker, { scope: 'openid admin' })
+    const into = { delivery: 'link', groups: [group.id] }
+    const { body } = await app.admin('POST', '/invitations', into, token)
+    const late = await introduce(body.invitation_url)
+    await app.admin('PUT', `/users/${maker.id}`, { roles: ['greeter'] })
+    const refused = await app.admin('POST', '/invitations', into, token)
+    expect([refused.status, refused.body.error_description]).toEqual([
+      403,
+      'An invitation into a group needs the permission groups:update.',
+    ])
+    expect((await app.admin('POST', '/invitations', { delivery: 'link' }, token)).status).toBe(201)
+    expect((await open(body.invitation_url)).page).toMatchObject(gone)
+    expect(await accept(late.browser, late.page)).toMatchObject(gone)
+    expect((await app.admin('GET', `/groups/${group.id}`)).body.member_count).toBe(0)
   })
 
   test('PEO-05 form of another browser, or for another invitation, is refused', async () => {

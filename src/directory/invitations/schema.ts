@@ -10,7 +10,9 @@ import type { Invitation } from './store.ts'
 
 const deliveries = ['mail', 'link'] as const
 
-const groups = set(line(64, 1), 20).describe('Ids of the groups that the person joins.')
+const groups = set(line(64, 1), 20).describe(
+  'Ids of the groups that the person joins; the maker needs `groups:update`.',
+)
 
 const shared = {
   email: 'bob@example.com',

@@ -71,6 +71,10 @@ export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<P
   return permissionsOf([...roles, ...groups.flatMap(group => group.roles)])
 }
 
+/** True unless the groups of an invitation get a member whom its maker may not add. */
+const mayAddMember = (permissions: ReadonlySet<Permission>, groups: readonly string[]): boolean =>
+  groups.length === 0 || permissions.has('groups:update')
+
 /**
  * Returns the organization and the problems of a new invitation.
  *
@@ -85,6 +89,8 @@ export const judgeNew = async (
   const { problems } = await rolesToGive(q, by, id, input.roles ?? [])
   const { allowed_domains } = settingsOf(await organizationById(q, id))
   const wanted = input.groups ?? []
+  if (!mayAddMember(by.caller.permissions, wanted))
+    throw forbidden('An invitation into a group needs the permission groups:update.')
   const groups = await groupsOf(q, { organization_id: id, groups: wanted })
   mayGrant(by.caller, permissionsOf(groups.flatMap(group => group.roles)))
   const unknown = wanted.flatMap((group, i): Detail[] =>
@@ -232,7 +238,7 @@ const recordInvitation = (
  * Returns the maker of an invitation as the caller of its acceptance, with the permissions of this moment, so that a
  * dismissed administrator's invitation gives nothing.
  *
- * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there
+ * @throws AppError 403 when the maker is gone or disabled, or may no longer create users there, or add members to its groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation
@@ -242,6 +248,7 @@ export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Cal
     : invitingClient(q, created_by.id))
   const isAllowed =
     maker?.permissions.has('users:create') &&
+    mayAddMember(maker.permissions, invitation.groups) &&
     (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
   if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite.')
   const caller: Caller = {
