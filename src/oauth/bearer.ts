@@ -28,8 +28,9 @@ export const findLiveToken = async (
   const { user, organization_id } = token
   if (user) {
     const client = await findClient(context, token.client_id)
-    if (client && !(await context.store.read(q => isAdmitted(q, client, user.user_id)))) return undefined
-    const holder = await context.store.read(q => findHolder(q, user))
+    const holder = await context.store.read(async q =>
+      client && !(await isAdmitted(q, client, user.user_id)) ? undefined : findHolder(q, user),
+    )
     return holder && { ...token, holder, client }
   }
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }

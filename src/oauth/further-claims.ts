@@ -18,6 +18,11 @@ export interface FurtherClaims {
 
 const NONE: FurtherClaims = { mapped: {}, memberships: {}, ofApi: {} }
 
+const isEmpty = (mapping: ClaimMapping = {}): boolean => {
+  for (const _ in mapping) return false
+  return true
+}
+
 /** Returns the claim mapping of an API for these scopes. */
 export const mappingOfApi = (api: Pick<Api, 'scopes'> | undefined, scopes: readonly string[]): ClaimMapping =>
   Object.assign({}, ...(api?.scopes ?? []).map(({ name, claims }) => (scopes.includes(name) ? claims : {})))
@@ -35,12 +40,14 @@ export const furtherClaims = async (
   scopes: readonly string[],
   { roles, api }: { roles?: readonly { name: string }[]; api?: Pick<Api, 'scopes'> | undefined } = {},
 ): Promise<FurtherClaims> => {
+  const asksMembership = scopes.includes('groups') || scopes.includes('roles')
+  if (!asksMembership && !api && isEmpty(client?.claims)) return NONE
   const mapping = client?.claims ?? {}
   const apiMapping = mappingOfApi(api, scopes)
   const isMapped = Object.keys(mapping).length > 0 || Object.keys(apiMapping).length > 0
   const asks = (kind: 'groups' | 'roles') =>
     scopes.includes(kind) || reads(mapping, scopes, kind) || reads(apiMapping, scopes, kind)
-  if (!isMapped && !scopes.includes('groups') && !scopes.includes('roles')) return NONE
+  if (!isMapped && !asksMembership) return NONE
   const groups = asks('groups') ? await groupNames(q, user_id) : []
   const held = asks('roles') ? (roles ?? (await effectiveRoles(q, user_id))).map(({ name }) => name) : []
   const user = isMapped ? await findUser(q, undefined, user_id) : undefined

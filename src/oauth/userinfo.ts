@@ -19,8 +19,8 @@ export const userinfo = (context: Context) =>
     if (!scopes.includes('openid')) throw insufficient('The access token lacks the scope openid.')
     if (!holder) throw insufficient('The access token belongs to a client and speaks for no user.')
     const updated_at = Math.floor(holder.updated_at / SECOND)
-    const { mapped, memberships } = await context.store.read(q => furtherClaims(q, client, holder.id, scopes))
-    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes, { ...mapped, ...memberships }))
+    const further = await context.store.read(q => furtherClaims(q, client, holder.id, scopes))
+    return oauthJson(userinfoClaims({ ...holder, updated_at }, scopes, further))
   })
 
 const insufficient = (description: string): AppError =>

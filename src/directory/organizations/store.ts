@@ -1,4 +1,4 @@
-import { and, eq, like, sql } from 'drizzle-orm'
+import { and, eq, like, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { parseDuration } from '#src/lib/duration.ts'
@@ -60,20 +60,23 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-const anyRegistration = cached('organizations', async (q, policy) => {
+const anyRegistration = cached('organizations', async (q, policies) => {
   const { organizations } = q.tables
   const [found] = await q
     .select({ id: organizations.id })
     .from(organizations)
-    .where(like(organizations.settings, `%"client_registration":"${policy}"%`))
+    .where(
+      or(
+        ...policies.split(' ').map(each => like(organizations.settings, `%"client_registration":"${each}"%`)),
+      ),
+    )
     .limit(1)
   return found !== undefined
 })
 
 /** True when an organization lets in clients that register themselves, by one policy or by either. */
-export const acceptsRegistrations = async (store: Store, policy?: 'open'): Promise<boolean> =>
-  (await anyRegistration(store, 'open')) ||
-  (policy === undefined && (await anyRegistration(store, 'initial_access_token')))
+export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
+  anyRegistration(store, policy ?? 'open initial_access_token')
 
 /**
  * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.

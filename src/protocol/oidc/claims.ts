@@ -154,6 +154,10 @@ const addressOf = ({ address }: Readonly<Record<string, unknown>>) => {
   return members.length > 0 ? { address: Object.fromEntries(members) } : {}
 }
 
+/** Claims of the client's mapping, and of the scopes `groups` and `roles`. */
+type Further = Readonly<Record<'mapped' | 'memberships', Readonly<Record<string, unknown>>>>
+const NO_FURTHER: Further = { mapped: {}, memberships: {} }
+
 /**
  * Returns the userinfo answer for the scopes; `updated_at` is in seconds. Claims without a value are omitted.
  * https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims
@@ -164,7 +168,7 @@ export const userinfoClaims = (
     readonly attributes: Readonly<Record<string, unknown>>
   },
   scopes: readonly string[],
-  further: Readonly<Record<string, unknown>> = {},
+  { mapped, memberships }: Further = NO_FURTHER,
 ): Readonly<Record<string, unknown>> => {
   const { attributes } = user
   const hasAttributes = Object.keys(attributes).length > 0
@@ -178,7 +182,8 @@ export const userinfoClaims = (
   })
   const email = { email: user.email, email_verified: user.email_verified }
   const claims = {
-    ...further,
+    ...mapped,
+    ...memberships,
     sub: bareId(user.id),
     ...(scopes.includes('profile') ? profile() : {}),
     ...(scopes.includes('email') ? email : {}),

@@ -67,7 +67,12 @@ test('claims_supported are exactly those of ID token and userinfo', () => {
   })
   const claims = new Set([
     ...Object.keys(idToken),
-    ...Object.keys(userinfoClaims(user, ['profile', 'email', 'phone', 'address'], { groups: [], roles: [] })),
+    ...Object.keys(
+      userinfoClaims(user, ['profile', 'email', 'phone', 'address'], {
+        mapped: {},
+        memberships: { groups: [], roles: [] },
+      }),
+    ),
   ])
   expect([...discoveryDocument(server).claims_supported].sort()).toEqual([...claims].sort())
 })
