@@ -39,7 +39,10 @@ export const consentPage = async (
       action: '/oauth/consent',
       client: await consentClient(context, flow),
       user: pageUserOf(login),
-      scopes: request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
+      scopes: [
+        ...flow.apis.map(({ identifier, name }) => ({ name: identifier, description: name })),
+        ...request.scopes.map(name => ({ name, ...describeScope(flow.apis, name, browser.call.locale) })),
+      ],
       ...exitOf(context, flow, login.id),
       fields: {
         client_id: request.client_id,

@@ -105,14 +105,20 @@ const apisToAsk = async (
   return mayAsk ? apis : undefined
 }
 
-/** Returns the scopes of a request as consents store them: a scope of an API has the id of the API before it. */
+/**
+ * Returns the scopes of a request as consents store them: the ids of the APIs that it names, since a token without
+ * scopes may open an API, too, and before a scope of an API the id of that API.
+ */
 export const consentScopes = ({ request, apis }: Pick<Flow, 'request' | 'apis'>): readonly string[] =>
   apis.length === 0
     ? request.scopes
-    : request.scopes.flatMap(scope => {
-        const own = apis.filter(api => api.scopes.some(({ name }) => name === scope))
-        return own.length === 0 ? scope : own.map(({ id }) => `${id}/${scope}`)
-      })
+    : [
+        ...apis.map(({ id }) => id),
+        ...request.scopes.flatMap(scope => {
+          const own = apis.filter(api => api.scopes.some(({ name }) => name === scope))
+          return own.length === 0 ? scope : own.map(({ id }) => `${id}/${scope}`)
+        }),
+      ]
 
 /** Returns the request of a login without a client, which ends on /account or at `own.back`. */
 export const accountRequest = (

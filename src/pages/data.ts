@@ -192,7 +192,7 @@ export interface ConsentPage extends Common, StepExit {
   /** `unverified` is set for a client that registered itself; `loopback`: any program of the device may be it. */
   client: { name: string; description?: string; unverified?: 'web' | 'loopback' }
   user: PageUser
-  /** The granted scopes; `description` overrides the built-in text. */
+  /** The APIs by their identifiers, and the granted scopes; `description` overrides the built-in text. */
   scopes: { name: string; description?: string }[]
   fields: {
     client_id: string

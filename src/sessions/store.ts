@@ -109,6 +109,7 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
     .select({
       session_id: sessions.id,
       refresh_hash: sessions.refresh_hash,
+      started_at: sessions.started_at,
       last_active_at: sessions.last_active_at,
       client_id: sessions.client_id,
       user_id: sessions.user_id,

@@ -23,6 +23,8 @@ test.each<[string, object, string]>([
   ['too long', { identifier: `https://a.example/${'x'.repeat(255)}` }, 'identifier'],
   ['the issuer', { identifier: 'http://localhost:8080' }, 'identifier'],
   ['below the issuer', { identifier: 'http://localhost:8080/api/v1/admin' }, 'identifier'],
+  ['the issuer in capitals', { identifier: 'HTTP://LOCALHOST:8080/api' }, 'identifier'],
+  ['the issuer with a query', { identifier: 'http://localhost:8080?x' }, 'identifier'],
   ['a client', { identifier: 'https://client.example/id/' }, 'identifier'],
   ['a permission', { scopes: [scope('users:read')] }, 'scopes.0.name'],
   ['admin', { scopes: [scope('admin')] }, 'scopes.0.name'],

@@ -93,6 +93,15 @@ describe('RES-01 a token is for the one resource that it names', () => {
     expect([claimsOf(next.access_token).aud, next.scope]).toEqual([FILES, 'openid files.read'])
   })
 
+  test('RES-01 two slashes at the end are another identifier', async () => {
+    const form = { grant_type: 'client_credentials', ...secretOf(service) }
+    expect(await post(app, '/oauth/token', { ...form, resource: `${ORDERS}/` })).toMatchObject(
+      invalid('invalid_target'),
+    )
+    const page = await openBrowser(app).get(authorizeUrl('shop', { resource: `${ORDERS}/` }))
+    expect(answerOf(page).error).toBe('invalid_target')
+  })
+
   test('RES-01 a token request names at most one', async () => {
     const { code = '' } = await authorize([ORDERS, FILES], 'openid')
     const form = new URLSearchParams({ grant_type: 'authorization_code', code, ...secretOf(shop) })
@@ -244,8 +253,31 @@ test('RES-08 the consent page says what the API’s scopes mean, and a consent i
   expect((await app.admin('DELETE', `/apis/${id}`)).status).toBe(204)
   expect(await refresh(app, shop, body.refresh_token)).toMatchObject(invalid('invalid_target'))
   expect((await browser.get('/account/applications')).html).not.toContain('Read notes')
+  app.clock.advance(MINUTE / 2)
   await api()
+  expect(await refresh(app, shop, body.refresh_token)).toMatchObject(invalid('invalid_target'))
   app.clock.advance(MINUTE)
   expect((await browser.get(url)).heading).toStartWith('Allow')
+  await app.admin('PUT', '/clients/shop', { consent_required: false })
+})
+
+test('RES-08 a consent without scopes of the API is for that API, too', async () => {
+  await app.admin('PUT', '/clients/shop', { consent_required: true })
+  await create(app, '/apis', {
+    identifier: 'https://ledger.example',
+    name: 'The ledger',
+    clients: [{ client_id: 'shop', scopes: [] }],
+  })
+  const browser = openBrowser(app)
+  const plain = await signIn(browser, await browser.get(authorizeUrl('shop', { scope: 'openid' })), 'bob')
+  expect(answerOf(await browser.submit(plain, { decision: 'approve' })).code).toBeString()
+  const url = authorizeUrl('shop', { scope: 'openid', resource: 'https://ledger.example' })
+  expect(answerOf(await browser.get(`${url}&prompt=none`)).error).toBe('consent_required')
+  const page = await browser.get(url)
+  expect(page.html).toContain('The ledger')
+  expect(page.html).toContain('https://ledger.example')
+  expect(answerOf(await browser.submit(page, { decision: 'approve' })).code).toBeString()
+  expect(answerOf(await browser.get(`${url}&prompt=none`)).code).toBeString()
+  expect((await browser.get('/account/applications')).html).toContain('The ledger')
   await app.admin('PUT', '/clients/shop', { consent_required: false })
 })

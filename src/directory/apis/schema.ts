@@ -76,7 +76,7 @@ const list = <T extends z.ZodType>(item: T) =>
   z.array(item, 'A list of at most 100 objects.').max(100, 'A list of at most 100 objects.')
 
 export const writable = {
-  name: line(128, 1).describe('Shown to administrators.'),
+  name: line(128, 1).describe('Shown to administrators, and to people who are asked for consent.'),
   scopes: list(Scope).describe('Scopes that an application may ask for.'),
   clients: list(ApiClient).describe('Clients that may ask for tokens of the API.'),
   served_by: set(client_id, 100).describe(

@@ -66,10 +66,12 @@ const partProblems = async (
   return problems
 }
 
-/** Returns the problem of an identifier that names this server or a client. */
+const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
+
+/** Returns the problem of an identifier that names this server, in any spelling, or a client. */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
-  const isOwn = key === config.url || key.startsWith(`${config.url}/`)
+  const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)
   const named = await clientsAmong(q, [key, `${key}/`])
   return isOwn || named.size > 0
     ? [problem('identifier', 'reserved', 'It must name neither this server nor a client.')]

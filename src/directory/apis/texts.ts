@@ -18,17 +18,18 @@ export const describeScope = (
   return texts.length > 0 ? { description: [...new Set(texts)].join(' / ') } : {}
 }
 
-/** Returns the scopes of a consent for people: text or name of an API's scope, none of a deleted API. */
+/** Returns the scopes of a consent for people: names of APIs, texts or names of their scopes, none of a deleted API. */
 export const showScopes = async (
   q: Queries,
   scopes: readonly string[],
   locale: string,
 ): Promise<string[]> => {
   const shown = scopes.map(async scope => {
-    const [, id, name = ''] = /^(api_[^/]+)\/(.+)$/.exec(scope) ?? []
+    const [, id, name] = /^(api_[^/]+)(?:\/(.+))?$/.exec(scope) ?? []
     if (id === undefined) return scope
     const api = await findApiById(q, id)
-    return api ? (describeScope([api], name, locale).description ?? name) : []
+    if (!api || name === undefined) return api?.name ?? []
+    return describeScope([api], name, locale).description ?? name
   })
   return (await Promise.all(shown)).flat()
 }

@@ -84,7 +84,7 @@ const alg = oneOf(signingAlgs).nullable()
 
 export const writable = {
   name: line(128, 1).describe('Shown on the login pages.'),
-  description: lines(1000).describe('Shown to administrators.'),
+  description: lines(1000).describe('Shown to administrators, and to people who are asked for consent.'),
   kind: oneOf(kindNames).nullable().describe('Kind of the application; null: not chosen.'),
   redirect_uris: set(uri, 100).describe(
     'URIs that authorization responses may be sent to, compared exactly, except for the port of a loopback address.',

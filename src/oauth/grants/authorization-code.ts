@@ -72,7 +72,13 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     return new OAuthError('invalid_grant', NOT_ADMITTED)
   }
   const roles = await effectiveRoles(tx, user.id)
-  const granted = { resources: code.resources, scopes: code.scope.split(' '), user, roles }
+  const granted = {
+    resources: code.resources,
+    scopes: code.scope.split(' '),
+    user,
+    roles,
+    since: code.issued_at,
+  }
   const target = await targetOf(tx, client, granted, request.resource)
   const { ip_address, user_agent } = code.client_info ?? user
   const { session_ttl } = settingsOf(user)

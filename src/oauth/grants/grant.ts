@@ -94,7 +94,7 @@ export const requireApi = async (
  * Returns the API and the scopes of a user's token: of those that the authorization granted, the ones that
  * the client may still ask for.
  *
- * @throws OAuthError `invalid_target`
+ * @throws OAuthError `invalid_target`, also for an API that was made after the authorization
  */
 export const targetOf = async (
   q: Queries,
@@ -104,13 +104,16 @@ export const targetOf = async (
     scopes: readonly string[]
     user: ClaimsUser
     roles: { name: string }[]
+    /** Time of the authorization in milliseconds. */
+    since: number
   },
   requested: string | undefined,
 ): Promise<{ api?: Api; scopes: readonly string[] }> => {
-  const { scopes, user, roles } = granted
+  const { scopes, user, roles, since } = granted
   const resource = chooseResource(granted.resources?.split(' ').filter(Boolean) ?? [], requested)
   if (resource === undefined) return { scopes }
   const api = await requireApi(q, client, resource, user.organization_id)
+  if (api.created_at > since) throw new OAuthError('invalid_target')
   return { api, scopes: scopesOfToken(scopes, api, client, roles) }
 }
 

@@ -67,7 +67,8 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   const scopes = grantScopes(request.scopes, grant.scope.split(' '))
   const user = { ...grant, id: grant.user_id }
   const roles = await effectiveRoles(tx, grant.user_id)
-  const target = await targetOf(tx, client, { ...grant, scopes, user, roles }, request.resource)
+  const authorized = { ...grant, scopes, user, roles, since: grant.started_at }
+  const target = await targetOf(tx, client, authorized, request.resource)
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
   if (!refresh_token) return refuseReuse(context, tx, call, grant)

@@ -34,9 +34,10 @@ export const resourceKey = (identifier: string): string => identifier.replace(/\
  * @throws OAuthError `invalid_target`
  */
 export const readResources = (values: ReadonlyMap<string, string>): readonly string[] => {
-  const keys = new Set(values.get('resource')?.split(' ').map(resourceKey))
-  if (keys.size > MAX_RESOURCES) throw new OAuthError('invalid_target', 'There are too many resources.')
-  return [...keys]
+  const sent = values.get('resource')?.split(' ') ?? []
+  const resources = new Map(sent.map(resource => [resourceKey(resource), resource]))
+  if (resources.size > MAX_RESOURCES) throw new OAuthError('invalid_target', 'There are too many resources.')
+  return [...resources.values()]
 }
 
 /** Returns the API's scopes that a client may ask for; undefined when it may not use the API. */
@@ -58,7 +59,8 @@ export const chooseResource = (
   requested: string | undefined,
 ): string | undefined => {
   if (requested === undefined && authorized.length < 2) return authorized[0]
-  const chosen = authorized.find(each => requested !== undefined && resourceKey(each) === requested)
+  const key = requested && resourceKey(requested)
+  const chosen = authorized.find(each => resourceKey(each) === key)
   if (chosen !== undefined) return chosen
   throw new OAuthError(
     'invalid_target',

@@ -8,7 +8,7 @@ export type GrantType = (typeof grantTypes)[number]
 
 /**
  * A token request without client authentication. `scopes` is undefined when the request has no `scope`,
- * `resource` when it has none; a resource is in the form in which identifiers are compared.
+ * `resource` when it has none.
  */
 export type TokenRequest = { readonly resource: string | undefined } & (
   | {
