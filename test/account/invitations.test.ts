@@ -270,6 +270,8 @@ describe('an invitation that must not work', () => {
       'An invitation into a group needs the permission groups:update.',
     ])
     expect((await app.admin('POST', '/invitations', { delivery: 'link' }, token)).status).toBe(201)
+    const other = await invite({ groups: [group.id] })
+    expect((await app.admin('POST', `/invitations/${other.id}/resend`, undefined, token)).status).toBe(403)
     expect((await open(body.invitation_url)).page).toMatchObject(gone)
     expect(await accept(late.browser, late.page)).toMatchObject(gone)
     expect((await app.admin('GET', `/groups/${group.id}`)).body.member_count).toBe(0)

@@ -71,9 +71,15 @@ export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<P
   return permissionsOf([...roles, ...groups.flatMap(group => group.roles)])
 }
 
-/** True unless the groups of an invitation get a member whom its maker may not add. */
-const mayAddMember = (permissions: ReadonlySet<Permission>, groups: readonly string[]): boolean =>
-  groups.length === 0 || permissions.has('groups:update')
+/**
+ * Refuses an invitation into groups to which the caller may not add members.
+ *
+ * @throws AppError 403
+ */
+const mayInviteInto = ({ permissions }: Pick<Caller, 'permissions'>, groups: readonly string[]): void => {
+  if (groups.length > 0 && !permissions.has('groups:update'))
+    throw forbidden('An invitation into a group needs the permission groups:update.')
+}
 
 /**
  * Returns the organization and the problems of a new invitation.
@@ -89,8 +95,7 @@ export const judgeNew = async (
   const { problems } = await rolesToGive(q, by, id, input.roles ?? [])
   const { allowed_domains } = settingsOf(await organizationById(q, id))
   const wanted = input.groups ?? []
-  if (!mayAddMember(by.caller.permissions, wanted))
-    throw forbidden('An invitation into a group needs the permission groups:update.')
+  mayInviteInto(by.caller, wanted)
   const groups = await groupsOf(q, { organization_id: id, groups: wanted })
   mayGrant(by.caller, permissionsOf(groups.flatMap(group => group.roles)))
   const unknown = wanted.flatMap((group, i): Detail[] =>
@@ -191,6 +196,8 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
     const before = await getInvitation(tx, by.caller, id)
+    // The answer may have the link, with which the caller could join the groups.
+    mayInviteInto(by.caller, before.groups)
     mayActOn(by.caller, await givenBy(tx, before))
     const now = context.clock.now()
     const token = newSecret()
@@ -248,9 +255,9 @@ export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Cal
     : invitingClient(q, created_by.id))
   const isAllowed =
     maker?.permissions.has('users:create') &&
-    mayAddMember(maker.permissions, invitation.groups) &&
     (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
   if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite.')
+  mayInviteInto(maker, invitation.groups)
   const caller: Caller = {
     ...created_by,
     ...maker,
