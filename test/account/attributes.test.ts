@@ -106,6 +106,17 @@ test('ATT-12 a wrong value is marked, and nothing is saved', async () => {
   expect([await stored(user), await types()]).toEqual([{ desk: 3 }, []])
 })
 
+test('ATT-12 attributes that would be too large for the admin API are marked, and nothing is saved', async () => {
+  const attributes = { desk: 3, notes: 'x'.repeat(64 * 1024 - 100) }
+  const { user, browser } = await signedIn(attributes)
+  const { fields } = formOf(await browser.get(PAGE), PAGE)
+  const large = { ...fields, 'attribute.phone_number': '1'.repeat(100) }
+  const refused = await browser.post(PAGE, large)
+  expect([refused.status, await types()]).toEqual([400, []])
+  expect(refused.html).toContain('id="attribute.phone_number-error"')
+  expect(await stored(user)).toEqual(attributes)
+})
+
 test('CLM-05 a new phone number of the user is unverified', async () => {
   const { user, browser } = await signedIn({ phone_number: '+1', phone_number_verified: true, desk: 1 })
   const { fields } = formOf(await browser.get(PAGE), PAGE)

@@ -1,13 +1,14 @@
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { AttributeField } from '#src/pages/data.ts'
 import { attributeProblem, ownAttribute } from './attributes.ts'
+import { freeAttributesProblem } from './schema.ts'
 
 type Attributes = Record<string, unknown>
 
 /** Error codes by the id of the field. */
 export type AttributeErrors = Record<string, NonNullable<AttributeField['error']>>
 
-const idOf = ({ name }: UserAttribute): string => `attribute.${name}`
+const idOf = ({ name }: Pick<UserAttribute, 'name'>): string => `attribute.${name}`
 
 const textOf = (value: unknown): string =>
   value === undefined ? '' : Array.isArray(value) ? value.join(', ') : String(value)
@@ -70,6 +71,9 @@ export const readAttributes = (
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
+  // Too large a whole could not be sent back through the admin API.
+  if (freeAttributesProblem({ ...attributes, ...changes }))
+    for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }
 }
 

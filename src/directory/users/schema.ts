@@ -51,7 +51,7 @@ const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
 /**
  * Returns why a JSON value cannot be attributes. It does not recurse, since an attacker chooses the depth.
  */
-const attributesProblem = (root: unknown): string | undefined => {
+export const freeAttributesProblem = (root: unknown): string | undefined => {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
   let level: object[] = [root]
   let values = 0
@@ -77,7 +77,7 @@ const attributesProblem = (root: unknown): string | undefined => {
 export const FreeAttributes = z
   .custom<Record<string, unknown>>()
   .superRefine((value, issues) => {
-    const message = attributesProblem(value)
+    const message = freeAttributesProblem(value)
     if (message) issues.addIssue({ code: 'custom', message })
   })
   .meta({
