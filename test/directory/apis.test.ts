@@ -14,6 +14,8 @@ await addClient(app, 'https://client.example/id')
 await create(app, '/apis', { identifier: 'https://taken.example/', name: 'Taken' })
 const scope = (name: string, role?: string) => ({ name, texts: {}, ...(role && { role }) })
 
+const languages = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`l${i}`, 'x']))
+
 test.each<[string, object, string]>([
   ['no URI', { identifier: 'orders' }, 'identifier'],
   ['a fragment', { identifier: 'https://a.example/#x' }, 'identifier'],
@@ -31,6 +33,13 @@ test.each<[string, object, string]>([
   ['openid', { scopes: [scope('openid')] }, 'scopes.0.name'],
   ['a star', { scopes: [scope('*')] }, 'scopes.0.name'],
   ['a scope twice', { scopes: [scope('a'), scope('a')] }, 'scopes'],
+  ['thousands of languages', { scopes: [{ ...scope('a'), texts: languages }] }, 'scopes.0.texts'],
+  [
+    '__proto__',
+    { scopes: [{ ...scope('a'), texts: JSON.parse('{"__proto__":"x"}') }] },
+    'scopes.0.texts.__proto__',
+  ],
+  ['a text of two lines', { scopes: [{ ...scope('a'), texts: { en: 'a\nb' } }] }, 'scopes.0.texts.en'],
   ['an unknown role', { scopes: [scope('a', 'nobody')] }, 'scopes.0.role'],
   ['an unknown client', { clients: [{ client_id: 'none', scopes: [] }] }, 'clients.0.client_id'],
   ['a foreign client', { clients: [{ client_id: 'acme-shop', scopes: [] }] }, 'clients.0.client_id'],

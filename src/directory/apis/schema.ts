@@ -45,15 +45,38 @@ const scopeName = z
   .refine(text => !taken.has(text), 'It must not be named like a permission or a scope of OpenID Connect.')
   .describe('Name in the parameter `scope`, unique in the API.')
 
-const language = z.string().regex(/^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/, 'A language tag such as de or pt-BR.')
+const MAX_LANGUAGES = 30
+const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
+const MAX_TEXT = 128
+const text = line(MAX_TEXT, 1)
+
+/** Not `z.record`, which judges all of thousands of keys, and drops `__proto__`. */
+const texts = z
+  .custom<Record<string, string>>(
+    value =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      Object.keys(value).length <= MAX_LANGUAGES,
+    `An object of at most ${MAX_LANGUAGES} texts by language.`,
+  )
+  .superRefine((given, issues) => {
+    for (const [tag, value] of Object.entries(given)) {
+      const message = LANGUAGE.test(tag)
+        ? text.safeParse(value).error?.issues[0]?.message
+        : 'A language tag such as de or pt-BR.'
+      if (message) issues.addIssue({ code: 'custom', path: [tag], message })
+    }
+  })
+  .meta({
+    type: 'object',
+    propertyNames: { type: 'string', pattern: LANGUAGE.source },
+    additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_TEXT },
+  })
 
 const Scope = z.strictObject({
   name: scopeName,
-  texts: z
-    .record(language, line(128, 1))
-    .refine(texts => Object.keys(texts).length <= 30, 'At most 30 languages.')
-    .default({})
-    .describe('Text of the consent page by language (BCP 47).'),
+  texts: texts.default({}).describe('Text of the consent page by language (BCP 47).'),
   role: line(128, 1)
     .nullable()
     .default(null)
