@@ -57,9 +57,10 @@ export const furtherClaims = async (
     groups,
     roles: held,
   }
+  const mapped = mappedClaims(mapping, scopes, source)
   return {
-    mapped: mappedClaims(mapping, scopes, source),
-    ofApi: mappedClaims(apiMapping, scopes, source),
+    mapped,
+    ofApi: mappedClaims(apiMapping, scopes, source, mapped),
     memberships: {
       ...(scopes.includes('groups') && { groups }),
       ...(scopes.includes('roles') && { roles: held }),

@@ -86,7 +86,7 @@ test('AUT-12 denial is reported to the client, and is not remembered', async () 
   const { client_id, browser, page } = await asked()
   expect(answerOf(await browser.submit(page, { decision: 'deny' }))).toEqual({
     error: 'access_denied',
-    error_description: 'The user denied the request.',
+    error_description: 'The user denied the request, or the client does not admit the user.',
     state: 'xyz',
     iss: app.context.config.url,
   })

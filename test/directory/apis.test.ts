@@ -24,6 +24,7 @@ test.each<[string, object, string]>([
   ['a space', { identifier: 'https://a.example/ b' }, 'identifier'],
   ['too long', { identifier: `https://a.example/${'x'.repeat(255)}` }, 'identifier'],
   ['the issuer', { identifier: 'http://localhost:8080' }, 'identifier'],
+  ['two slashes at its end', { identifier: 'https://a.example//' }, 'identifier'],
   ['below the issuer', { identifier: 'http://localhost:8080/api/v1/admin' }, 'identifier'],
   ['the issuer in capitals', { identifier: 'HTTP://LOCALHOST:8080/api' }, 'identifier'],
   ['the issuer with a query', { identifier: 'http://localhost:8080?x' }, 'identifier'],

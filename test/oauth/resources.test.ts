@@ -205,6 +205,24 @@ test('CLM-09 a scope of an API adds claims to the access tokens that have it', a
   }
 })
 
+test('CLM-07 the claims of client and API have at most 4 KiB together', async () => {
+  const attributes = { own: 'x'.repeat(3000), more: 'y'.repeat(3000), few: 'z' }
+  await addUser(app, 'dora', { attributes })
+  await app.admin('PUT', '/clients/shop', { claims: { own: 'user.attributes.own' } })
+  const claims = { own: 'user.attributes.few', more: 'user.attributes.more', few: 'user.attributes.few' }
+  await create(app, '/apis', {
+    identifier: 'https://large.example',
+    name: 'Large',
+    scopes: [{ name: 'large', texts: {}, claims }],
+    clients: usable('large'),
+  })
+  const { code = '' } = await authorize(['https://large.example'], 'openid large', 'dora')
+  const { body } = await redeem(app, shop, code)
+  const { own, more, few } = claimsOf(body.access_token)
+  expect([own, more, few]).toEqual([attributes.own, undefined, 'z'])
+  await app.admin('PUT', '/clients/shop', { claims: {} })
+})
+
 test('RES-06 an API’s token is refused at every endpoint of this server', async () => {
   const { access_token } = await tokenFor(ORDERS)
   const { adminRoutes, ADMIN_PREFIX } = await import('#src/admin/routes.ts')

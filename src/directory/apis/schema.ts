@@ -21,7 +21,8 @@ import { isScopeToken } from '#src/protocol/oauth/scope.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import type { Api as Row } from './store.ts'
 
-const URI = 'An absolute URI such as https://api.example.com, without fragment, wildcard and credentials.'
+const URI =
+  'An absolute URI such as https://api.example.com, without fragment, wildcard, credentials and // at its end.'
 
 /** https://www.rfc-editor.org/rfc/rfc8707#section-2 */
 const identifier = z
@@ -30,7 +31,7 @@ const identifier = z
   .refine(
     text =>
       /^[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+$/.test(text) &&
-      !/["#*<>\\^`{|}]|:\/\/[^/?]*@/.test(text) &&
+      !/["#*<>\\^`{|}]|:\/\/[^/?]*@|\/\/$/.test(text) &&
       URL.canParse(text),
     URI,
   )

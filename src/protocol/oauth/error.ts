@@ -11,7 +11,7 @@ const errors = {
   unsupported_response_type: [400, 'Only the response type code is supported.'],
   invalid_scope: [400, 'The requested scope is malformed or not allowed.'],
   invalid_target: [400, 'The requested resource is unknown, or not one that this client may ask for.'],
-  access_denied: [403, 'The user denied the request.'],
+  access_denied: [403, 'The user denied the request, or the client does not admit the user.'],
   login_required: [400, 'The user has to log in.'],
   consent_required: [400, 'The user has to consent.'],
   interaction_required: [400, 'The user has to interact.'],

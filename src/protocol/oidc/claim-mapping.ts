@@ -77,21 +77,25 @@ const valueAt = (source: MappingSource, path: string): unknown => {
   return value
 }
 
+const sizeOf = (claims: Readonly<Record<string, unknown>>): number =>
+  Buffer.byteLength(JSON.stringify(claims))
+
 /**
  * Returns the mapped claims. One without a value is left out, and so is one that does not fit into the bytes
- * that the claims before it have left.
+ * that the claims before it have left. `first` are mapped claims that the token has already.
  */
 export const mappedClaims = (
   mapping: ClaimMapping,
   scopes: readonly string[],
   source: MappingSource,
+  first: Readonly<Record<string, unknown>> = {},
 ): Record<string, unknown> => {
-  let left = MAX_CLAIM_BYTES
+  let left = MAX_CLAIM_BYTES - sizeOf(first)
   const claims: Record<string, unknown> = {}
   for (const [name, from] of given(mapping, scopes)) {
     const value = valueAt(source, from)
-    if (value === undefined || value === null) continue
-    const size = Buffer.byteLength(JSON.stringify({ [name]: value }))
+    if (value === undefined || value === null || Object.hasOwn(first, name)) continue
+    const size = sizeOf({ [name]: value })
     if (size > left) continue
     left -= size
     claims[name] = value
