@@ -5,7 +5,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { type Browser, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
-import { create } from '#test/support/callers.ts'
+import { callerOf, create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD, signIn } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
@@ -168,6 +168,22 @@ describe('a user without a password', () => {
       expect([what, (await open(created.invitation_url)).page.status]).toEqual([what, 410])
       expect([what, (await accept(late.browser, late.page)).status]).toEqual([what, 410])
     }
+  })
+
+  test('PEO-06 a caller who may not change users gets no new link to one', async () => {
+    const greeter = await callerOf(app, 'org_default', ['users:create', 'users:read'])
+    const mine = await create(app, '/users', { ...somebody(), roles: ['user'], invite: 'link' })
+    const list = (await app.admin('GET', '/invitations?limit=100', undefined, greeter)).body.data
+    const { id } = list.find((each: Json) => each.user_id === mine.id)
+    await app.events()
+    const { status, body } = await app.admin('POST', `/invitations/${id}/resend`, undefined, greeter)
+    expect([status, body.error_description]).toEqual([
+      403,
+      'A new link to a user needs the permission users:update.',
+    ])
+    expect(await app.events()).toEqual([])
+    expect((await open(mine.invitation_url)).page.status).toBe(200)
+    expect((await app.admin('POST', `/invitations/${id}/resend`)).status).toBe(200)
   })
 
   test('PEO-06 has either a password or an invitation', async () => {

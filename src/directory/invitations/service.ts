@@ -196,8 +196,10 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
     const before = await getInvitation(tx, by.caller, id)
-    // The answer may have the link, with which the caller could join the groups.
+    // The answer may have the link, with which the caller could join the groups, or become the user.
     mayInviteInto(by.caller, before.groups)
+    if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
+      throw forbidden('A new link to a user needs the permission users:update.')
     mayActOn(by.caller, await givenBy(tx, before))
     const now = context.clock.now()
     const token = newSecret()
