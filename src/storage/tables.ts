@@ -829,7 +829,7 @@ export const tables = (kit: Kit) => {
       id: id<InvitationId>('id').primaryKey(),
       organization_id: organization_id(),
       delivery: text('delivery').$type<'mail' | 'link'>().notNull(),
-      /** The user who was created with the invitation; null: acceptance creates one. */
+      /** The user who was created with the invitation, or by its one acceptance; null: acceptance creates one. */
       user_id: id<UserId>('user_id').references(() => users.id, cascade),
       /** The address that a mailed link verifies. */
       email: text('email'),

@@ -125,6 +125,24 @@ describe('an invitation', () => {
   })
 })
 
+test('USR-22 an invitation of one person, and its address, goes with the user', async () => {
+  const { email } = somebody()
+  const alone = await invite({ email })
+  const shared = await invite({ max_uses: 2 })
+  for (const { id, invitation_url } of [alone, shared]) {
+    const { browser, page } = await introduce(invitation_url)
+    expect((await accept(browser, page)).status).toBe(303)
+    const { accepted_by, user_id } = (await app.admin('GET', `/invitations/${id}`)).body
+    expect(user_id).toBe(id === alone.id ? accepted_by[0].user_id : null)
+    expect((await app.admin('DELETE', `/users/${accepted_by[0].user_id}`)).status).toBe(204)
+  }
+  expect((await app.admin('GET', `/invitations/${alone.id}`)).status).toBe(404)
+  expect((await app.admin('GET', `/invitations/${shared.id}`)).body).toMatchObject({
+    uses: 1,
+    accepted_by: [],
+  })
+})
+
 describe('a user without a password', () => {
   const invited = (invite: 'mail' | 'link', more: Json = {}) =>
     create(app, '/users', { ...somebody(), roles: ['user'], invite, ...more })

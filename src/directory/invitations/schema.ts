@@ -66,7 +66,9 @@ const fields = {
   user_id: z
     .string()
     .nullable()
-    .describe('The user who was created with the invitation; null: acceptance creates one.'),
+    .describe(
+      'The user who was created with the invitation, or by its one acceptance; null before, and for several people.',
+    ),
   email: user.email.nullable().describe('Address of the person; null for a link without one.'),
   roles: user.roles,
   groups,

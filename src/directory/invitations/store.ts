@@ -49,7 +49,10 @@ export const findOpenInvitation = async (
   return found
 }
 
-/** Uses an invitation once and notes its user; false when it can no longer be accepted. */
+/**
+ * Uses an invitation once and notes its user; false when it can no longer be accepted. One for one person is deleted
+ * with that user.
+ */
 export const useInvitation = async (
   tx: Transaction,
   { id, link_hash }: Pick<Invitation, 'id' | 'link_hash'>,
@@ -60,7 +63,10 @@ export const useInvitation = async (
   if (link_hash === null) return false
   const used = await tx
     .update(t)
-    .set({ uses: sql`${t.uses} + 1` })
+    .set({
+      uses: sql`${t.uses} + 1`,
+      user_id: sql`CASE WHEN ${t.max_uses} = 1 THEN ${user_id} ELSE ${t.user_id} END`,
+    })
     .where(and(eq(t.id, id), eq(t.link_hash, link_hash), isOpen(tx.tables, now)))
     .returning({ id: t.id })
   if (used.length === 0) return false
