@@ -8,7 +8,7 @@ export const screenWords = {
     one: 'API',
     settings: 'Settings',
     name: 'Name',
-    nameHint: 'Administrators alone see it.',
+    nameHint: 'People see it when they are asked for consent.',
     identifier: 'Identifier',
     identifierHint:
       'An absolute URI, such as https://api.example.com. Tokens name it in aud; it never changes.',
