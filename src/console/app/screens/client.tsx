@@ -76,7 +76,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
         <Field
           name="description"
           label="Description"
-          hint="Administrators alone see it."
+          hint="People see it when they are asked for consent."
           multiline={2}
           value={values.description}
           problem={problem}
