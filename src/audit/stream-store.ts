@@ -1,4 +1,5 @@
-import { and, asc, gt, lte, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import { type EventRow, visibleEvents } from './store.ts'
 
@@ -59,18 +60,33 @@ export const settledSeq = async (store: Store): Promise<number> => {
   return horizon.seq
 }
 
-/** Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations. */
+/** A column as an expression: the range of `seq` bounds the work, an index of the column would read its whole past. */
+const unindexed = (column: AnyColumn) => sql`${column} || ''`
+
+/**
+ * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations. With
+ * `wanted` it leaves out other types and, where one is named, other organizations.
+ */
 export const eventsUpTo = async (
   q: Queries,
   seq: number,
   last: number,
   limit: number,
+  wanted?: { types: readonly EventRow['type'][]; organization_id?: OrganizationId | undefined },
 ): Promise<EventRow[]> => {
   const { events } = q.tables
   return q
     .select()
     .from(events)
-    .where(and(gt(events.seq, seq), lte(events.seq, last), await visibleEvents(q)))
+    .where(
+      and(
+        gt(events.seq, seq),
+        lte(events.seq, last),
+        wanted && inArray(unindexed(events.type), [...wanted.types]),
+        wanted?.organization_id && eq(unindexed(events.organization_id), wanted.organization_id),
+        await visibleEvents(q),
+      ),
+    )
     .orderBy(asc(events.seq))
     .limit(limit)
 }

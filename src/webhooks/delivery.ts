@@ -25,6 +25,8 @@ import {
 
 /** Events that are read at once. */
 const BATCH = 200
+/** Numbers of events that one query looks through for those of a filter, which holds the event loop for about 1 ms. */
+const WINDOW = 1_000
 /** Milliseconds after which a webhook with more events gives its place to others. */
 const TURN = 5 * SECOND
 const LEASE = 2 * MINUTE
@@ -39,19 +41,19 @@ const TOLD = 20
 const PAUSES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR]
 
 /** Returns the event types that a filter fits. */
-const typesOf = (events: readonly string[]): ReadonlySet<string> => {
+const typesOf = (events: readonly string[]): ReadonlySet<EventRow['type']> => {
   const globs = events.map(globOf)
   return new Set(eventTypes.filter(type => globs.some(glob => glob.test(type))))
 }
 
 interface Wanted {
   id: WebhookId
-  types: ReadonlySet<string>
+  types: ReadonlySet<EventRow['type']>
 }
 
 /** The enabled webhooks by organization, those of all organizations under ''; until a commit changes webhooks. */
 const wantedEvents = cached('webhooks', async q => {
-  const known = new Map<string, ReadonlySet<string>>()
+  const known = new Map<string, Wanted['types']>()
   const wanted = new Map<OrganizationId | '', Wanted[]>()
   for (const { id, events, all_organizations, organization_id } of await listEnabled(q)) {
     const key = events.join(' ')
@@ -134,27 +136,28 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     await trimDeliveries(tx, hook.id)
   })
 
+/** Lets requests run between two reads, which SQLite answers without a pause. */
+const othersRun = () => new Promise<void>(resolve => setImmediate(resolve))
+
 /** Delivers the events after the cursor in order, until one fails, none is left or the turn is over. */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
-  const types = typesOf(found.events)
-  const isWanted = (event: EventRow): boolean =>
-    types.has(event.type) && (found.all_organizations || event.organization_id === found.organization_id)
+  const wanted = {
+    types: [...typesOf(found.events)],
+    organization_id: found.all_organizations ? undefined : found.organization_id,
+  }
   let hook = { ...found, next_attempt_at: until }
   for (;;) {
     const settled = await settledSeq(context.store)
-    const events = await context.store.read(q => eventsUpTo(q, hook.cursor, settled, BATCH))
+    const last = Math.min(settled, hook.cursor + WINDOW)
+    const events = await context.store.read(q => eventsUpTo(q, hook.cursor, last, BATCH, wanted))
     for (const event of events) {
-      if (!isWanted(event)) {
-        hook = { ...hook, cursor: event.seq }
-        continue
-      }
       const attempt = await sendEvent(context, hook, event)
       if (attempt.log.failure !== null) {
         const { origin } = new URL(hook.url)
         const details = { event: 'webhook', webhook: hook.id, target: origin, failure: attempt.log.failure }
         context.log.warn(details, 'event not delivered')
-        return fail(context, hook, attempt)
+        return fail(context, { ...hook, cursor: event.seq - 1 }, attempt)
       }
       const healthy = { cursor: event.seq, attempts: 0, failing_since: null, failure: null }
       hook = { ...hook, ...healthy }
@@ -166,9 +169,10 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
       if (!is_own) return
       if (performance.now() > end) return rest(context, hook, settled, true)
     }
-    if (events.length < BATCH)
-      return rest(context, { ...hook, cursor: Math.max(hook.cursor, settled) }, settled, false)
+    if (events.length < BATCH) hook = { ...hook, cursor: Math.max(hook.cursor, last) }
+    if (hook.cursor >= settled) return rest(context, hook, settled, false)
     if (performance.now() > end) return rest(context, hook, settled, true)
+    await othersRun()
   }
 }
 
@@ -209,6 +213,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
         for (const { id, types } of wanted.get(home) ?? []) if (types.has(type)) ids.add(id)
     if (ids.size > 0) await store.write(tx => wakeWebhooks(tx, clock.now(), [...ids]))
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
+    if (last < settled) await othersRun()
   }
   return last
 }
