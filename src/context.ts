@@ -9,6 +9,7 @@ import type { OrganizationId } from './lib/ids.ts'
 import type { MasterKey } from './lib/master-key.ts'
 import type { Permission } from './lib/permission.ts'
 import type { TokenBuckets } from './lib/token-buckets.ts'
+import type { Registration } from './protocol/oauth/dynamic-client.ts'
 import type { JobInput, JobKind, JobOutput } from './protocol/saml/jobs.ts'
 import type { Queries, Store } from './storage/store.ts'
 
@@ -170,6 +171,24 @@ export interface Places {
   drop(): void
 }
 
+/** Metadata of a client, as its document or the copy in the executable has it. */
+export interface FoundDocument {
+  readonly registration: Registration
+  /** True for the copy, which stands in for a document that could not be read. */
+  readonly is_copy: boolean
+}
+
+/** A metadata document in memory (directory/clients/documents). */
+export interface KnownDocument {
+  readonly origin: string
+  /** Undefined for a document that could not be read. */
+  found: Promise<FoundDocument | undefined>
+  /** Milliseconds; infinite while it is being read. */
+  expires_at: number
+  /** Headers that ask for a newer document alone. */
+  validators: Record<string, string>
+}
+
 /** Dependencies of the services. Commands and seeds use them without a server. */
 export interface Core {
   readonly config: Config
@@ -188,6 +207,8 @@ export interface Core {
   readonly places: Places
   /** Remaining budget for the work of unauthenticated clients (http/charge). */
   readonly charges: Readonly<Record<'networks' | 'organizations' | 'mailboxes', TokenBuckets>>
+  /** Metadata documents of clients, by organization and URL. */
+  readonly documents: Map<string, KnownDocument>
   /** Queue of password hashes (directory/users/password). */
   readonly hashes: FairQueue
   /** Number of running password attempts by their throttle budget (sign-in/password). */

@@ -26,6 +26,7 @@ export const eventTypes = [
   'client.request_refused',
   'client.registered',
   'client.first_used',
+  'client.metadata_changed',
   'initial_access_token.created',
   'api.created',
   'api.updated',

@@ -1,10 +1,11 @@
 import type { Context } from '#src/context.ts'
+import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
 import { recordUse } from '#src/directory/clients/dynamic-use.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
 import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
 import { isLoopback, usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
@@ -17,7 +18,8 @@ import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
 import { attributesPage } from './attributes-page.ts'
 import { consentPage } from './consent-page.ts'
-import { grantConsent } from './consent-store.ts'
+import { consentsSince, grantConsent } from './consent-store.ts'
+import { withDocument } from './document.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
 import {
@@ -45,14 +47,13 @@ type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 export const advance = async (
   context: Context,
   browser: BrowserSession,
-  flow: Flow | StoredFlow,
+  opened: Flow | StoredFlow,
   after: 'get' | 'post',
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
-  const next = decideAmong(context, flow, logins ?? (await listBrowserLogins(context, browser, flow)))
+  const { flow, next } = await settle(context, browser, opened, logins)
   // The redirect of a client that no person has allowed could lead anywhere.
-  if (next.step === 'refuse' && flow.client && isDynamicId(flow.client.client_id))
-    throw new PageError('bad_request', 400)
+  if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)
   const { stored, cookies } =
@@ -93,6 +94,23 @@ export const decide = async (
 ): Promise<Next> =>
   decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
 
+/**
+ * As {@link decide}, with the client as its metadata document describes it once the next step concerns the client.
+ * Answers to the client follow from this decision alone.
+ */
+export const settle = async <F extends Flow>(
+  context: Context,
+  browser: BrowserSession,
+  flow: F,
+  known?: readonly BrowserLogin[],
+): Promise<{ flow: F; next: Next; logins: readonly BrowserLogin[] }> => {
+  const logins = known ?? (await listBrowserLogins(context, browser, flow))
+  const next = decideAmong(context, flow, logins)
+  const concernsClient = next.step === 'excluded' || next.step === 'consent' || next.step === 'issue'
+  if (!flow.client?.from_document || flow.document || !concernsClient) return { flow, next, logins }
+  return settle(context, browser, await withDocument(context, browser.call, flow, next.login))
+}
+
 /** As {@link decide}, with logins that are already listed. */
 export const decideAmong = (
   context: Context,
@@ -117,7 +135,7 @@ export const decideAmong = (
     always_ask:
       client !== undefined &&
       ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
-        (isDynamicId(client.client_id) && isLoopback(request.redirect_uri))),
+        (isDynamic(client) && isLoopback(request.redirect_uri))),
     consent_given_by: approved ? chosen?.user_id : undefined,
   })
 }
@@ -191,10 +209,18 @@ const endFlow = async (
   if (!client && isProven(flow))
     await recordLogin(context, tx, { ...login, organization_id, id: user_id }, call)
   if (client && approved) {
-    const consent = { user_id, client_id: client.client_id, organization_id, scopes: consentScopes(flow) }
+    if (flow.document) await insertDynamicClient(tx, flow.document)
+    const { client_id } = client
+    const consent = {
+      user_id,
+      client_id,
+      organization_id,
+      scopes: consentScopes(flow),
+      since: consentsSince(client),
+    }
     await grantConsent(tx, consent, context.clock.now())
     const actor = { id: user_id, email: login.email }
-    await recordUse(context, tx, client.client_id, {
+    await recordUse(context, tx, client_id, {
       actor,
       organization_id,
       client_info: call,

@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { findClient } from '#src/directory/clients/store.ts'
+import { clientOfRequest } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { asAppError, seeOther } from '#src/http/answer.ts'
@@ -16,7 +16,7 @@ import {
   parseClientId,
   parseTarget,
 } from '#src/protocol/oauth/authorize-request.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { checkRegular, parseParameters } from '#src/protocol/oauth/parameters.ts'
 import { readResources } from '#src/protocol/oauth/resource.ts'
@@ -117,7 +117,7 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   const client_id = read(() => parseClientId(parameters))
   if (client_id === undefined) throw await refuse('client_id_invalid')
   const redirect_uri = parameters.values.get('redirect_uri')
-  const client = await findClient(context, client_id)
+  const client = await clientOfRequest(context, client_id, redirect_uri)
   if (!client) throw await refuse('unknown_client', { client_id, redirect_uri })
   // A page that loads the request in a frame or a fetch gets no code for the console.
   if (client_id === CONSOLE_CLIENT && call.request.headers.get('sec-fetch-mode') !== 'navigate')
@@ -164,8 +164,7 @@ const redirectingErrors = async (
   } catch (error) {
     if (error instanceof PageError) throw error
     const { client, request } = addressee
-    if (client && isDynamicId(client.client_id))
-      throw await refuseDynamic(context, call, client, request, error)
+    if (client && isDynamic(client)) throw await refuseDynamic(context, call, client, request, error)
     if (error instanceof OAuthError)
       return answerError(context, call, addressee, publicError(context, call, addressee.client, error))
     const refusal = asAppError(error)

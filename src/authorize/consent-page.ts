@@ -3,7 +3,7 @@ import { describeScope } from '#src/directory/apis/texts.ts'
 import { isNameTaken } from '#src/directory/clients/store.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { host } from '#src/pages/view.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import type { StepUser } from './eligible-logins.ts'
@@ -13,11 +13,12 @@ import { exitOf, show } from './step-pages.ts'
 /** Returns a client as the consent page shows it. A name of a registered client is shown for that one alone. */
 const consentClient = async ({ store }: Context, { request, client, organization }: StoredFlow) => {
   if (!client) return { name: request.client_id }
-  const { client_id, description, redirect_uris, name } = client
-  if (!isDynamicId(client_id)) return { name: name || client_id, description }
+  const { client_id, description, redirect_uris, name, from_document } = client
+  if (!isDynamic(client)) return { name: name || client_id, description }
   const isTaken = await store.read(q => isNameTaken(q, organization.id, name))
   return {
-    name: isTaken ? host(request.redirect_uri) : name,
+    name: isTaken ? host(from_document ? client_id : request.redirect_uri) : name,
+    ...(from_document && { host: host(client_id) }),
     unverified: redirect_uris.every(isLoopback) ? ('loopback' as const) : ('web' as const),
   }
 }

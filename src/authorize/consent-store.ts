@@ -1,6 +1,7 @@
-import { and, desc, eq, isNotNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { isDynamic, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 
 const consentsOf = prepared((q, { consents, logins }) =>
@@ -9,29 +10,45 @@ const consentsOf = prepared((q, { consents, logins }) =>
     .from(logins)
     .innerJoin(
       consents,
-      and(eq(consents.user_id, logins.user_id), eq(consents.client_id, sql.placeholder('client_id'))),
+      and(
+        eq(consents.user_id, logins.user_id),
+        eq(consents.client_id, sql.placeholder('client_id')),
+        gte(consents.updated_at, sql.placeholder('since')),
+      ),
     )
     .where(eq(logins.browser_hash, sql.placeholder('browser_hash'))),
 )
 
-/** Lists the scopes that the users of this browser have granted to the client. */
+/** Lists the scopes that the users of this browser have granted to the client since a time in milliseconds. */
 export const listConsents = (
   q: Queries,
-  key: { browser_hash: SecretHash; client_id: string },
+  key: { browser_hash: SecretHash; client_id: string; since: number },
 ): Promise<{ user_id: UserId; scopes: readonly string[] }[]> => consentsOf(q, key)
 
-/** Adds the scopes to those that the user has granted to the client. */
+/** Adds the scopes to those that the user has granted to the client since a time in milliseconds. */
 export const grantConsent = async (
   tx: Transaction,
-  grant: { user_id: UserId; client_id: string; organization_id: OrganizationId; scopes: readonly string[] },
+  grant: {
+    user_id: UserId
+    client_id: string
+    organization_id: OrganizationId
+    scopes: readonly string[]
+    since?: number
+  },
   now: number,
 ): Promise<void> => {
   const { consents } = tx.tables
-  const { scopes, ...key } = grant
+  const { scopes, since = 0, ...key } = grant
   const [before] = await tx
     .select({ scopes: consents.scopes })
     .from(consents)
-    .where(and(eq(consents.user_id, key.user_id), eq(consents.client_id, key.client_id)))
+    .where(
+      and(
+        eq(consents.user_id, key.user_id),
+        eq(consents.client_id, key.client_id),
+        gte(consents.updated_at, since),
+      ),
+    )
   const all = [...new Set([...(before?.scopes ?? []), ...scopes])]
   await tx
     .insert(consents)
@@ -41,6 +58,10 @@ export const grantConsent = async (
       set: { scopes: all, updated_at: now },
     })
 }
+
+/** Returns since when consents to the client count, in milliseconds: a dynamic client may turn into another one. */
+export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
+  isDynamic(client) ? client.updated_at : 0
 
 /** Lists the scopes that the user has granted to clients, latest first. Deleted clients are left out. */
 export const listGrants = (q: Queries, user_id: UserId) => {

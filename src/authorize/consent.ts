@@ -2,8 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import { advance, decideAmong, refuseAuthorization } from './advance.ts'
-import { listBrowserLogins } from './eligible-logins.ts'
+import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
@@ -18,9 +17,7 @@ export const postConsent =
     const decision = form.get('decision')
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
-    const flow = chooseLogin(opened, login_id)
-    const logins = await listBrowserLogins(context, browser, flow)
-    const next = decideAmong(context, flow, logins)
+    const { flow, next, logins } = await settle(context, browser, chooseLogin(opened, login_id))
     // The user has logged out since, or another step is due: the answered page is out of date.
     if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
     if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')

@@ -15,7 +15,7 @@ import { listLogins } from '#src/sessions/logins.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
-import { listConsents } from './consent-store.ts'
+import { consentsSince, listConsents } from './consent-store.ts'
 import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
 import type { FirstFactorProof } from './store.ts'
 
@@ -62,7 +62,11 @@ export const listBrowserLogins = async (
     Promise.all([
       login_hash ? listLogins(context, q, login_hash) : [],
       login_hash && client?.consent_required
-        ? listConsents(q, { browser_hash: login_hash, client_id: client.client_id })
+        ? listConsents(q, {
+            browser_hash: login_hash,
+            client_id: client.client_id,
+            since: consentsSince(client),
+          })
         : [],
       login_hash ? listFactorTypes(q, login_hash) : [],
       pending?.proof ? findProven(q, flow, pending.proof) : [],

@@ -1,7 +1,7 @@
 import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { advance, decide, refuseAuthorization } from './advance.ts'
+import { advance, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
 /** Tells the client that its user is not admitted; goes on when an administrator has admitted them since. */
@@ -9,8 +9,7 @@ export const postExcluded =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow: opened, login_id } = await openStep(context, call, 'excluded')
-    const flow = chooseLogin(opened, login_id)
-    const next = await decide(context, browser, flow)
+    const { flow, next } = await settle(context, browser, chooseLogin(opened, login_id))
     if (next.step !== 'excluded') return advance(context, browser, flow, 'post')
     if (next.login.id !== login_id) throw new PageError('expired', 400)
     return refuseAuthorization(context, call, flow, 'access_denied')

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { type Api, findApi } from '#src/directory/apis/store.ts'
-import { type Client, findClient } from '#src/directory/clients/store.ts'
+import type { DynamicClient } from '#src/directory/clients/dynamic-store.ts'
+import { type Client, clientOfRequest } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { findOrganization, type Organization } from '#src/directory/organizations/store.ts'
 import { readForm } from '#src/http/body.ts'
@@ -47,6 +48,8 @@ export interface Flow {
   readonly apis: readonly Api[]
   /** The stored request, once the user has to act. */
   readonly pending: Pending | undefined
+  /** The client as its metadata document has it, once that is read. */
+  readonly document?: DynamicClient
   /** True when this request approved the consent. */
   readonly approved: boolean
 }
@@ -62,7 +65,7 @@ export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: st
  */
 export const flowOf = async (context: Context, request: FlowRequest): Promise<Flow> => {
   const isOwn = request.client_id === ''
-  const client = isOwn ? undefined : await findClient(context, request.client_id)
+  const client = isOwn ? undefined : await clientOfRequest(context, request.client_id, request.redirect_uri)
   if (!isOwn && !client) throw new PageError('unknown_client', 400)
   if (client && !isRedirectOf(client, request.redirect_uri)) throw new PageError('bad_redirect', 400)
   const apis = client ? await apisToAsk(context, client, request) : []
@@ -79,13 +82,13 @@ export const flowOf = async (context: Context, request: FlowRequest): Promise<Fl
  */
 export const apisOf = async (
   { store }: Context,
-  { client_id }: Client,
+  client: Client,
   resources: readonly string[],
 ): Promise<Api[]> =>
   Promise.all(
     resources.map(async resource => {
       const api = await findApi(store, resource)
-      if (!api || !scopesAt(api, client_id)) throw new OAuthError('invalid_target')
+      if (!api || !scopesAt(api, client)) throw new OAuthError('invalid_target')
       return api
     }),
   )

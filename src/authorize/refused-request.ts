@@ -6,7 +6,7 @@ import { mayReport, printable } from '#src/http/refusal.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/boundary.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { findThrottle, upsertThrottle } from '#src/sign-in/store.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
@@ -20,6 +20,7 @@ const pages = {
   redirect_uri_not_registered: 'bad_redirect',
   client_kept_out: 'unknown_client',
   not_redirected: 'bad_request',
+  document_unusable: 'unknown_client',
 } as const
 
 /** Why an authorization request is answered by a page instead of a redirect. */
@@ -55,8 +56,7 @@ export const refuseRequest = async (
     const { request_id } = call
     const why = error && { error: error.code, description: error.description }
     context.log.warn({ event: 'authorization_refused', request_id, reason, ...given, ...why })
-    if (client && !isDynamicId(client_id))
-      await recordRefusal(context, call, client, reason, given.redirect_uri)
+    if (client && !isDynamic(client)) await recordRefusal(context, call, client, reason, given.redirect_uri)
   }
   // Only development mode has a login page of its own.
   const explanation = context.loginPage && {

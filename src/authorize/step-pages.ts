@@ -9,7 +9,7 @@ import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { host } from '#src/pages/view.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, offersPasskeys, requestOptions } from '#src/sign-in/passkeys.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
@@ -53,7 +53,11 @@ export const show = <Page extends keyof Pages>(
 /** The name that a client gave itself is not shown before a person has logged in, only where they will be sent. */
 const clientName = ({ client, request }: StoredFlow) =>
   client && {
-    client_name: isDynamicId(client.client_id) ? host(request.redirect_uri) : client.name || client.client_id,
+    client_name: client.from_document
+      ? host(client.client_id)
+      : isDynamic(client)
+        ? host(request.redirect_uri)
+        : client.name || client.client_id,
   }
 
 /**

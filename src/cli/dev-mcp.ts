@@ -49,10 +49,13 @@ const listen = (port: number, fetch: (request: Request) => Promise<Response>) =>
   }
 }
 
-/** Returns the seed with an open registration and the API of the MCP server. */
+/** Settings that let in any dynamic client. */
+const OPEN = { client_registration: 'open', client_metadata_documents: 'any' } as const
+
+/** Returns the seed with open policies for dynamic clients and the API of the MCP server. */
 export const withMcp = (seed: ReadSeed, url: string): ReadSeed => {
   const own = readSeed({
-    organizations: [{ slug: 'default', name: 'Default', settings: { client_registration: 'open' } }],
+    organizations: [{ slug: 'default', name: 'Default', settings: OPEN }],
     apis: [
       {
         identifier: url,
@@ -70,7 +73,7 @@ export const withMcp = (seed: ReadSeed, url: string): ReadSeed => {
   const opened = given && {
     ...given,
     given: new Set([...given.given, 'settings']),
-    value: { ...given.value, settings: { ...given.value.settings, client_registration: 'open' as const } },
+    value: { ...given.value, settings: { ...given.value.settings, ...OPEN } },
   }
   return {
     ...seed,

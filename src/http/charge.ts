@@ -1,7 +1,7 @@
 import type { Core } from '#src/context.ts'
 import { retryLater } from '#src/lib/app-error.ts'
 import { mailboxOf } from '#src/lib/email.ts'
-import type { OrganizationId } from '#src/lib/ids.ts'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { type Allowance, TokenBuckets } from '#src/lib/token-buckets.ts'
 import { networkOf } from './network.ts'
@@ -147,6 +147,30 @@ export const chargeAdminMail = (
     due.push([mailboxes, mailbox, PER_MAILBOX])
   takeAll(due, 1, now, 'Too many mails were sent by administrators to this mailbox or in this organization.')
 }
+
+/** Calls for metadata documents of one person, and to one origin. */
+const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
+const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
+
+/**
+ * Charges a call for a metadata document to the person for whom it is made and to its origin: a person can name any
+ * number of URLs.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ */
+export const chargeDocument = (
+  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  { user_id, origin }: { user_id: UserId; origin: string },
+): void =>
+  takeAll(
+    [
+      [charges.networks, `document:${user_id}`, PER_PERSON],
+      [charges.organizations, `document:${origin}`, PER_ORIGIN],
+    ],
+    1,
+    clock.now(),
+    'Too many applications were looked up.',
+  )
 
 type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 

@@ -89,6 +89,7 @@ const register = async (
       registration,
       used_at: null,
       created_at,
+      changed_at: null,
     }
     if (!(await insertDynamicClient(tx, client))) return client
     await record(context, tx, {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Core, Issuer, PublishedKeys } from '#src/context.ts'
-import { acceptsRegistrations } from '#src/directory/organizations/store.ts'
+import { acceptsDocuments, acceptsRegistrations } from '#src/directory/organizations/store.ts'
 import { locales } from '#src/http/locale.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
@@ -34,12 +34,13 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
  * for the host of `internal_url` gets the address of that host for the endpoints that servers call.
  */
 export const getDiscovery = ({ config, store }: Core) => {
-  const documentFor = (backchannel_url: string, registers: boolean) => {
+  const documentFor = (backchannel_url: string, registers: boolean, reads_documents: boolean) => {
     const body = JSON.stringify(
       discoveryDocument({
         issuer: config.url,
         backchannel_url,
         registers,
+        reads_documents,
         scopes: ['openid', 'profile', 'email', 'phone', 'address', 'groups', 'roles'],
         id_token_algs: signingAlgs,
         acr_values: supportedAcrs(config),
@@ -51,17 +52,25 @@ export const getDiscovery = ({ config, store }: Core) => {
     if (config.internal_url) headers.set('vary', 'Host')
     return { document, headers }
   }
-  const both = (url: string) => ({ closed: documentFor(url, false), open: documentFor(url, true) })
-  const shown = both(config.url)
+  /** By what is open: nothing, registration, documents, both. */
+  const each = (url: string) =>
+    [
+      documentFor(url, false, false),
+      documentFor(url, true, false),
+      documentFor(url, false, true),
+      documentFor(url, true, true),
+    ] as const
+  const shown = { documents: each(config.url) }
   const internal = config.internal_url && {
     host: new URL(config.internal_url).host,
-    ...both(config.internal_url),
+    documents: each(config.internal_url),
   }
   return async ({ request }: { request: Request }): Promise<Response> => {
     const known = internal && request.headers.get('host') === internal.host ? internal : shown
     // A database that cannot be read changes neither issuer nor keys.
-    const accepts = await acceptsRegistrations(store).catch(() => false)
-    const { document, headers } = accepts ? known.open : known.closed
+    const registers = await acceptsRegistrations(store).catch(() => false)
+    const reads = await acceptsDocuments(store).catch(() => false)
+    const { document, headers } = known.documents[reads ? (registers ? 3 : 2) : registers ? 1 : 0]
     return answer(request, document, headers)
   }
 }

@@ -20,6 +20,7 @@ export const openCore = (
   places: openPlaces(parts.config, parts.log),
   charges: openCharges(),
   attempts: new Map(),
+  documents: new Map(),
   backups: new Set(),
   hashes: openHashes(parts.store.metrics),
   trace: (_name, work) => work(),

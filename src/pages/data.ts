@@ -189,8 +189,11 @@ export interface SelectAccountPage extends Common {
 /** Answers `decision=approve|deny` with `fields` as hidden fields. */
 export interface ConsentPage extends Common, StepExit {
   action: string
-  /** `unverified` is set for a client that registered itself; `loopback`: any program of the device may be it. */
-  client: { name: string; description?: string; unverified?: 'web' | 'loopback' }
+  /**
+   * `unverified` is set for a dynamic client; `loopback`: any program of the device may be it. `host` is that of its
+   * metadata document.
+   */
+  client: { name: string; description?: string; unverified?: 'web' | 'loopback'; host?: string }
   user: PageUser
   /** The APIs by their identifiers, and the granted scopes; `description` overrides the built-in text. */
   scopes: { name: string; description?: string }[]

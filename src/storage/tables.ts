@@ -313,8 +313,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591).
-   * One that nobody has allowed yet has no `used_at`, and is soon removed.
+   * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and those whose id is the URL of
+   * their metadata document, once a person has allowed them. One that nobody has allowed yet has no `used_at`, and
+   * is soon removed.
    */
   const dynamic_clients = table(
     'dynamic_clients',
@@ -329,6 +330,8 @@ export const tables = (kit: Kit) => {
       /** Last time that a person allowed it or that it got a code redeemed, to the day. */
       used_at: ms('used_at'),
       created_at: created_at(),
+      /** Last change of redirect URIs or keys: an older consent does not count. */
+      changed_at: ms('changed_at'),
     },
     t => [index('dynamic_clients_used').on(t.used_at, t.created_at)],
   )

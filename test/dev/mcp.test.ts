@@ -93,7 +93,7 @@ test('MCP-05 a seed file keeps its own settings of the default organization', as
   const { entries, mistakes } = withMcp(readSeed({ organizations }), 'http://localhost:8081/mcp')
   expect(mistakes).toEqual([])
   expect(entries.organizations.map(({ value }) => [value.name, value.settings])).toEqual([
-    ['Ours', { session_ttl: '12h', client_registration: 'open' }],
+    ['Ours', { session_ttl: '12h', client_registration: 'open', client_metadata_documents: 'any' }],
   ])
   expect(entries.apis.map(({ value }) => value.identifier)).toEqual(['http://localhost:8081/mcp'])
 })

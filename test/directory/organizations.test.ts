@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { findOrganization, settingsOf } from '#src/directory/organizations/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
@@ -255,6 +256,8 @@ describe('settings', () => {
       password_policy,
       user_attributes: [],
       client_registration: 'off',
+      client_metadata_documents: 'off',
+      allowed_metadata_documents: publishedIds,
       blocked_clients: [],
     })
     const given = {

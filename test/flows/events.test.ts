@@ -284,6 +284,8 @@ describe('each operation records its events, and no others', () => {
       // test/oauth/registration.test.ts, test/authorize/dynamic-clients.test.ts
       'client.registered',
       'client.first_used',
+      // test/authorize/metadata-documents.test.ts
+      'client.metadata_changed',
       // test/oauth/initial-access-tokens.test.ts
       'initial_access_token.created',
       // test/webhooks

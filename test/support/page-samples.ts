@@ -528,6 +528,11 @@ export const samples: Sample[] = [
   },
   {
     page: 'consent',
+    state: 'document',
+    data: { ...consent, client: { name: 'Claude Code', unverified: 'loopback', host: 'claude.ai' } },
+  },
+  {
+    page: 'consent',
     state: 'long',
     data: {
       ...consent,

@@ -163,6 +163,7 @@ const events: Partial<Record<EventType, string>> = {
   'identity_provider.deleted': 'Identity provider removed',
   'client.registered': 'Application registered itself',
   'client.first_used': 'Application used for the first time',
+  'client.metadata_changed': 'Application changed its metadata',
   'initial_access_token.created': 'Registration token created',
   'invitation.created': 'Invitation created',
   'invitation.sent': 'Invitation sent',

@@ -67,3 +67,10 @@ export const removeUnusedClients = async (tx: Transaction, now: number, limit: n
     if (used_at !== null) await beginPurge(tx, 'client', client_id, now)
   return gone.length
 }
+
+/** Replaces the metadata of a client. */
+export const saveRegistration = async (tx: Transaction, client: DynamicClient): Promise<void> => {
+  const { dynamic_clients: t } = tx.tables
+  const { client_id, name, registration, changed_at } = client
+  await tx.update(t).set({ name, registration, changed_at }).where(eq(t.client_id, client_id))
+}

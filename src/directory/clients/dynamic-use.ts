@@ -1,27 +1,62 @@
 import { type NewEvent, record } from '#src/audit/record.ts'
-import type { Core } from '#src/context.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import type { Core, FoundDocument } from '#src/context.ts'
+import { asksAgain } from '#src/protocol/oauth/client-document.ts'
+import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { noteUse } from './dynamic-store.ts'
+import { asDocumentClient } from './dynamic.ts'
+import { type DynamicClient, noteUse, readDynamicClient, saveRegistration } from './dynamic-store.ts'
+
+type By = Pick<NewEvent, 'actor' | 'organization_id' | 'client_info' | 'subject_id'>
 
 /**
  * Notes that a person lets a client in, and records the first time. It does nothing for a client that an
  * administrator registered.
  */
-export const recordUse = async (
+export const recordUse = async (context: Core, tx: Transaction, client_id: string, by: By): Promise<void> => {
+  const first = mayBeDynamic(client_id) ? await noteUse(tx, client_id, context.clock.now()) : undefined
+  if (first) await recordDynamic(context, tx, first, 'client.first_used', by)
+}
+
+const recordDynamic = (
   context: Core,
   tx: Transaction,
-  client_id: string,
-  by: Pick<NewEvent, 'actor' | 'organization_id' | 'client_info' | 'subject_id'>,
-): Promise<void> => {
-  const first = isDynamicId(client_id) ? await noteUse(tx, client_id, context.clock.now()) : undefined
-  if (!first) return
-  const { name, registration } = first
-  await record(context, tx, {
+  { client_id, name, registration }: DynamicClient,
+  type: 'client.first_used' | 'client.metadata_changed',
+  by: By,
+): Promise<void> =>
+  record(context, tx, {
     ...by,
-    type: 'client.first_used',
+    type,
     target_id: client_id,
     target_type: 'client',
     metadata: { name, redirect_uris: registration.redirect_uris },
+  })
+
+/**
+ * Returns the client that a metadata document describes. One that a person has allowed before is changed when the
+ * document differs; a copy of a document changes nothing.
+ */
+export const noteDocument = async (
+  context: Core,
+  client_id: string,
+  { registration, is_copy }: FoundDocument,
+  by: By,
+): Promise<DynamicClient> => {
+  const now = context.clock.now()
+  const fresh = asDocumentClient(client_id, registration, now)
+  const isKnown = (stored: DynamicClient) => is_copy || Bun.deepEquals(stored.registration, registration)
+  const stored = await context.store.read(q => readDynamicClient(q, client_id))
+  if (!stored) return fresh
+  if (isKnown(stored)) return stored
+  return context.store.write(async tx => {
+    const before = await readDynamicClient(tx, client_id)
+    if (!before) return fresh
+    if (isKnown(before)) return before
+    const { name } = fresh
+    const changed_at = asksAgain(before.registration, registration) ? now : before.changed_at
+    const client = { ...before, name, registration, changed_at }
+    await saveRegistration(tx, client)
+    await recordDynamic(context, tx, client, 'client.metadata_changed', by)
+    return client
   })
 }

@@ -1,11 +1,14 @@
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { dynamicScopes } from '#src/protocol/oauth/dynamic-client.ts'
+import { host } from '#src/pages/view.ts'
+import { dynamicScopes, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
+import { DOCUMENT_DYNAMIC, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
+import { checkRegistrable } from '#src/protocol/oauth/redirect-uri.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 
 /**
- * Returns a client that registered itself in the form of all clients. It always asks for consent.
+ * Returns a dynamic client in the form of all clients. It always asks for consent.
  * Without an organization the default one is only that of requests that name none.
  */
 export const asClientRow = ({
@@ -15,8 +18,10 @@ export const asClientRow = ({
   name,
   registration,
   created_at,
-}: DynamicClient): Tables['clients']['$inferSelect'] => ({
+  changed_at,
+}: DynamicClient): Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'> => ({
   client_id,
+  ...(client_id.startsWith(DOCUMENT_DYNAMIC) && { from_document: true }),
   organization_id: organization_id ?? DEFAULT_ORGANIZATION,
   secret_hash,
   name,
@@ -44,5 +49,35 @@ export const asClientRow = ({
   access_token_signed_response_alg: null,
   id_token_signed_response_alg: null,
   created_at,
-  updated_at: created_at,
+  updated_at: changed_at ?? created_at,
 })
+
+/** Returns the metadata of a document as a client that nobody has allowed yet. */
+export const asDocumentClient = (
+  client_id: string,
+  registration: Registration,
+  now: number,
+): DynamicClient => ({
+  client_id,
+  organization_id: null,
+  secret_hash: null,
+  name: registration.client_name ?? host(client_id),
+  registration,
+  used_at: null,
+  created_at: now,
+  changed_at: null,
+})
+
+/**
+ * Returns a client before its metadata document is read: it has the redirect URI of its request, and no consent is
+ * asked for in its name.
+ */
+export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
+  const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined
+  const registration: Registration = {
+    redirect_uris: isUsable ? [redirect_uri] : [],
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code'],
+  }
+  return { ...asClientRow(asDocumentClient(client_id, registration, now)), consent_required: false }
+}

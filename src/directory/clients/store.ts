@@ -5,16 +5,17 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDocumentId } from '#src/protocol/oauth/client-document.ts'
+import { DOCUMENT_DYNAMIC, mayBeDynamic, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import { asClientRow } from './dynamic.ts'
+import { asClientRow, asUnread } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
 import { noLogouts } from './logout-fields.ts'
 
-export type Client = Tables['clients']['$inferSelect']
+export type Client = Tables['clients']['$inferSelect'] & Pick<Origin, 'from_document'>
 
 const { placeholder } = sql
 
@@ -68,22 +69,40 @@ const consoleClient = ({ url }: Config): Client => ({
 })
 
 /**
- * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and those
- * that registered themselves, which are read each time.
+ * Returns a client by id, cached until a commit changes clients; also the console's, which is built in, and dynamic
+ * ones, which are read each time. One that an administrator registered is never taken for a dynamic one.
  */
 export const findClient = async (
   { config, store }: Pick<Core, 'config' | 'store'>,
   client_id: string,
 ): Promise<Client | undefined> => {
   if (client_id === CONSOLE_CLIENT && config.console === 'on') return consoleClient(config)
-  if (!isDynamicId(client_id)) return cachedClient(store, client_id)
+  const managed = await cachedClient(store, client_id)
+  if (managed || !mayBeDynamic(client_id)) return managed
   const registered = await store.read(q => readDynamicClient(q, client_id))
   return registered && asClientRow(registered)
 }
 
-/** True when the client has registered this origin. */
-export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> =>
-  (await cachedClient(store, client_id))?.web_origins.includes(origin) ?? false
+/**
+ * Returns the client of a request. One that its metadata document describes is returned as its request has it,
+ * because the document is read after the login (authorize/document).
+ */
+export const clientOfRequest = async (
+  core: Pick<Core, 'config' | 'store' | 'clock'>,
+  client_id: string,
+  redirect_uri: string | undefined,
+): Promise<Client | undefined> => {
+  const client = await findClient(core, client_id)
+  if (client ? !client.from_document : !isDocumentId(client_id)) return client
+  return asUnread(client_id, redirect_uri, core.clock.now())
+}
+
+/** True when the client has registered this origin; any will do for one that its metadata document describes. */
+export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
+  const client = await cachedClient(store, client_id)
+  if (client || !client_id.startsWith(DOCUMENT_DYNAMIC)) return client?.web_origins.includes(origin) ?? false
+  return (await store.read(q => readDynamicClient(q, client_id))) !== undefined
+}
 
 /** Rejects with a unique violation when the client_id is taken. */
 export const insertClient = async (tx: Transaction, client: Client): Promise<void> => {

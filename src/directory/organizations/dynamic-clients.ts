@@ -1,6 +1,13 @@
 import type { Core } from '#src/context.ts'
 import type { ChangedBy } from '#src/directory/access.ts'
-import { dynamicPrefixes, isDynamicId, TOKEN_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
+import {
+  DOCUMENT_DYNAMIC,
+  dynamicPrefixes,
+  isDynamic,
+  mayBeDynamic,
+  type Origin,
+  TOKEN_DYNAMIC,
+} from '#src/protocol/oauth/dynamic-id.ts'
 import { revokeSessionsAlone } from '#src/sessions/service.ts'
 import type { SessionFilter } from '#src/sessions/store.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
@@ -14,15 +21,40 @@ const admitted = {
   open: dynamicPrefixes,
 } as const satisfies Record<string, readonly string[]>
 
+type Policies = ReturnType<typeof settingsOf>
+
+/** Returns the metadata documents that the settings let in. */
+const admittedDocuments = (settings: Policies): readonly string[] | 'any' => {
+  const { client_metadata_documents: policy, allowed_metadata_documents } = settings
+  return policy === 'allowlist' ? allowed_metadata_documents : policy === 'off' ? [] : policy
+}
+
 /** True when the organization lets the client in; always for one that an administrator registered. */
-export const letsIn = (
-  organization: Pick<Organization, 'settings'>,
-  { client_id }: { readonly client_id: string },
-): boolean => {
-  if (!isDynamicId(client_id)) return true
-  const { client_registration, blocked_clients } = settingsOf(organization)
-  const prefixes: readonly string[] = admitted[client_registration]
-  return prefixes.includes(client_id.slice(0, 4)) && !blocked_clients.includes(client_id)
+export const letsIn = (organization: Pick<Organization, 'settings'>, client: Origin): boolean => {
+  if (!isDynamic(client)) return true
+  const { client_id } = client
+  const settings = settingsOf(organization)
+  if (settings.blocked_clients.includes(client_id)) return false
+  const documents = admittedDocuments(settings)
+  if (client.from_document) return documents === 'any' || documents.includes(client_id)
+  const prefixes: readonly string[] = admitted[settings.client_registration]
+  return prefixes.includes(client_id.slice(0, 4))
+}
+
+/** Returns filters of the sessions that the changed settings end. */
+const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
+  const remaining: readonly string[] = admitted[now.client_registration]
+  const prefixes = admitted[old.client_registration].filter(prefix => !remaining.includes(prefix))
+  const added = now.blocked_clients.filter(id => mayBeDynamic(id) && !old.blocked_clients.includes(id))
+  const filters: SessionFilter[] = added.map(client_id => ({
+    client_id,
+    from_document: client_id.startsWith(DOCUMENT_DYNAMIC),
+  }))
+  if (prefixes.length > 0) filters.push({ client_prefixes: prefixes })
+  const documents = admittedDocuments(now)
+  if (documents !== 'any' && !Bun.deepEquals(documents, admittedDocuments(old)))
+    filters.push({ from_document: true, except_client_ids: documents })
+  return filters
 }
 
 /**
@@ -35,15 +67,8 @@ export const endKeptOut = async (
   after: Settings,
   { caller, client_info }: ChangedBy,
 ): Promise<void> => {
-  const old = settingsOf(before)
-  const now = settingsOf({ settings: after })
-  const remaining: readonly string[] = admitted[now.client_registration]
-  const prefixes = admitted[old.client_registration].filter(prefix => !remaining.includes(prefix))
-  const added = now.blocked_clients.filter(id => isDynamicId(id) && !old.blocked_clients.includes(id))
-  const filters: SessionFilter[] = added.map(client_id => ({ client_id }))
-  if (prefixes.length > 0) filters.push({ client_prefixes: prefixes })
   const by = { actor: { id: caller.id || null, email: caller.email }, client_info, reason: 'client_kept_out' }
-  for (const filter of filters) {
+  for (const filter of keptOut(settingsOf(before), settingsOf({ settings: after }))) {
     const endSome = () =>
       context.store.write(tx =>
         revokeSessionsAlone(context, tx, { organization_id: before.id, ...filter }, by, DELETE_BATCH),

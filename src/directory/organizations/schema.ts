@@ -19,6 +19,7 @@ import { looksLikeId } from '#src/lib/ids.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
 import { PICTURE_LIMIT, PIXEL_LIMIT, type PictureFault, readPicture } from '#src/pages/picture.ts'
 import { THEME_NAME } from '#src/pages/themes.ts'
+import { isDocumentId, MAX_DOCUMENT_ID } from '#src/protocol/oauth/client-document.ts'
 import type { Tables } from '#src/storage/tables.ts'
 import { isAddress, STYLE_LIMIT } from './address.ts'
 import { UserAttributes } from './user-attributes.ts'
@@ -32,6 +33,10 @@ const slug = z
     '3 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
   )
   .refine(text => !reserved.has(text) && !looksLikeId(text), 'This slug is reserved.')
+
+const documentId = z
+  .string('A URL.')
+  .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
@@ -139,8 +144,14 @@ export const Settings = z
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
         '`open`: applications that registered themselves (RFC 7591) may log in its users; `initial_access_token`: only those with such a token of the organization; default `off`. A narrower value ends the sessions of the others.',
       ),
-      blocked_clients: nullable(set(line(128, 1), 1000)).describe(
-        'Ids of applications that registered themselves and are kept out. Adding one ends its sessions.',
+      client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
+        '`any`: applications whose client_id is the URL of their metadata document may log in its users; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the others.',
+      ),
+      allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
+        'URLs of metadata documents that the policy `allowlist` lets in, compared as they are; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
+      ),
+      blocked_clients: nullable(set(line(MAX_DOCUMENT_ID, 1), 1000)).describe(
+        'Ids of applications that no administrator registered and that are kept out. Adding one ends its sessions.',
       ),
       user_attributes: nullable(UserAttributes).describe(
         'Attributes that its users may have, in the order of the account pages; replaced as a whole.',

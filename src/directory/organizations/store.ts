@@ -5,6 +5,7 @@ import { parseDuration } from '#src/lib/duration.ts'
 import { canonicalDomain } from '#src/lib/email.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
+import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
@@ -60,23 +61,25 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when there is an organization besides the default one. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
-const anyRegistration = cached('organizations', async (q, policies) => {
+/** The key is the name of a setting and the values that count, separated by spaces. */
+const anyPolicy = cached('organizations', async (q, key) => {
   const { organizations } = q.tables
+  const [name, ...values] = key.split(' ')
   const [found] = await q
     .select({ id: organizations.id })
     .from(organizations)
-    .where(
-      or(
-        ...policies.split(' ').map(each => like(organizations.settings, `%"client_registration":"${each}"%`)),
-      ),
-    )
+    .where(or(...values.map(value => like(organizations.settings, `%"${name}":"${value}"%`))))
     .limit(1)
   return found !== undefined
 })
 
 /** True when an organization lets in clients that register themselves, by one policy or by either. */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
-  anyRegistration(store, policy ?? 'open initial_access_token')
+  anyPolicy(store, `client_registration ${policy ?? 'open initial_access_token'}`)
+
+/** True when an organization lets in clients that their metadata document describes. */
+export const acceptsDocuments = (store: Store): Promise<boolean> =>
+  anyPolicy(store, 'client_metadata_documents allowlist any')
 
 /**
  * Minimum lengths of the preset `nist`, where the password is the only factor and where there is a second one.
@@ -118,6 +121,8 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     password_policy: policy,
     user_attributes,
     client_registration,
+    client_metadata_documents,
+    allowed_metadata_documents,
     blocked_clients,
   } = settings as Settings
   return {
@@ -137,6 +142,8 @@ export const settingsOf = ({ settings }: Pick<Organization, 'settings'>) => {
     password_policy: passwordPolicyOf(policy, mfa_required ?? false),
     user_attributes: definitionsOf(user_attributes),
     client_registration: client_registration ?? 'off',
+    client_metadata_documents: client_metadata_documents ?? 'off',
+    allowed_metadata_documents: allowed_metadata_documents ?? publishedIds,
     blocked_clients: blocked_clients ?? [],
   }
 }

@@ -20,7 +20,7 @@ export const clientCredentials: Grant<'client_credentials'> = async (
     request.resource === undefined
       ? undefined
       : await context.store.read(q => requireApi(q, client, request.resource ?? '', organization_id))
-  const allowed = api ? (scopesAt(api, client_id) ?? []) : client.scopes
+  const allowed = api ? (scopesAt(api, client) ?? []) : client.scopes
   const scopes = grantScopes(request.scopes, allowed)
   const scope = formatScope(scopes)
   await context.store.write(tx =>

@@ -9,7 +9,7 @@ import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
-import { isDynamicId } from '#src/protocol/oauth/dynamic-id.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { chooseResource, scopesAt, scopesOfToken } from '#src/protocol/oauth/resource.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -58,7 +58,7 @@ export const findExclusion = async (
   organization_id: OrganizationId,
 ): Promise<string | undefined> => {
   if (!serves(client, organization_id)) return NOT_SERVED
-  if (!isDynamicId(client.client_id)) return undefined
+  if (!isDynamic(client)) return undefined
   const organization = await readOrganization(q, organization_id)
   return organization && letsIn(organization, client) ? undefined : KEPT_OUT
 }
@@ -85,7 +85,7 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  if (!api || api.organization_id !== organization_id || !scopesAt(api, client.client_id))
+  if (!api || api.organization_id !== organization_id || !scopesAt(api, client))
     throw new OAuthError('invalid_target')
   return api
 }

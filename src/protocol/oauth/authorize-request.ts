@@ -1,5 +1,5 @@
 import { isLine } from '#src/lib/text.ts'
-import { isDynamicId, isUnowned } from './dynamic-id.ts'
+import { isDynamic, isUnowned, type Origin } from './dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from './error.ts'
 import { checkRegular, type ParameterMap, requireParameter, requireRegular } from './parameters.ts'
 import { isChallenge } from './pkce.ts'
@@ -13,8 +13,7 @@ export type Prompt = (typeof promptValues)[number]
 export const responseModes = ['query', 'form_post'] as const
 
 /** Properties of the registered client that the rules use. */
-export type AuthorizeClient = {
-  readonly client_id: string
+export type AuthorizeClient = Origin & {
   readonly redirect_uris: readonly string[]
   readonly grant_types: readonly string[]
   readonly scopes: readonly string[]
@@ -68,7 +67,7 @@ export const parseClientId = (parameters: ParameterMap): string => requireRegula
  */
 export const parseTarget = (
   parameters: ParameterMap,
-  client: Pick<AuthorizeClient, 'client_id' | 'redirect_uris'>,
+  client: Pick<AuthorizeClient, 'client_id' | 'from_document' | 'redirect_uris'>,
 ): AuthorizeTarget => {
   const redirect_uri = requireRegular(parameters, 'redirect_uri')
   if (!isRedirectOf(client, redirect_uri))
@@ -88,12 +87,10 @@ const fitsForm = (redirect_uri: string, state = ''): boolean =>
 
 /** Returns all scopes that a client may ask for in a request that names these APIs. */
 export const scopesWith = (
-  client: { readonly client_id: string; readonly scopes: readonly string[] },
+  client: Origin & { readonly scopes: readonly string[] },
   apis: readonly TargetApi[],
 ): readonly string[] =>
-  apis.length === 0
-    ? client.scopes
-    : [...client.scopes, ...apis.flatMap(api => scopesAt(api, client.client_id) ?? [])]
+  apis.length === 0 ? client.scopes : [...client.scopes, ...apis.flatMap(api => scopesAt(api, client) ?? [])]
 
 /**
  * Reads all other parameters, the third step. `apis` are those that the parameter `resource` names.
@@ -113,7 +110,7 @@ export const parseAuthorizeRequest = (
   if (!client.grant_types.includes('authorization_code')) throw new OAuthError('unauthorized_client')
   const scope = values.get('scope')
   const allowed = scopesWith(client, apis)
-  const grant = isDynamicId(client.client_id) ? grantKnownScopes : grantScopes
+  const grant = isDynamic(client) ? grantKnownScopes : grantScopes
   const organization_id = readOrganization(values, client, apis)
   if (apis.some(api => api.organization_id !== organization_id)) throw new OAuthError('invalid_target')
   return {
@@ -185,9 +182,9 @@ const readChallenge = (values: ReadonlyMap<string, string>) => {
 
 /** True when users of this organization may log in to the client. */
 export const serves = (
-  client: Pick<AuthorizeClient, 'client_id' | 'organization_id' | 'capabilities'>,
+  client: Pick<AuthorizeClient, 'client_id' | 'from_document' | 'organization_id' | 'capabilities'>,
   organization_id: string,
-): boolean => organization_id === client.organization_id || isCross(client) || isUnowned(client.client_id)
+): boolean => organization_id === client.organization_id || isCross(client) || isUnowned(client)
 
 const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
   capabilities.includes('cross_organization')
@@ -199,7 +196,7 @@ const readOrganization = (
   [api]: readonly TargetApi[],
 ) => {
   const named = values.get('organization_id')
-  const decided = isDynamicId(client.client_id) ? api?.organization_id : undefined
+  const decided = isDynamic(client) ? api?.organization_id : undefined
   if (named !== undefined && decided !== undefined && named !== decided) throw invalid('organization_id')
   const organization_id = named ?? decided ?? client.organization_id
   if (!serves(client, organization_id)) throw invalid('organization_id')

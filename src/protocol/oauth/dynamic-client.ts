@@ -24,6 +24,8 @@ export type Registration = {
   readonly client_name?: string
   readonly scope?: string
   readonly application_type?: (typeof applicationTypes)[number]
+  /** Hash of the keys that a metadata document names. */
+  readonly keys?: string
 }
 
 const invalid = (text: string) => new OAuthError('invalid_client_metadata', text)

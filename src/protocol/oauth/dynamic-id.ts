@@ -9,12 +9,29 @@ export const TOKEN_DYNAMIC = 'dct_'
 /** The beginnings of ids of clients that registered themselves, all of four characters. */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
-/** True for the id of a client that registered itself. */
-export const isDynamicId = (client_id: string): boolean => dynamicPrefixes.includes(client_id.slice(0, 4))
+/** Begins the ids that are the URL of a metadata document, unless an administrator registered the client. */
+export const DOCUMENT_DYNAMIC = 'https://'
 
-/** True for the id of a client that registered itself and belongs to no organization. */
-export const isUnowned = (client_id: string): boolean =>
-  isDynamicId(client_id) && !client_id.startsWith(TOKEN_DYNAMIC)
+/** A client, as far as it tells where it comes from. */
+export type Origin = {
+  readonly client_id: string
+  /** Set when its id is the URL of its metadata document, and no administrator registered it. */
+  readonly from_document?: true | undefined
+}
+
+const registeredItself = (client_id: string): boolean => dynamicPrefixes.includes(client_id.slice(0, 4))
+
+/** True for a client that registered itself, or that its metadata document describes. */
+export const isDynamic = ({ client_id, from_document }: Origin): boolean =>
+  from_document === true || registeredItself(client_id)
+
+/** True for an id that no administrator chose, or that may be the URL of a metadata document. */
+export const mayBeDynamic = (client_id: string): boolean =>
+  registeredItself(client_id) || client_id.startsWith(DOCUMENT_DYNAMIC)
+
+/** True for a dynamic client that belongs to no organization. */
+export const isUnowned = (client: Origin): boolean =>
+  isDynamic(client) && !client.client_id.startsWith(TOKEN_DYNAMIC)
 
 /** True when any web page may read answers to this client: it has no secret, and no cookie is involved. */
 export const isOpenToPages = (client_id: string): boolean => client_id.startsWith(PUBLIC_DYNAMIC)

@@ -1,4 +1,4 @@
-import { isDynamicId } from './dynamic-id.ts'
+import { isDynamic, type Origin } from './dynamic-id.ts'
 
 const maxLength = 2048
 const loopbackHosts = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::|$)/
@@ -67,15 +67,15 @@ const withoutPort = (uri: string): string | undefined => {
 export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefined
 
 /**
- * True when a client may be answered at the URI. The port of a loopback URI counts for nothing where the client
- * registered itself: such clients register one port, or none, and listen at another.
+ * True when a client may be answered at the URI. The port of a loopback URI counts for nothing for a dynamic
+ * client: such clients register one port, or none, and listen at another.
  */
 export const isRedirectOf = (
-  client: { readonly client_id: string; readonly redirect_uris: readonly string[] },
+  client: Origin & { readonly redirect_uris: readonly string[] },
   requested: string,
 ): boolean => {
   if (client.redirect_uris.some(registered => matches(registered, requested))) return true
-  const target = isDynamicId(client.client_id) ? withoutPort(requested) : undefined
+  const target = isDynamic(client) ? withoutPort(requested) : undefined
   return target !== undefined && client.redirect_uris.some(registered => withoutPort(registered) === target)
 }
 

@@ -1,4 +1,4 @@
-import { isDynamicId } from './dynamic-id.ts'
+import { isDynamic, type Origin } from './dynamic-id.ts'
 import { OAuthError } from './error.ts'
 
 /** The scopes that belong to the login itself and stay in the token of any API. */
@@ -41,10 +41,9 @@ export const readResources = (values: ReadonlyMap<string, string>): readonly str
 }
 
 /** Returns the API's scopes that a client may ask for; undefined when it may not use the API. */
-export const scopesAt = (api: TargetApi, client_id: string): readonly string[] | undefined => {
-  if (isDynamicId(client_id))
-    return api.open_to_dynamic_clients ? api.scopes.map(({ name }) => name) : undefined
-  const entry = api.clients.find(each => each.client_id === client_id)
+export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | undefined => {
+  if (isDynamic(client)) return api.open_to_dynamic_clients ? api.scopes.map(({ name }) => name) : undefined
+  const entry = api.clients.find(each => each.client_id === client.client_id)
   return entry && api.scopes.flatMap(({ name }) => (entry.scopes.includes(name) ? name : []))
 }
 
@@ -77,10 +76,10 @@ export const chooseResource = (
 export const scopesOfToken = (
   granted: readonly string[],
   api: TargetApi,
-  client: { readonly client_id: string; readonly scopes: readonly string[] },
+  client: Origin & { readonly scopes: readonly string[] },
   roles: readonly { readonly name: string }[],
 ): string[] => {
-  const own = scopesAt(api, client.client_id) ?? []
+  const own = scopesAt(api, client) ?? []
   const held = new Set(roles.map(({ name }) => name))
   const isAllowed = (name: string) =>
     api.scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))

@@ -35,6 +35,8 @@ export const discoveryDocument = (server: {
   readonly backchannel_url?: string
   /** True when clients may register themselves. */
   readonly registers?: boolean
+  /** True when the id of a client may be the URL of its metadata document. */
+  readonly reads_documents?: boolean
   readonly scopes: readonly string[]
   readonly id_token_algs: readonly SigningAlg[]
   readonly acr_values: readonly string[]
@@ -51,6 +53,7 @@ export const discoveryDocument = (server: {
     introspection_endpoint: `${backchannel_url}/oauth/introspect`,
     end_session_endpoint: `${issuer}/oauth/logout`,
     ...(server.registers && { registration_endpoint: `${issuer}/oauth/register` }),
+    ...(server.reads_documents && { client_id_metadata_document_supported: true }),
     scopes_supported: server.scopes,
     response_types_supported: ['code'],
     response_modes_supported: responseModes,
