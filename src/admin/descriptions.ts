@@ -11,6 +11,8 @@ export const tags: Record<string, string> = {
   roles: 'Named lists of permissions.',
   groups: 'Users that share roles.',
   clients: 'Applications that are registered with Gatehouse.',
+  'dynamic-clients':
+    'Applications that no administrator registered (RFC 7591, client ID metadata documents).',
   'initial-access-tokens': 'Tokens with which applications register themselves (RFC 7591).',
   apis: 'Services that accept tokens of their own (RFC 8707).',
   'identity-providers': 'OpenID Connect, OAuth 2.0 and SAML providers that an organization trusts.',

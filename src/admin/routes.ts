@@ -2,6 +2,7 @@ import { eventRoutes } from '#src/audit/routes.ts'
 import { userApplicationRoutes } from '#src/authorize/admin-routes.ts'
 import type { Context } from '#src/context.ts'
 import { apiRoutes } from '#src/directory/apis/routes.ts'
+import { dynamicClientRoutes } from '#src/directory/clients/dynamic-clients.ts'
 import { initialAccessTokenRoutes } from '#src/directory/clients/initial-access-tokens.ts'
 import { clientRoutes } from '#src/directory/clients/routes.ts'
 import { groupRoutes } from '#src/directory/groups/routes.ts'
@@ -35,6 +36,7 @@ export const adminRoutes = (context: Context): AdminRoute[] => [
   ...groupRoutes(context),
   ...clientRoutes(context),
   ...apiRoutes(context),
+  ...dynamicClientRoutes(context),
   ...initialAccessTokenRoutes(context),
   ...identityProviderRoutes(context),
   ...sessionRoutes(context),

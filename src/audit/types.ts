@@ -27,6 +27,7 @@ export const eventTypes = [
   'client.registered',
   'client.first_used',
   'client.metadata_changed',
+  'client.forgotten',
   'initial_access_token.created',
   'api.created',
   'api.updated',

@@ -14,7 +14,7 @@ export const digits = (text: unknown): unknown =>
 export const idFilter = z
   .string()
   .min(1, 'An id.')
-  .max(256, 'At most 256 characters.')
+  .max(512, 'At most 512 characters.')
   .refine(isPlain, 'Control characters are not allowed.')
 
 export const ofOrganization = idFilter.optional().describe('Only those of this organization, by its id.')

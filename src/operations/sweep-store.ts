@@ -1,6 +1,7 @@
 import { and, isNotNull, lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
-import { removeUnusedClients } from '#src/directory/clients/dynamic-store.ts'
+import type { Core } from '#src/context.ts'
+import { forgetUnused } from '#src/directory/clients/dynamic-use.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { removeEndedSessions } from '#src/sessions/store.ts'
 import { DELETE_BATCH, deleteBatch } from '#src/storage/batches.ts'
@@ -27,7 +28,7 @@ const LOGOUT_KEPT = DAY
 const INVITATION_KEPT = 90 * DAY
 
 /** Removes one batch of expired rows and returns their number; after a full batch there may be more. */
-export type Removal = (tx: Transaction, now: number) => Promise<number>
+export type Removal = (tx: Transaction, now: number, context: Core) => Promise<number>
 
 type Expiring =
   | 'authorization_codes'
@@ -76,6 +77,6 @@ export const removals: Removal[] = [
       DELETE_BATCH,
     )
   },
-  (tx, now) => removeUnusedClients(tx, now, DELETE_BATCH),
+  (tx, _now, context) => forgetUnused(context, tx, DELETE_BATCH),
   (tx, now) => removeEndedSessions(tx, now - SESSION_KEPT, DELETE_BATCH),
 ]

@@ -11,7 +11,7 @@ import { removals } from './sweep-store.ts'
 export const sweep = async (context: Context): Promise<number> => {
   const now = context.clock.now()
   let total = await untilDone(context, tx => expireDueSessions(context, tx, DELETE_BATCH))
-  for (const remove of removals) total += await untilDone(context, tx => remove(tx, now))
+  for (const remove of removals) total += await untilDone(context, tx => remove(tx, now, context))
   return total
 }
 

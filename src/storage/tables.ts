@@ -333,7 +333,10 @@ export const tables = (kit: Kit) => {
       /** Last change of redirect URIs or keys: an older consent does not count. */
       changed_at: ms('changed_at'),
     },
-    t => [index('dynamic_clients_used').on(t.used_at, t.created_at)],
+    t => [
+      index('dynamic_clients_used').on(t.used_at, t.created_at),
+      index('dynamic_clients_created').on(t.created_at, t.client_id),
+    ],
   )
 
   /** Tokens with which a client may register itself (https://www.rfc-editor.org/rfc/rfc7591#section-3). */
@@ -550,7 +553,10 @@ export const tables = (kit: Kit) => {
       created_at: created_at(),
       updated_at: updated_at(),
     },
-    t => [primaryKey({ columns: [t.user_id, t.client_id] }), index('consents_client').on(t.client_id)],
+    t => [
+      primaryKey({ columns: [t.user_id, t.client_id] }),
+      index('consents_client').on(t.client_id, t.organization_id),
+    ],
   )
 
   /** Upstream identity providers. `settings` depends on the type; `client_secret` is sealed. */

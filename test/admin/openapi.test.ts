@@ -251,7 +251,7 @@ describe('requests', () => {
   }
 
   test('API-07 every list takes limit, cursor and order', () => {
-    expect(lists).toHaveLength(15)
+    expect(lists).toHaveLength(16)
     for (const { key, operation } of lists) {
       const names = operation.parameters.map(({ name }: Json) => name)
       expect([key, names]).toEqual([key, expect.arrayContaining(['limit', 'cursor', 'order'])])

@@ -63,6 +63,7 @@ test('API-24 operation ids are unique and stable', () => {
     'listBackups',
     'listClientLogouts',
     'listClients',
+    'listDynamicClients',
     'listEvents',
     'listGroupMembers',
     'listGroups',

@@ -260,7 +260,7 @@ describe('DCR-09 control', () => {
     await configure({ blocked_clients: null })
   })
 
-  test('DCR-09 one in use is kept, and forgotten 90 days after its last session', async () => {
+  test('DCR-09 DCR-13 one in use is kept, and forgotten 90 days after its last session', async () => {
     const client = await register()
     await grant(client)
     const has = () =>
@@ -273,8 +273,21 @@ describe('DCR-09 control', () => {
     await sweep(app.context)
     expect(await has()).toBe(true)
     app.clock.advance(DAY)
+    const unused = await register()
+    app.clock.advance(HOUR)
+    await app.events()
     await sweep(app.context)
     expect(await has()).toBe(false)
+    const forgotten = (await app.events()).filter(({ type }) => type === 'client.forgotten')
+    expect(forgotten).toContainEqual({
+      type: 'client.forgotten',
+      actor_id: null,
+      target_id: client.client_id,
+      target_type: 'client',
+      organization_id: 'org_default',
+      metadata: { name: client.client_name, redirect_uris: [WEB] },
+    })
+    expect(forgotten.map(({ target_id }) => target_id)).not.toContain(unused.client_id)
     expect(isPage(await openBrowser(app).get(request(client)))).toEqual([400, undefined])
     expect((await app.admin('GET', `/users/${alice.id}`)).status).toBe(200)
   })

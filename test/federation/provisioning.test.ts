@@ -208,7 +208,7 @@ describe('FED-06 missing data is asked for on one page', () => {
     app.clock.advance(30 * 60_000)
     expect((await browser.get(asked.url)).status).toBe(400)
     const now = app.context.clock.now()
-    for (const remove of removals) await app.context.store.write(tx => remove(tx, now))
+    for (const remove of removals) await app.context.store.write(tx => remove(tx, now, app.context))
     expect(await app.context.store.read(async q => q.select().from(q.tables.upstream_requests))).toEqual([])
   })
 })

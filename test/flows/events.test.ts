@@ -286,6 +286,7 @@ describe('each operation records its events, and no others', () => {
       'client.first_used',
       // test/authorize/metadata-documents.test.ts
       'client.metadata_changed',
+      'client.forgotten',
       // test/oauth/initial-access-tokens.test.ts
       'initial_access_token.created',
       // test/webhooks

@@ -124,6 +124,7 @@ describe('the route table', () => {
       'POST /webhooks/:webhook_id/deliveries': 'webhooks:update',
       'DELETE /groups/:group_id/members/:user_id': 'groups:update',
       'POST /initial-access-tokens': 'clients:create',
+      'GET /dynamic-clients': 'clients:read',
       'POST /invitations': 'users:create',
       'GET /invitations': 'users:read',
       'GET /invitations/:invitation_id': 'users:read',
@@ -294,6 +295,7 @@ describe('the data of another tenant', () => {
     expect(lists.map(route => route.path).sort()).toEqual([
       '/apis',
       '/clients',
+      '/dynamic-clients',
       '/events',
       '/groups',
       '/identity-providers',

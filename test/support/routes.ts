@@ -1,7 +1,10 @@
 /** Every admin route with a valid input, and a tenant that has one resource of each kind. */
+import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
+import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
 import { insertFactor } from '#src/directory/users/factors/store.ts'
 import type { AdminRoute } from '#src/http/guard.ts'
-import { newId, type UserId } from '#src/lib/ids.ts'
+import { newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
+import { parseRegistration } from '#src/protocol/oauth/dynamic-client.ts'
 import { type Json, START, type TestApp } from './app.ts'
 import { create } from './callers.ts'
 import { addUser, PASSWORD } from './people.ts'
@@ -110,6 +113,18 @@ const addFactorTo = async (app: TestApp, user_id: UserId): Promise<string> => {
   return id
 }
 
+/** Adds a client that registered itself with a token of the organization. */
+const addDynamicClient = (app: TestApp, organization_id: OrganizationId): Promise<boolean> => {
+  const client_id = `dct_${fresh()}`
+  const registration = parseRegistration({ redirect_uris: ['https://agent.example/'] }, () => false)
+  return app.context.store.write(tx =>
+    insertDynamicClient(tx, {
+      ...asDocumentClient(client_id, { ...registration, client_name: 'Agent' }, START),
+      organization_id,
+    }),
+  )
+}
+
 /**
  * Creates a tenant with one resource of each kind. Its session belongs to another user and client, so it
  * outlives `user_id` and `client_id`.
@@ -141,6 +156,7 @@ export const addTenant = async (
   const provider = await create(app, '/identity-providers', { ...google, alias: fresh(), organization_id })
   const hook = await create(app, '/webhooks', { ...webhook, name: fresh(), organization_id })
   await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
+  await addDynamicClient(app, organization_id)
   const session_id = await addSession(app, organization_id, other.id)
   const { body } = await app.admin('GET', `/events?organization_id=${organization_id}&type=role.created`)
   return {

@@ -164,6 +164,7 @@ const events: Partial<Record<EventType, string>> = {
   'client.registered': 'Application registered itself',
   'client.first_used': 'Application used for the first time',
   'client.metadata_changed': 'Application changed its metadata',
+  'client.forgotten': 'Unused application removed',
   'initial_access_token.created': 'Registration token created',
   'invitation.created': 'Invitation created',
   'invitation.sent': 'Invitation sent',

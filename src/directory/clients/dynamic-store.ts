@@ -1,5 +1,9 @@
-import { and, eq, inArray, isNull, lte, notExists, or, sql } from 'drizzle-orm'
+import { and, eq, exists, inArray, isNull, like, lte, not, notExists, or, sql } from 'drizzle-orm'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
+import { COUNT_LIMIT } from '#src/http/list.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
+import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -43,9 +47,13 @@ const USED_KEPT = 90 * DAY
 
 /**
  * Removes registrations that nobody allowed within the hour, and those without a session that were not used for
- * 90 days. Returns their number; a full batch may have left more.
+ * 90 days. A full batch may have left more.
  */
-export const removeUnusedClients = async (tx: Transaction, now: number, limit: number): Promise<number> => {
+export const removeUnusedClients = async (
+  tx: Transaction,
+  now: number,
+  limit: number,
+): Promise<DynamicClient[]> => {
   const { dynamic_clients, sessions } = tx.tables
   const live = tx
     .select({ id: sessions.id })
@@ -65,7 +73,7 @@ export const removeUnusedClients = async (tx: Transaction, now: number, limit: n
   // Clients without a use have no consents to remove.
   for (const { client_id, used_at } of gone)
     if (used_at !== null) await beginPurge(tx, 'client', client_id, now)
-  return gone.length
+  return gone
 }
 
 /** Replaces the metadata of a client. */
@@ -73,4 +81,48 @@ export const saveRegistration = async (tx: Transaction, client: DynamicClient): 
   const { dynamic_clients: t } = tx.tables
   const { client_id, name, registration, changed_at } = client
   await tx.update(t).set({ name, registration, changed_at }).where(eq(t.client_id, client_id))
+}
+
+/** Filters of the list; absent ones match all clients. */
+export interface DynamicClientFilter {
+  /** Only those that its people allow, or that registered with a token of it. */
+  organization_id: OrganizationId | undefined
+  source: 'registration' | 'document' | undefined
+}
+
+const matching = (q: Queries, { organization_id, source }: DynamicClientFilter) => {
+  const { dynamic_clients: t, consents } = q.tables
+  const isDocument = like(t.client_id, `${DOCUMENT_DYNAMIC}%`)
+  const allowed = q
+    .select({ client_id: consents.client_id })
+    .from(consents)
+    .where(and(eq(consents.client_id, t.client_id), eq(consents.organization_id, organization_id ?? 'org_')))
+  return and(
+    source && (source === 'document' ? isDocument : not(isDocument)),
+    organization_id && or(eq(t.organization_id, organization_id), exists(allowed)),
+  )
+}
+
+export const listDynamicClients = (
+  q: Queries,
+  filter: DynamicClientFilter,
+  range: Range,
+): Promise<DynamicClient[]> => {
+  const { dynamic_clients: t } = q.tables
+  return q
+    .select()
+    .from(t)
+    .where(and(matching(q, filter), beyond(range, t.created_at, t.client_id)))
+    .orderBy(...byCreation(range.order, t.created_at, t.client_id))
+    .limit(range.limit)
+}
+
+export const countDynamicClients = (q: Queries, filter: DynamicClientFilter): Promise<number> => {
+  const { dynamic_clients: t } = q.tables
+  const found = q
+    .select({ client_id: t.client_id })
+    .from(t)
+    .where(matching(q, filter))
+    .limit(COUNT_LIMIT + 1)
+  return q.$count(found.as('found'))
 }

@@ -1,10 +1,17 @@
-import { type NewEvent, record } from '#src/audit/record.ts'
+import { hostActor, type NewEvent, record } from '#src/audit/record.ts'
 import type { Core, FoundDocument } from '#src/context.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { asksAgain } from '#src/protocol/oauth/client-document.ts'
 import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { asDocumentClient } from './dynamic.ts'
-import { type DynamicClient, noteUse, readDynamicClient, saveRegistration } from './dynamic-store.ts'
+import {
+  type DynamicClient,
+  noteUse,
+  readDynamicClient,
+  removeUnusedClients,
+  saveRegistration,
+} from './dynamic-store.ts'
 
 type By = Pick<NewEvent, 'actor' | 'organization_id' | 'client_info' | 'subject_id'>
 
@@ -21,7 +28,7 @@ const recordDynamic = (
   context: Core,
   tx: Transaction,
   { client_id, name, registration }: DynamicClient,
-  type: 'client.first_used' | 'client.metadata_changed',
+  type: 'client.first_used' | 'client.metadata_changed' | 'client.forgotten',
   by: By,
 ): Promise<void> =>
   record(context, tx, {
@@ -59,4 +66,18 @@ export const noteDocument = async (
     await recordDynamic(context, tx, client, 'client.metadata_changed', by)
     return client
   })
+}
+
+/**
+ * Removes clients that nobody uses, at most `limit`, and records those that a person has allowed before. Returns their
+ * number.
+ */
+export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
+  const gone = await removeUnusedClients(tx, context.clock.now(), limit)
+  for (const client of gone) {
+    const organization_id = client.organization_id ?? DEFAULT_ORGANIZATION
+    if (client.used_at !== null)
+      await recordDynamic(context, tx, client, 'client.forgotten', { ...hostActor, organization_id })
+  }
+  return gone.length
 }

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Caller, Context } from '#src/context.ts'
+import { time } from '#src/directory/fields.ts'
+import { example } from '#src/http/example.ts'
+import { type AdminRoute, route } from '#src/http/guard.ts'
+import { answerPage, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
+import { scopeOf, within } from '#src/http/tenant.ts'
+import { iso } from '#src/lib/text.ts'
+import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
+import { countDynamicClients, type DynamicClient, listDynamicClients } from './dynamic-store.ts'
+
+const sources = ['registration', 'document'] as const
+
+const DynamicClientAnswer = z
+  .object({
+    client_id: z.string().describe('Id of the client, or the URL of its metadata document.'),
+    organization_id: z
+      .string()
+      .nullable()
+      .describe('Organization of its initial access token; null: it belongs to none.'),
+    source: z.enum(sources).describe('Whether it registered itself, or its metadata document describes it.'),
+    name: z.string().describe('Name that it gave itself, or a host; nobody has checked it.'),
+    redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
+    created_at: time.describe('Time of the registration, or of the first consent.'),
+    changed_at: time.nullable().describe('Last change of redirect URIs or keys; null: never.'),
+    last_used_at: time.nullable().describe('Last login, to the day; null: nobody has allowed it.'),
+  })
+  .meta({
+    id: 'DynamicClient',
+    description: 'A client that no administrator registered.',
+    example: {
+      client_id: 'https://claude.ai/oauth/claude-code-client-metadata',
+      organization_id: null,
+      source: 'document',
+      name: 'Claude Code',
+      redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'],
+      created_at: example.time,
+      changed_at: null,
+      last_used_at: example.time,
+    },
+  })
+
+const ListDynamicClients = listQuery({
+  organization_id: ofOrganization,
+  source: z.enum(sources).optional().describe('Only those of this source.'),
+})
+type ListDynamicClients = z.output<typeof ListDynamicClients>
+
+const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
+
+const itemOf = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
+  client_id: client.client_id,
+  organization_id: client.organization_id,
+  source: client.client_id.startsWith(DOCUMENT_DYNAMIC) ? 'document' : 'registration',
+  name: client.name,
+  redirect_uris: [...client.registration.redirect_uris],
+  created_at: iso(client.created_at),
+  changed_at: timeOrNull(client.changed_at),
+  last_used_at: timeOrNull(client.used_at),
+})
+
+const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
+  const { order, source } = query
+  const filter = { source, organization_id: scopeOf(caller, query.organization_id) }
+  return answerPage(context, {
+    name: 'dynamic-clients',
+    query,
+    scope: within(caller) ?? '',
+    fetch: (after, limit) => context.store.read(q => listDynamicClients(q, filter, { order, after, limit })),
+    total: () => context.store.read(q => countDynamicClients(q, filter)),
+    keyset: client => [client.created_at, client.client_id],
+    item: itemOf,
+  })
+}
+
+/** The route that shows administrators which clients came by themselves. */
+export const dynamicClientRoutes = (context: Context): AdminRoute[] => [
+  route({
+    id: 'listDynamicClients',
+    method: 'GET',
+    path: '/dynamic-clients',
+    permission: 'clients:read',
+    summary: 'List clients that no administrator registered and that people of the organization allow',
+    query: ListDynamicClients,
+    status: 200,
+    answer: listOf('DynamicClientList', DynamicClientAnswer),
+    handle: ({ caller, query }) => list(context, caller, query),
+  }),
+]
