@@ -36,7 +36,8 @@ export const documentWorld = async () => {
     hostname: '127.0.0.1',
     port: 0,
     fetch: request => {
-      const url = `https:/${new URL(request.url).pathname}`
+      const { pathname, search } = new URL(request.url)
+      const url = `https:/${pathname}${search}`
       asked.push(url)
       return published.get(url)?.(request) ?? new Response(null, { status: 404 })
     },
@@ -58,9 +59,9 @@ export const documentWorld = async () => {
     {},
     {
       fetch: (address, init) => {
-        const { host, pathname } = new URL(address)
-        return host.endsWith('.example')
-          ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}`, init)
+        const { host, hostname, pathname, search } = new URL(address)
+        return hostname.endsWith('.example')
+          ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, init)
           : real(address, init)
       },
     },

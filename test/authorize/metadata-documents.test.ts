@@ -70,6 +70,18 @@ describe('CMD-01 a login', () => {
     expect(asked).toEqual([client.client_id])
   })
 
+  test('CMD-01 a URL with a query, a port, or without a name of a file', async () => {
+    for (const end of ['/?v=2', ':8443/', '/a/b?c=/../']) {
+      const client = publish({}, {}, `https://odd.example${end}`)
+      expect((await logIn(client)).answer.code).toBeString()
+    }
+    expect(asked).toEqual([
+      'https://odd.example/?v=2',
+      'https://odd.example:8443/',
+      'https://odd.example/a/b?c=/../',
+    ])
+  })
+
   test('CMD-01 a document of the executable is used where its server gives none', async () => {
     const client = { client_id: 'https://claude.ai/oauth/claude-code-client-metadata' }
     const redirect_uri = 'http://localhost:3118/callback'

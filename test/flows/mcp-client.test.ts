@@ -14,9 +14,13 @@ import { addUser, signIn } from '#test/support/people.ts'
 
 const MCP = 'https://mcp.example/mcp'
 const REDIRECT = 'http://localhost:6274/oauth/callback'
+const DOCUMENT = 'https://claude.ai/oauth/claude-code-client-metadata'
+const LOCAL = 'http://localhost:3118/callback'
 
-const app = await startApp()
-await app.admin('PUT', '/organizations/default', { settings: { client_registration: 'open' } })
+const app = await startApp({}, { fetch: () => Promise.reject(new Error('There is no Internet.')) })
+await app.admin('PUT', '/organizations/default', {
+  settings: { client_registration: 'open', client_metadata_documents: 'allowlist' },
+})
 await addUser(app, 'alice')
 await create(app, '/apis', {
   identifier: MCP,
@@ -62,10 +66,11 @@ const network = async (input: string | URL, init?: RequestInit): Promise<Respons
 }
 
 /** A client that has registered nowhere, and the values that it keeps. */
-const newClient = () => {
+const newClient = (clientMetadataUrl?: string) => {
   const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL; discovery?: Json } = {}
   const provider = {
-    redirectUrl: REDIRECT,
+    ...(clientMetadataUrl && { clientMetadataUrl }),
+    redirectUrl: clientMetadataUrl ? LOCAL : REDIRECT,
     clientMetadata: {
       client_name: 'Test client',
       redirect_uris: [REDIRECT],
@@ -182,6 +187,26 @@ describe.each(versions)('$name', ({ connect, stepsUpAlone }) => {
     sent = []
     expect((await client.callTool({ name: 'read' })).isError).toBeFalsy()
     expect(sent).toContain('POST /oauth/token')
+    expect(kept.tokens.refresh_token).not.toBe(before)
+    await client.close()
+  })
+
+  test('CMD-08 it logs in by its metadata document, and does not register', async () => {
+    const { kept, provider } = newClient(DOCUMENT)
+    sent = []
+    const first = connect(provider)
+    await expect(first.open()).rejects.toThrow('Unauthorized')
+    expect([kept.client.client_id, kept.url?.searchParams.get('client_id')]).toEqual([DOCUMENT, DOCUMENT])
+    expect(sent).not.toContain('POST /oauth/register')
+    await first.finish(await allow(kept.url))
+    const { client, open } = connect(provider)
+    await open()
+    expect(await client.callTool({ name: 'read' })).toMatchObject({
+      content: [{ text: 'read for tools.read' }],
+    })
+    app.clock.advance(20 * 60_000)
+    const before = kept.tokens.refresh_token
+    expect((await client.callTool({ name: 'read' })).isError).toBeFalsy()
     expect(kept.tokens.refresh_token).not.toBe(before)
     await client.close()
   })

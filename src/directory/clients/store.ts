@@ -6,7 +6,12 @@ import { COUNT_LIMIT } from '#src/http/list.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { isDocumentId } from '#src/protocol/oauth/client-document.ts'
-import { DOCUMENT_DYNAMIC, mayBeDynamic, type Origin } from '#src/protocol/oauth/dynamic-id.ts'
+import {
+  DOCUMENT_DYNAMIC,
+  mayBeDynamic,
+  type Origin,
+  registeredItself,
+} from '#src/protocol/oauth/dynamic-id.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
@@ -77,7 +82,7 @@ export const findClient = async (
   client_id: string,
 ): Promise<Client | undefined> => {
   if (client_id === CONSOLE_CLIENT && config.console === 'on') return consoleClient(config)
-  const managed = await cachedClient(store, client_id)
+  const managed = registeredItself(client_id) ? undefined : await cachedClient(store, client_id)
   if (managed || !mayBeDynamic(client_id)) return managed
   const registered = await store.read(q => readDynamicClient(q, client_id))
   return registered && asClientRow(registered)

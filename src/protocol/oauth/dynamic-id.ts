@@ -19,7 +19,9 @@ export type Origin = {
   readonly from_document?: true | undefined
 }
 
-const registeredItself = (client_id: string): boolean => dynamicPrefixes.includes(client_id.slice(0, 4))
+/** True for the id of a client that registered itself. */
+export const registeredItself = (client_id: string): boolean =>
+  dynamicPrefixes.includes(client_id.slice(0, 4))
 
 /** True for a client that registered itself, or that its metadata document describes. */
 export const isDynamic = ({ client_id, from_document }: Origin): boolean =>
