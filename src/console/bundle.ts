@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 /** A file of the console, compressed when it is built. Both forms are base64. */
@@ -13,29 +14,62 @@ export interface Bundled {
 const here = import.meta.dir
 const templates = join(here, '../../templates')
 
-const named = (kind: 'js' | 'css', text: Uint8Array | string): Bundled => ({
-  name: `${createHash('sha256').update(text).digest('hex').slice(0, 12)}.${kind}`,
+const packed = (name: string, text: Uint8Array | string): Bundled => ({
+  name,
   brotli: brotliCompressSync(text).toString('base64'),
   gzip: gzipSync(text, { level: 9 }).toString('base64'),
 })
 
-/** Runs the bundler in a process of its own: a macro runs inside a bundler. */
-const build = (entry: string): Uint8Array => {
-  const bundler = [process.execPath, 'build', '--target=browser', '--minify', '--production', entry]
-  const { success, stdout, stderr } = Bun.spawnSync(bundler)
-  if (!success) throw new Error(stderr.toString())
-  return stdout
+interface Outputs {
+  [path: string]: { entryPoint?: string; imports: { path: string; kind: string }[] }
+}
+
+/** Returns the names of the files that the browser needs to run one of them. */
+const neededBy = (path: string, outputs: Outputs): string[] => {
+  const needed = new Set([path])
+  for (const each of needed)
+    for (const { path, kind } of outputs[each]?.imports ?? [])
+      if (kind === 'import-statement') needed.add(path)
+  return [...needed].map(each => basename(each))
 }
 
 /**
- * Returns script and style of the console. This is a Bun macro: the executable contains the result, and from
+ * Runs the bundler in a process of its own: a macro runs inside a bundler. The names of the files change with
+ * their contents.
+ */
+const build = (entry: string): { scripts: Bundled[]; first: string[] } => {
+  const folder = mkdtempSync(join(tmpdir(), 'console-'))
+  const metafile = join(folder, 'meta.json')
+  const how = ['--target=browser', '--minify', '--production', '--splitting', '--min-chunk-size=16384']
+  const names = ['--entry-naming=[hash].[ext]', '--chunk-naming=[hash].[ext]']
+  const where = [`--outdir=${folder}`, `--metafile=${metafile}`]
+  const { success, stderr } = Bun.spawnSync([process.execPath, 'build', ...how, ...names, ...where, entry])
+  if (!success) throw new Error(stderr.toString())
+  const { outputs }: { outputs: Outputs } = JSON.parse(readFileSync(metafile, 'utf8'))
+  const paths = Object.keys(outputs)
+  const main = paths.find(path => outputs[path]?.entryPoint?.endsWith('main.tsx')) ?? ''
+  const scripts = paths.map(path => packed(basename(path), readFileSync(join(folder, path))))
+  rmSync(folder, { recursive: true })
+  return { scripts, first: neededBy(main, outputs) }
+}
+
+/** Files of the console. */
+export interface ConsoleFiles {
+  files: Bundled[]
+  /** Names of the scripts that the first screen needs; the first of them is run. */
+  first: string[]
+  style: string
+}
+
+/**
+ * Returns scripts and style of the console. This is a Bun macro: the executable contains the result, and from
  * source it is made when the module is loaded. https://bun.com/docs/bundler/macros
  */
-export const bundleConsole = (): { script: Bundled; style: Bundled } => {
+export const bundleConsole = (): ConsoleFiles => {
   const tokens = readFileSync(join(templates, 'themes/default.css'), 'utf8')
-  const style = readFileSync(join(here, 'app/style.css'), 'utf8')
-  return {
-    script: named('js', build(join(here, 'app/main.tsx'))),
-    style: named('css', `${tokens}${style}`.replace(/\/\*.*?\*\/|\n\s*/gs, '')),
-  }
+  const rules = readFileSync(join(here, 'app/style.css'), 'utf8')
+  const text = `${tokens}${rules}`.replace(/\/\*.*?\*\/|\n\s*/gs, '')
+  const style = packed(`${createHash('sha256').update(text).digest('hex').slice(0, 12)}.css`, text)
+  const { scripts, first } = build(join(here, 'app/main.tsx'))
+  return { files: [...scripts, style], first, style: style.name }
 }

@@ -1,4 +1,4 @@
 import { bundleConsole } from './bundle.ts' with { type: 'macro' }
 
-/** Script and style of the console. */
+/** Scripts and style of the console. */
 export const consoleFiles = bundleConsole()

@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib'
 import type { Context } from '#src/context.ts'
 import { assetUrl } from '#src/pages/assets.ts'
 import { PageError, pageRoutes } from '#src/pages/boundary.ts'
-import type { Bundled } from './bundle.ts'
+import type { ConsoleFiles } from './bundle.ts'
 
 /**
  * Nothing is loaded from elsewhere, and no string becomes markup or code: Trusted Types are required, and no
@@ -34,11 +34,13 @@ const SHELL_HEADERS = {
 }
 
 /** The bundler runs, from source, at the first request. */
-const filesOf = async (): Promise<{ script: Bundled; style: Bundled }> =>
-  (await import('./files.ts')).consoleFiles
+const filesOf = async (): Promise<ConsoleFiles> => (await import('./files.ts')).consoleFiles
+
+const urlOf = (name: string) => `/console/assets/${name}`
 
 const shell = async ({ config }: Context): Promise<Response> => {
-  const { script, style } = await filesOf()
+  const { style, first } = await filesOf()
+  const [script, ...others] = first.map(urlOf)
   return new Response(
     `<!doctype html>
 <html lang="en" data-issuer="${Bun.escapeHTML(config.url)}">
@@ -48,8 +50,9 @@ const shell = async ({ config }: Context): Promise<Response> => {
 <meta name="color-scheme" content="light dark">
 <title>Gatehouse</title>
 <link rel="icon" href="${assetUrl('gate.svg')}">
-<link rel="stylesheet" href="/console/assets/${style.name}">
-<script type="module" src="/console/assets/${script.name}"></script>
+<link rel="stylesheet" href="${urlOf(style)}">
+<script type="module" src="${script}"></script>
+${others.map(url => `<link rel="modulepreload" href="${url}">`).join('\n')}
 </head>
 <body><noscript>The console needs JavaScript. <a href="/account">Your account</a> works without it.</noscript></body>
 </html>
@@ -61,7 +64,7 @@ const shell = async ({ config }: Context): Promise<Response> => {
 const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' }
 
 const file = async (name: string, accepted: string): Promise<Response> => {
-  const found = Object.values(await filesOf()).find(each => each.name === name)
+  const found = (await filesOf()).files.find(each => each.name === name)
   if (!found) throw new PageError('not_found', 404)
   const encoding = (['br', 'gzip'] as const).find(each => accepted.includes(each))
   const packed = Uint8Array.fromBase64(encoding === 'br' ? found.brotli : found.gzip)

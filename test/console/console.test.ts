@@ -94,10 +94,8 @@ describe('CON-04 the page', () => {
 
   test('has at most 60 kB of compressed script, style and shell, cacheable for ever', async () => {
     const shell = await (await app.call('/console')).text()
-    const paths = [...shell.matchAll(/"(\/console\/assets\/[\da-f]{12}\.(?:js|css))"/g)].map(
-      ([, path]) => path,
-    )
-    expect(paths.length).toBe(2)
+    const paths = [...shell.matchAll(/"(\/console\/assets\/[\da-z]+\.(?:js|css))"/g)].map(([, path]) => path)
+    expect(paths.length).toBeGreaterThan(2)
     let size = Bun.gzipSync(shell).length
     for (const path of paths) {
       const answer = await app.call(path ?? '', { headers: { 'accept-encoding': 'gzip' } })

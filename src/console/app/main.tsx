@@ -1,62 +1,49 @@
-import { type JSX, render } from 'preact'
+import { render } from 'preact'
 import { Frame, Gate } from './frame.tsx'
+import { onDemand, type Screen } from './on-demand.tsx'
 import { startPalette } from './palette.tsx'
 import { Failure } from './parts.tsx'
 import { decoded, path, startRouter } from './router.ts'
-import { ApiScreen } from './screens/api.tsx'
-import { ApisScreen } from './screens/apis.tsx'
-import { ClientScreen } from './screens/client.tsx'
 import { ClientsScreen } from './screens/clients.tsx'
 import { EventsScreen } from './screens/events.tsx'
-import { GroupScreen, GroupsScreen } from './screens/groups.tsx'
-import { NewClientScreen } from './screens/new-client.tsx'
-import { NewUserScreen } from './screens/new-user.tsx'
-import { OrganizationScreen } from './screens/organization.tsx'
-import { OrganizationsScreen } from './screens/organizations.tsx'
 import { OverviewScreen } from './screens/overview.tsx'
-import { ProviderScreen, ProvidersScreen } from './screens/providers.tsx'
-import { RoleScreen, RolesScreen } from './screens/roles.tsx'
 import { SessionsScreen } from './screens/sessions.tsx'
-import { SettingsScreen } from './screens/settings.tsx'
-import { UserScreen } from './screens/user.tsx'
 import { UsersScreen } from './screens/users.tsx'
-import { WebhookScreen } from './screens/webhook.tsx'
-import { WebhooksScreen } from './screens/webhooks.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
 
-const screens: Record<string, () => JSX.Element> = {
+const screens: Record<string, Screen> = {
   '': OverviewScreen,
   users: UsersScreen,
-  'users/new': NewUserScreen,
+  'users/new': onDemand(async () => (await import('./screens/new-user.tsx')).NewUserScreen),
   clients: ClientsScreen,
-  'clients/new': NewClientScreen,
-  apis: ApisScreen,
+  'clients/new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
+  apis: onDemand(async () => (await import('./screens/apis.tsx')).ApisScreen),
   sessions: SessionsScreen,
-  roles: RolesScreen,
-  groups: GroupsScreen,
-  organizations: OrganizationsScreen,
-  'identity-providers': ProvidersScreen,
-  webhooks: WebhooksScreen,
-  settings: SettingsScreen,
+  roles: onDemand(async () => (await import('./screens/roles.tsx')).RolesScreen),
+  groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupsScreen),
+  organizations: onDemand(async () => (await import('./screens/organizations.tsx')).OrganizationsScreen),
+  'identity-providers': onDemand(async () => (await import('./screens/providers.tsx')).ProvidersScreen),
+  webhooks: onDemand(async () => (await import('./screens/webhooks.tsx')).WebhooksScreen),
+  settings: onDemand(async () => (await import('./screens/settings.tsx')).SettingsScreen),
   events: EventsScreen,
 }
 
 /** Screens of one object, by the path before its id. */
-const objects: Record<string, (props: { id: string }) => JSX.Element> = {
-  users: UserScreen,
-  clients: ClientScreen,
-  apis: ApiScreen,
-  roles: RoleScreen,
-  groups: GroupScreen,
-  organizations: OrganizationScreen,
-  'identity-providers': ProviderScreen,
-  webhooks: WebhookScreen,
+const objects: Record<string, Screen> = {
+  users: onDemand(async () => (await import('./screens/user.tsx')).UserScreen),
+  clients: onDemand(async () => (await import('./screens/client.tsx')).ClientScreen),
+  apis: onDemand(async () => (await import('./screens/api.tsx')).ApiScreen),
+  roles: onDemand(async () => (await import('./screens/roles.tsx')).RoleScreen),
+  groups: onDemand(async () => (await import('./screens/groups.tsx')).GroupScreen),
+  organizations: onDemand(async () => (await import('./screens/organization.tsx')).OrganizationScreen),
+  'identity-providers': onDemand(async () => (await import('./screens/providers.tsx')).ProviderScreen),
+  webhooks: onDemand(async () => (await import('./screens/webhook.tsx')).WebhookScreen),
 }
 
-const Screen = () => {
+const Shown = () => {
   const here = path.value.replace(/^\/console\/?/, '')
   const Found = Object.hasOwn(screens, here) ? screens[here] : undefined
-  if (Found) return <Found />
+  if (Found) return <Found key={here} id="" />
   const [kind = '', id] = here.split(/\/(.*)/s)
   const One = Object.hasOwn(objects, kind) ? objects[kind] : undefined
   if (One && id) return <One key={here} id={decoded(id)} />
@@ -97,7 +84,7 @@ try {
   watchIdleness()
   const App = () => (
     <Frame>
-      <Screen />
+      <Shown />
     </Frame>
   )
   dispatchEvent(new PopStateEvent('popstate'))

@@ -1,0 +1,35 @@
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { asProblem, type Problem } from './api.ts'
+import { Failure, Loading } from './parts.tsx'
+import { announce } from './router.ts'
+
+/** A screen; screens of one object get its id. */
+export type Screen = (props: { id: string }) => JSX.Element
+
+/**
+ * Returns a screen whose script is loaded when it is first shown. The names of scripts change with the server's
+ * version, so a script that is missing calls for the whole page again.
+ */
+export const onDemand = (load: () => Promise<Screen>): Screen => {
+  let loaded: Screen | undefined
+  return ({ id }) => {
+    const [early] = useState(() => loaded)
+    const [late, setLate] = useState<Screen>()
+    const [problem, setProblem] = useState<Problem>()
+    useEffect(() => {
+      if (late) announce()
+      else if (!early)
+        load().then(
+          screen => {
+            loaded = screen
+            setLate(() => screen)
+          },
+          error => setProblem(asProblem(error)),
+        )
+    }, [late])
+    const Found = early ?? late
+    if (problem) return <Failure problem={problem} retry={() => location.reload()} />
+    return Found ? <Found id={id} /> : <Loading rows={6} />
+  }
+}

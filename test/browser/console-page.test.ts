@@ -1,0 +1,53 @@
+/** Scripts and words of the console in a browser. */
+import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, serveConsole } from '#test/support/console.ts'
+
+let served: Awaited<ReturnType<typeof serveConsole>>
+let opened: Opened
+let page: Page
+
+beforeEach(async () => {
+  served = await serveConsole()
+  opened = await openPage({ viewport: { width: 1280, height: 900 } })
+  page = opened.page
+})
+afterEach(async () => {
+  await opened.close()
+  await served.stop()
+})
+afterAll(closeChromium)
+
+testInChromium(
+  'CON-21 the script of a screen is loaded when it is first opened; without it the page is offered again',
+  async () => {
+    const loaded: string[] = []
+    page.on('request', request => {
+      if (request.url().endsWith('.js')) loaded.push(request.url())
+    })
+    const links = page.getByRole('navigation')
+    const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
+    await enterConsole(page, served.url)
+    await heading('Overview')
+    const first = loaded.length
+    await links.getByRole('link', { name: 'Webhooks' }).click()
+    await heading('Webhooks')
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1')
+    const second = loaded.length
+    expect(second).toBeGreaterThan(first)
+    await links.getByRole('link', { name: 'Overview' }).click()
+    await heading('Overview')
+    await links.getByRole('link', { name: 'Webhooks' }).click()
+    await heading('Webhooks')
+    expect(loaded.length).toBe(second)
+
+    await page.route('**/*.js', route => route.abort())
+    await links.getByRole('link', { name: 'Settings' }).click()
+    await page.getByRole('alert').getByText('This could not be loaded').waitFor()
+    await page.unroute('**/*.js')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await heading('Settings')
+  },
+  60_000,
+)
