@@ -32,6 +32,9 @@ const resolve: Limits['resolve'] = hostname =>
     lookup(hostname, { all: true }, (error, found) => (error ? fail(error) : done(found))),
   )
 
+/** Bytes of an answer beside its body: head, interim answers and chunk sizes, which cost time for parsing too. */
+const OVERHEAD = 64 * 1024
+
 const LIMITS: Limits = { timeout: 5 * SECOND, bytes: 1024 * 1024, resolve }
 
 type Family = 'ipv4' | 'ipv6'
@@ -157,6 +160,13 @@ const send = async (
     lookup: (_hostname, _options, found) => found(null, [{ address, family }]),
   }
   const call = (url.protocol === 'https:' ? secureRequest : plainRequest)(url, options)
+  call.on('socket', socket => {
+    let received = 0
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.length
+      if (received > limits.bytes + OVERHEAD) call.destroy(tooLarge(limits.bytes))
+    })
+  })
   call.on('response', answer.resolve)
   call.on('error', answer.reject)
   call.end(text)
@@ -168,6 +178,8 @@ const send = async (
   return asResponse(message, bytes)
 }
 
+const tooLarge = (limit: number) => new Error(`The answer is larger than ${limit} bytes.`)
+
 const readAll = async (message: IncomingMessage, limit: number): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
@@ -175,7 +187,7 @@ const readAll = async (message: IncomingMessage, limit: number): Promise<Buffer>
     size += chunk.length
     if (size > limit) {
       message.destroy()
-      throw new Error(`The answer is larger than ${limit} bytes.`)
+      throw tooLarge(limit)
     }
     chunks.push(chunk)
   }

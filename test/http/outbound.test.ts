@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import type { Outbound } from '#src/context.ts'
 import { isAllowed, isPublic, OutboundError, outboundFetch } from '#src/http/outbound.ts'
 
@@ -121,6 +123,27 @@ describe('R-21 a slow, huge or redirecting upstream', () => {
     expect(await refusal(outbound(allowed, { bytes: 100 })(`${home}/huge`))).toContain('larger')
     expect((await outbound(allowed, { bytes: 200 })(`${home}/huge`)).status).toBe(200)
   })
+
+  const floods = {
+    'interim answers': 'HTTP/1.1 103 Early Hints\r\n\r\n',
+    'empty lines': '\r\n',
+  }
+  for (const [name, unit] of Object.entries(floods))
+    test(`RUN-37 an answer that begins with endless ${name}`, async () => {
+      const flood = Buffer.from(unit.repeat(4096))
+      const endless = createServer(socket => {
+        const send = () => {
+          while (socket.write(flood));
+        }
+        socket.on('error', () => {})
+        socket.on('drain', send)
+        socket.once('data', send)
+      })
+      await once(endless.listen(0, '127.0.0.1'), 'listening')
+      const target = `127.0.0.1:${(endless.address() as AddressInfo).port}`
+      expect(await refusal(outbound({ outbound_allow: [target] })(`http://${target}/`))).toContain('larger')
+      endless.close()
+    })
 
   test('a redirect is not followed', async () => {
     const answer = await open(`${home}/away`)
