@@ -1,19 +1,41 @@
+import { dynamicClientItem } from '#src/directory/clients/dynamic-clients.ts'
+import { listDynamicClients } from '#src/directory/clients/dynamic-store.ts'
 import { clientItem } from '#src/directory/clients/schema.ts'
 import { listClients } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
-/** Prints the registered applications, oldest first. */
-export const clientList = (options: ListOptions): Promise<void> =>
+interface ClientListOptions extends ListOptions {
+  dynamic?: boolean
+}
+
+/** Prints the registered applications, or those that no administrator registered, oldest first. */
+export const clientList = (options: ClientListOptions): Promise<void> =>
   withInstance(options, async context => {
     const { store } = context
-    const { organization: slug } = options
+    const { organization: slug, json } = options
     const organization_id = slug === undefined ? undefined : (await organizationNamed(context, slug)).id
+    const order = 'asc'
+    if (options.dynamic)
+      return printList({
+        json,
+        fetch: (after, limit) =>
+          store.read(q =>
+            listDynamicClients(q, { organization_id, source: undefined }, { order, after, limit }),
+          ),
+        keyset: client => [client.created_at, client.client_id],
+        item: dynamicClientItem,
+        titles: ['CLIENT ID', 'NAME', 'LAST USED', 'REDIRECT URL'],
+        cells: client => {
+          const { client_id, name, last_used_at, redirect_uris } = dynamicClientItem(client)
+          return [client_id, name, last_used_at ?? 'never', redirect_uris.join(' ')]
+        },
+      })
     await printList({
-      json: options.json,
+      json,
       fetch: (after, limit) =>
-        store.read(q => listClients(q, { organization_id, type: undefined }, { order: 'asc', after, limit })),
+        store.read(q => listClients(q, { organization_id, type: undefined }, { order, after, limit })),
       keyset: client => [client.created_at, client.client_id],
       item: clientItem,
       titles: ['CLIENT ID', 'KIND', 'ORGANIZATION', 'REDIRECT URL'],

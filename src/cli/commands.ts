@@ -128,7 +128,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: 'client list',
     about: 'print the registered applications, oldest first',
-    options: [ofOrganization, jsonLines],
+    options: [ofOrganization, ['--dynamic', 'those that no administrator registered instead'], jsonLines],
     run: async options => (await import('./client-list.ts')).clientList(options),
   },
   {
@@ -155,7 +155,7 @@ export const commands: readonly CommandRow[] = [
     options: [
       ...development,
       ['--port <port>', 'port to listen on; 0 takes a free one', '8080'],
-      ['--mcp', 'let applications register themselves, and run an MCP server on the next port'],
+      ['--mcp', 'let in applications by themselves, and run an MCP server on the next port'],
       ['--ready-file <file>', 'write the ready line to this file once the server answers'],
     ],
     run: async options => (await import('./dev.ts')).dev(options),

@@ -25,6 +25,23 @@ afterAll(async () => {
 const client = (...args: string[]) => gatehouse(['client', ...args], env)
 const createClient = (...args: string[]) => client('create', ...args)
 
+test('RUN-31 DCR-13 client list --dynamic prints those that registered themselves', async () => {
+  await server.admin('PUT', '/organizations/default', { settings: { client_registration: 'open' } })
+  const redirect_uris = ['https://agent.example/callback']
+  const answer = await remote(server).call('/oauth/register', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'Agent', redirect_uris, token_endpoint_auth_method: 'none' }),
+  })
+  const { client_id } = (await answer.json()) as Json
+  const { stdout } = await client('list', '--dynamic')
+  expect(stdout).toMatch(/^CLIENT ID +NAME +LAST USED +REDIRECT URL\n/)
+  expect(stdout.split('\n')[1]).toMatch(/^dcr_[\w-]{43} +Agent +never +https:\/\/agent\.example\/callback$/)
+  const listed = JSON.parse((await client('list', '--dynamic', '--json')).stdout)
+  expect(listed).toMatchObject({ client_id, source: 'registration', redirect_uris, last_used_at: null })
+  expect((await client('list', '--dynamic', '--organization', 'acme', '--json')).stdout).toBe('')
+})
+
 test('RUN-31 client list, secret and delete', async () => {
   await createClient(
     'listed',

@@ -7,8 +7,15 @@ import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 
 const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
 
+const settings: NonNullable<NonNullable<SeedInput['organizations']>[number]['settings']> = {
+  session_ttl: '12h',
+  client_registration: 'initial_access_token',
+  client_metadata_documents: 'allowlist',
+  allowed_metadata_documents: ['https://agent.example/client.json'],
+  blocked_clients: ['https://agent.example/other.json'],
+}
 const whole: SeedInput = {
-  organizations: [{ id: `org_${UUID}`, slug: 'acme', name: 'Acme', settings: { session_ttl: '12h' } }],
+  organizations: [{ id: `org_${UUID}`, slug: 'acme', name: 'Acme', settings }],
   roles: [
     { id: `role_${UUID}`, organization: 'acme', name: 'editor', permissions: ['users:read'] },
     { name: 'reader', description: 'Reads', permissions: [] },

@@ -87,8 +87,9 @@ const read = async (
     const headers = { accept: 'application/json', ...known?.validators }
     const answer = await fetch(client_id, { organization, bytes: MAX_BYTES, headers })
     const before = answer.status === 304 ? await known?.found : undefined
-    const registration = before?.registration ?? (await parse(answer, client_id))
-    entry.validators = before && known ? known.validators : validatorsOf(answer.headers)
+    const isUnchanged = before !== undefined && !before.is_copy
+    const registration = isUnchanged ? before.registration : await parse(answer, client_id)
+    entry.validators = isUnchanged && known ? known.validators : validatorsOf(answer.headers)
     entry.expires_at = clock.now() + freshness(answer.headers, clock.now())
     return { registration, is_copy: false }
   } catch (error) {

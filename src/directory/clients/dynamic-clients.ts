@@ -48,7 +48,8 @@ type ListDynamicClients = z.output<typeof ListDynamicClients>
 
 const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
 
-const itemOf = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
+/** Returns a dynamic client as the API has it. */
+export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
   client_id: client.client_id,
   organization_id: client.organization_id,
   source: client.client_id.startsWith(DOCUMENT_DYNAMIC) ? 'document' : 'registration',
@@ -69,7 +70,7 @@ const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
     fetch: (after, limit) => context.store.read(q => listDynamicClients(q, filter, { order, after, limit })),
     total: () => context.store.read(q => countDynamicClients(q, filter)),
     keyset: client => [client.created_at, client.client_id],
-    item: itemOf,
+    item: dynamicClientItem,
   })
 }
 
