@@ -167,3 +167,27 @@ export const endLogout = async (
   if (next)
     await postponeLogout(tx, { number: next, next_attempt_at: NEVER }, { next_attempt_at: outcome.done_at })
 }
+
+/**
+ * Sends the waiting logouts of a client to its new address, the first one at once; without an address they end.
+ * Otherwise those to a wrong address would hold up the others until they expire.
+ */
+export const redirectLogouts = async (
+  tx: Transaction,
+  { client_id, backchannel_logout_uri: uri }: { client_id: string; backchannel_logout_uri: string | null },
+  now: number,
+): Promise<void> => {
+  const { logouts } = tx.tables
+  const next_attempt_at = NEVER
+  await tx
+    .update(logouts)
+    .set(
+      uri === null
+        ? { done_at: now, failure: 'The client has no logout URI any more.', next_attempt_at }
+        : { uri },
+    )
+    .where(and(eq(logouts.client_id, client_id), isNull(logouts.done_at)))
+  const head = await headOf(tx, client_id)
+  if (head) await tx.update(logouts).set({ next_attempt_at: now }).where(eq(logouts.number, head))
+  tx.changed('logouts')
+}

@@ -245,3 +245,49 @@ describe('an application that fails', () => {
     expect(received.map(({ url }) => url).sort()).toEqual(['https://other.example/', URI])
   })
 })
+
+describe('BCL-19 a new logout URI', () => {
+  const outcomes = async () =>
+    (await app.admin('GET', '/clients/shop/logouts?order=asc')).body.data.map(
+      ({ status, attempts, failure }: Json) => [status, attempts, failure],
+    )
+  let ended: string[]
+  beforeEach(async () => {
+    answer = url => new Response(null, { status: url === URI ? 500 : 200 })
+    ended = [sessionOf(await endOne())]
+    app.clock.advance(1)
+    ended.push(sessionOf(await endOne()))
+    await deliver()
+    expect(await outcomes()).toEqual([
+      ['waiting', 1, 'The application answered 500.'],
+      ['waiting', 0, null],
+    ])
+    received = []
+  })
+
+  test('BCL-19 gets the logouts that wait, at once and in order', async () => {
+    await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: `${URI}/new` })
+    await deliver()
+    expect(received.map(({ url }) => url)).toEqual([`${URI}/new`, `${URI}/new`])
+    expect(sids()).toEqual(ended)
+    expect((await outcomes()).map(([status]: Json[]) => status)).toEqual(['delivered', 'delivered'])
+  })
+
+  test('BCL-19 that is null ends them', async () => {
+    await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: null })
+    app.clock.advance(HOUR)
+    await deliver()
+    expect(received).toEqual([])
+    const failure = 'The client has no logout URI any more.'
+    expect(await outcomes()).toEqual([
+      ['failed', 1, failure],
+      ['failed', 0, failure],
+    ])
+  })
+
+  test('BCL-19 other changes leave them alone', async () => {
+    await app.admin('PUT', '/clients/shop', { name: 'Shop' })
+    await deliver()
+    expect(received).toEqual([])
+  })
+})

@@ -16,6 +16,7 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, forbidden, notFound } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
+import { redirectLogouts } from '#src/sessions/logout-store.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { endPurge, isPurging } from '#src/storage/purges.ts'
@@ -168,6 +169,7 @@ export const updateClient = async (
     if (fields.length === 0) return client
     const changed = { ...judged.changed, updated_at: context.clock.now() }
     await saveClient(tx, changed)
+    if (fields.includes('backchannel_logout_uri')) await redirectLogouts(tx, changed, changed.updated_at)
     await recordClient(context, tx, by, 'client.updated', client, { fields })
     return changed
   })
