@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
-import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
-import { recordUse } from '#src/directory/clients/dynamic-use.ts'
+import { insertDynamicClient, noteUse } from '#src/directory/clients/dynamic-store.ts'
+import { recordDynamic } from '#src/directory/clients/dynamic-use.ts'
+import type { Client } from '#src/directory/clients/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
@@ -18,7 +19,7 @@ import { composeCode, type StoredCode } from '#src/tokens/codes.ts'
 import { answerClient, answerError } from './answer.ts'
 import { attributesPage } from './attributes-page.ts'
 import { consentPage } from './consent-page.ts'
-import { consentsSince, grantConsent } from './consent-store.ts'
+import { consentsSince, grantConsent, hasConsents } from './consent-store.ts'
 import { withDocument } from './document.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, secondFactorPage } from './factor-pages.ts'
@@ -208,26 +209,33 @@ const endFlow = async (
   if (pending && !(await consumePending(tx, pending.request_hash))) throw new PageError('expired', 400)
   if (!client && isProven(flow))
     await recordLogin(context, tx, { ...login, organization_id, id: user_id }, call)
-  if (client && approved) {
-    if (flow.document) await insertDynamicClient(tx, flow.document)
-    const { client_id } = client
-    const consent = {
-      user_id,
-      client_id,
-      organization_id,
-      scopes: consentScopes(flow),
-      since: consentsSince(client),
-    }
-    await grantConsent(tx, consent, context.clock.now())
-    const actor = { id: user_id, email: login.email }
-    await recordUse(context, tx, client_id, {
-      actor,
-      organization_id,
-      client_info: call,
-      subject_id: user_id,
-    })
-  }
+  if (client && approved) await allow(context, tx, call, flow, client, { user_id, organization_id, ...login })
   if (code) await storeCode(tx, code)
+}
+
+/** Stores the consent of a person; the first one of the organization to a dynamic client is recorded. */
+const allow = async (
+  context: Context,
+  tx: Transaction,
+  call: Call,
+  flow: Flow,
+  client: Client,
+  { user_id, organization_id, email }: BrowserLogin,
+): Promise<void> => {
+  const { client_id } = client
+  if (isDynamic(client)) {
+    if (flow.document) await insertDynamicClient(tx, flow.document)
+    await noteUse(tx, client_id, context.clock.now())
+    if (!(await hasConsents(tx, client_id, organization_id)))
+      await recordDynamic(context, tx, client, 'client.first_used', {
+        actor: { id: user_id, email },
+        organization_id,
+        client_info: call,
+        subject_id: user_id,
+      })
+  }
+  const consent = { user_id, client_id, organization_id, scopes: consentScopes(flow) }
+  await grantConsent(tx, { ...consent, since: consentsSince(client) }, context.clock.now())
 }
 
 const notAllowed = ['not_allowed', 403] as const

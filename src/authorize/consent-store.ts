@@ -59,6 +59,21 @@ export const grantConsent = async (
     })
 }
 
+/** True when a person of the organization allows the client. */
+export const hasConsents = async (
+  q: Queries,
+  client_id: string,
+  organization_id: OrganizationId,
+): Promise<boolean> => {
+  const { consents } = q.tables
+  const found = await q
+    .select({ user_id: consents.user_id })
+    .from(consents)
+    .where(and(eq(consents.client_id, client_id), eq(consents.organization_id, organization_id)))
+    .limit(1)
+  return found.length > 0
+}
+
 /** Returns since when consents to the client count, in milliseconds: a dynamic client may turn into another one. */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0

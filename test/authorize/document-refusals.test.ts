@@ -65,6 +65,7 @@ describe('CMD-05 a document that cannot be used ends in a page', () => {
   let ids = 0
   const nextId = () => `https://bad${++ids}.example/client.json`
   const answers: Record<string, (request: Request) => Response | Promise<Response>> = {
+    'it does not come in time': () => new Promise<Response>(() => {}),
     'it redirects': () => Response.redirect(`https://claude.ai/`, 302),
     'it is another type': () => new Response('{}', { headers: { 'content-type': 'text/html' } }),
     'it has no type': () => new Response(new TextEncoder().encode('{}')),
@@ -77,7 +78,7 @@ describe('CMD-05 a document that cannot be used ends in a page', () => {
     'it is not changed, without a first answer': () => new Response(null, { status: 304 }),
   }
   test.each(Object.keys(answers))('CMD-05 %s', async name => {
-    const client_id = nextId()
+    const client_id = name.includes('in time') ? 'https://slow.example/client.json' : nextId()
     answerWith(client_id, answers[name] ?? json(''))
     await refused(client_id)
     expect(asked).toEqual([client_id])
@@ -180,6 +181,28 @@ describe('CMD-06 a document is kept in memory', () => {
     publish({}, {}, client.client_id)
     app.clock.advance(MINUTE)
     expect((await browser.get(request(client))).location).toContain('code=')
+  })
+
+  test('CMD-06 a copy of the executable stands in, and changes no stored client', async () => {
+    const client_id = 'https://claude.ai/oauth/claude-code-client-metadata'
+    const redirect_uris = ['https://claude.ai/moved', 'http://localhost/callback']
+    const client = publish({ client_name: 'Claude', redirect_uris }, {}, client_id)
+    const username = await person()
+    const redirect_uri = 'http://localhost:3118/callback'
+    await logIn(client, { redirect_uri }, username)
+    await app.events()
+    for (const status of [403, 304]) {
+      app.clock.advance(2 * HOUR)
+      answerWith(client_id, () => new Response(null, { status }))
+      const { page } = await open(client, { redirect_uri: 'https://claude.ai/moved' }, username)
+      expect(page.location).toContain('code=')
+    }
+    expect((await app.events()).map(({ type }) => type)).not.toContain('client.metadata_changed')
+    const changed = publish({ client_name: 'Claude', redirect_uris: [redirect_uri] }, {}, client_id)
+    app.clock.advance(2 * HOUR)
+    await logIn(changed, { redirect_uri }, username)
+    expect((await app.events()).map(({ type }) => type)).toContain('client.metadata_changed')
+    answerWith(client_id)
   })
 
   test('CMD-06 two people who come at once cause one call', async () => {

@@ -44,8 +44,10 @@ export const documentWorld = async () => {
   })
   afterAll(() => publisher.stop(true))
 
-  /** Hosts below .example are the publisher; all others are called as in production, without the Internet. */
-  const call = outboundFetch({ outbound_allow: ['*=127.0.0.1:*'] })
+  /** Hosts below .example, and URLs with an answer, are the publisher; all others are called as in production, without the Internet. */
+  const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
+  const call = outboundFetch(allowed)
+  const impatient = outboundFetch(allowed, { timeout: 20 })
   const real = outboundFetch(
     { outbound_allow: [] },
     {
@@ -60,8 +62,9 @@ export const documentWorld = async () => {
     {
       fetch: (address, init) => {
         const { host, hostname, pathname, search } = new URL(address)
-        return hostname.endsWith('.example')
-          ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, init)
+        const send = hostname === 'slow.example' ? impatient : call
+        return hostname.endsWith('.example') || published.has(String(address))
+          ? send(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, init)
           : real(address, init)
       },
     },
@@ -93,8 +96,11 @@ export const documentWorld = async () => {
     return document
   }
 
-  /** Answers requests for a URL in another way. */
-  const answerWith = (client_id: string, answer: Answer): void => void published.set(client_id, answer)
+  /** Answers requests for a URL in another way, or as if nothing were published there. */
+  const answerWith = (client_id: string, answer?: Answer): void => {
+    if (answer) published.set(client_id, answer)
+    else published.delete(client_id)
+  }
 
   /** Logs in as far as the consent page, or the page of a refusal. */
   const open = async (client: Json, more: Record<string, string | undefined> = {}, username = 'alice') => {

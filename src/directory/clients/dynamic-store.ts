@@ -28,17 +28,14 @@ export const insertDynamicClient = async (tx: Transaction, client: DynamicClient
   return stored.length > 0
 }
 
-/** Notes a use, exact to the day; returns the client as it was before its first use. */
-export const noteUse = async (
-  tx: Transaction,
-  client_id: string,
-  now: number,
-): Promise<DynamicClient | undefined> => {
+/** Notes a use, exact to the day. */
+export const noteUse = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { dynamic_clients: t } = tx.tables
-  const client = await readDynamicClient(tx, client_id)
-  if (!client || (client.used_at !== null && now - client.used_at < DAY)) return undefined
-  await tx.update(t).set({ used_at: now }).where(eq(t.client_id, client_id))
-  return client.used_at === null ? client : undefined
+  const isOld = or(isNull(t.used_at), lte(t.used_at, now - DAY))
+  await tx
+    .update(t)
+    .set({ used_at: now })
+    .where(and(eq(t.client_id, client_id), isOld))
 }
 
 /** Milliseconds. A person needs some minutes from the registration to the consent. */

@@ -2,12 +2,10 @@ import { hostActor, type NewEvent, record } from '#src/audit/record.ts'
 import type { Core, FoundDocument } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { asksAgain } from '#src/protocol/oauth/client-document.ts'
-import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { asDocumentClient } from './dynamic.ts'
+import { asClientRow, asDocumentClient } from './dynamic.ts'
 import {
   type DynamicClient,
-  noteUse,
   readDynamicClient,
   removeUnusedClients,
   saveRegistration,
@@ -15,29 +13,18 @@ import {
 
 type By = Pick<NewEvent, 'actor' | 'organization_id' | 'client_info' | 'subject_id'>
 
-/**
- * Notes that a person lets a client in, and records the first time. It does nothing for a client that an
- * administrator registered.
- */
-export const recordUse = async (context: Core, tx: Transaction, client_id: string, by: By): Promise<void> => {
-  const first = mayBeDynamic(client_id) ? await noteUse(tx, client_id, context.clock.now()) : undefined
-  if (first) await recordDynamic(context, tx, first, 'client.first_used', by)
-}
-
-const recordDynamic = (
+/** Records an event of a dynamic client. */
+export const recordDynamic = (
   context: Core,
   tx: Transaction,
-  { client_id, name, registration }: DynamicClient,
+  client: { readonly client_id: string; readonly name: string; readonly redirect_uris: readonly string[] },
   type: 'client.first_used' | 'client.metadata_changed' | 'client.forgotten',
   by: By,
-): Promise<void> =>
-  record(context, tx, {
-    ...by,
-    type,
-    target_id: client_id,
-    target_type: 'client',
-    metadata: { name, redirect_uris: registration.redirect_uris },
-  })
+): Promise<void> => {
+  const { client_id, name, redirect_uris } = client
+  const metadata = { name, redirect_uris }
+  return record(context, tx, { ...by, type, target_id: client_id, target_type: 'client', metadata })
+}
 
 /**
  * Returns the client that a metadata document describes. One that a person has allowed before is changed when the
@@ -63,7 +50,7 @@ export const noteDocument = async (
     const changed_at = asksAgain(before.registration, registration) ? now : before.changed_at
     const client = { ...before, name, registration, changed_at }
     await saveRegistration(tx, client)
-    await recordDynamic(context, tx, client, 'client.metadata_changed', by)
+    await recordDynamic(context, tx, asClientRow(client), 'client.metadata_changed', by)
     return client
   })
 }
@@ -77,7 +64,10 @@ export const forgetUnused = async (context: Core, tx: Transaction, limit: number
   for (const client of gone) {
     const organization_id = client.organization_id ?? DEFAULT_ORGANIZATION
     if (client.used_at !== null)
-      await recordDynamic(context, tx, client, 'client.forgotten', { ...hostActor, organization_id })
+      await recordDynamic(context, tx, asClientRow(client), 'client.forgotten', {
+        ...hostActor,
+        organization_id,
+      })
   }
   return gone.length
 }

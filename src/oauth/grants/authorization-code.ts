@@ -1,6 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
-import { recordUse } from '#src/directory/clients/dynamic-use.ts'
+import { noteUse } from '#src/directory/clients/dynamic-store.ts'
 import { settingsOf } from '#src/directory/organizations/store.ts'
 import { effectiveRoles, isAdmitted } from '#src/directory/store.ts'
 import { markActive } from '#src/directory/users/store.ts'
@@ -8,6 +8,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
 import { furtherClaims } from '#src/oauth/further-claims.ts'
+import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { verifies } from '#src/protocol/oauth/pkce.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -116,7 +117,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     active: await markActive(tx, user, now),
   })
   await recordSession(context, tx, { ...row, email: user.email })
-  await recordUse(context, tx, client_id, { ...about, client_info })
+  if (isDynamic(client)) await noteUse(tx, client_id, now)
   await record(context, tx, {
     ...about,
     type: 'token.issued',
