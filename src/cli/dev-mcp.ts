@@ -10,7 +10,7 @@ export interface McpListener {
   /** Address for clients, and the identifier of the API. */
   readonly url: string
   /** Answers requests from then on. */
-  serve(started: Started): void
+  serve(started: Pick<Started, 'url' | 'local_url' | 'ca_file'>): void
   stop(): Promise<void>
 }
 
