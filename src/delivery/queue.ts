@@ -25,6 +25,8 @@ export interface Queue<M extends Message> {
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
   /** Postpones a message until `until`; true for exactly one sender. */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
+  /** Makes messages due whose next attempt is between two times. */
+  release(tx: Transaction, now: number, until: number): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row before its claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
 }
@@ -104,6 +106,18 @@ export const deliverDue = async <M extends Message>(
 }
 
 /**
+ * Frees what a killed server had claimed. The one server of an SQLite database has no claim when it starts; a
+ * message that waits for less than a lease after a failure is tried early.
+ */
+const releaseClaims = async <M extends Message>(
+  { store, clock }: Context,
+  queue: Queue<M>,
+): Promise<void> => {
+  const now = clock.now()
+  if (store.engine === 'sqlite') await store.write(tx => queue.release(tx, now, now + queue.lease - 1))
+}
+
+/**
  * Delivers new messages at once and failed ones when they are due.
  *
  * @returns a function that stops the delivery
@@ -113,12 +127,16 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   let isRunning = false
   let isDue = false
   let isStopped = false
+  const released = releaseClaims(context, queue).catch(error =>
+    context.log.error({ event: queue.topic, err: error }, 'claims of the server before wait for their end'),
+  )
   const round = async (): Promise<void> => {
     isDue = true
     signal.resolve()
     signal = Promise.withResolvers()
     if (isRunning) return
     isRunning = true
+    await released
     while (isDue && !isStopped) {
       isDue = false
       await deliverDue(context, queue, () => signal.promise).catch(error =>

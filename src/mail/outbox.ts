@@ -5,7 +5,7 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { claimMail, insertMail, listDueMails, type MailRow, removeMail } from './store.ts'
+import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
 /** Lifetime of sign-in and password reset links. */
 export const LINK_LIFETIME = 30 * MINUTE
@@ -85,6 +85,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   lease: 2 * MINUTE,
   due: listDueMails,
   claim: (tx, mail, until) => claimMail(tx, mail, until, mail.attempts + 1),
+  release: releaseMails,
   attempt: async (context, mail, until) => {
     const { number, kind, attempts } = mail
     const done = () => context.store.write(tx => removeMail(tx, number))

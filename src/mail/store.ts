@@ -1,4 +1,4 @@
-import { and, asc, eq, lte, notInArray } from 'drizzle-orm'
+import { and, asc, between, eq, lte, notInArray } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -41,6 +41,16 @@ export const claimMail = async (
     .where(and(eq(mails.number, mail.number), eq(mails.next_attempt_at, mail.next_attempt_at)))
     .returning({ number: mails.number })
   return rows.length > 0
+}
+
+/** Makes the mails due that are to be tried between two times. */
+export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
+  const { mails } = tx.tables
+  const { next_attempt_at: next } = mails
+  await tx
+    .update(mails)
+    .set({ next_attempt_at: now })
+    .where(between(next, now, until))
 }
 
 export const removeMail = async (tx: Transaction, number: number): Promise<void> => {

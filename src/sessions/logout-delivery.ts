@@ -10,6 +10,7 @@ import {
   type LogoutRow,
   listDueLogouts,
   postponeLogout,
+  releaseLogouts,
   slugOf,
 } from './logout-store.ts'
 
@@ -88,6 +89,7 @@ const queue: Queue<LogoutRow> = {
   lease: MINUTE,
   due: listDueLogouts,
   claim: claimLogout,
+  release: releaseLogouts,
   attempt,
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
+import { and, asc, between, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
 import { NEVER } from '#src/delivery/queue.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -134,6 +134,16 @@ export const claimLogout = async (
     )
     .returning({ number: logouts.number })
   return rows.length > 0
+}
+
+/** Makes the logouts due that are to be tried between two times. */
+export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
+  const { logouts } = tx.tables
+  const { next_attempt_at: next } = logouts
+  await tx
+    .update(logouts)
+    .set({ next_attempt_at: now })
+    .where(between(next, now, until))
 }
 
 type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>

@@ -15,6 +15,7 @@ import {
   insertDelivery,
   listDueWebhooks,
   listEnabled,
+  releaseWebhooks,
   saveTurn,
   trimDeliveries,
   usersWith,
@@ -183,6 +184,7 @@ const queue: Queue<Webhook> = {
   lease: LEASE,
   due: listDueWebhooks,
   claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }),
+  release: releaseWebhooks,
   attempt: takeTurn,
 }
 

@@ -1,4 +1,17 @@
-import { and, asc, desc, eq, inArray, isNotNull, lte, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  between,
+  desc,
+  eq,
+  inArray,
+  isNotNull,
+  lte,
+  notInArray,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/list.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -166,6 +179,16 @@ export const saveTurn = async (
   const { webhooks } = tx.tables
   const rows = await tx.update(webhooks).set(state).where(turnOf(tx, turn)).returning({ id: webhooks.id })
   return rows.length > 0
+}
+
+/** Makes the webhooks due that have their turn between two times. */
+export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
+  const { webhooks } = tx.tables
+  const { next_attempt_at: next } = webhooks
+  await tx
+    .update(webhooks)
+    .set({ next_attempt_at: now })
+    .where(between(next, now, until))
 }
 
 /** Adds an attempt to the log. */

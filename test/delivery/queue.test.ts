@@ -1,17 +1,24 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Outbound } from '#src/context.ts'
-import { HOUR, MINUTE } from '#src/lib/duration.ts'
-import { deliverLogouts } from '#src/sessions/logout-delivery.ts'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { startMailDelivery } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { enqueueMail } from '#src/mail/outbox.ts'
+import { claimMail, listDueMails } from '#src/mail/store.ts'
+import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
 import { listDueLogouts } from '#src/sessions/logout-store.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
+import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
-import { freshStore } from '#test/support/store.ts'
+import { freshStore, isPostgres } from '#test/support/store.ts'
 import { claimsOf, grantTokens } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 
 const jtiOf = (body: unknown): string =>
   claimsOf(String(new URLSearchParams(String(body)).get('logout_token'))).jti
@@ -143,6 +150,58 @@ test('DEL-01 a killed sender loses no message, and another takes it after a minu
   expect(await deliverLogouts(app.context)).toBe(3)
   expect(got).toEqual([wanted[0] ?? '', ...wanted])
   expect(await waiting(app)).toEqual([])
+})
+
+test('DEL-06 a server on SQLite frees at its start what a killed one had claimed', async () => {
+  const logouts: string[] = []
+  const messages: string[] = []
+  const both = Promise.withResolvers<void>()
+  let isBack = false
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: async request => {
+      const id = request.headers.get('webhook-id')
+      if (id) messages.push(id)
+      else logouts.push(jtiOf(await request.text()))
+      if (logouts.length > 0 && messages.length > 0) both.resolve()
+      return isBack ? new Response(null) : new Promise<Response>(() => {})
+    },
+  })
+  const target = `127.0.0.1:${server.port}`
+  const store = await freshStore()
+  const mail = captureMail()
+  const app = await startApp({ outbound_allow: [target] }, { store, mail })
+  const url = `http://${target}/`
+  await create(app, '/webhooks', { name: 'Shop', url, events: ['session.revoked'] })
+  const shop = await addClient(app, 'shop', { backchannel_logout_uri: url })
+  const user = await addUser(app, 'ada')
+  await grantTokens(app, shop, user)
+  await app.admin('DELETE', `/users/${user.id}/sessions`)
+  const sender = Bun.spawn([process.execPath, join(import.meta.dir, 'sender.ts'), store.path, target], {
+    stdout: 'ignore',
+    stderr: 'inherit',
+  })
+  await both.promise
+  await app.context.store.write(async tx => {
+    const { organization_id, id: user_id } = user
+    await enqueueMail(app.context, tx, { kind: 'password_changed', organization_id, user_id }, {})
+    const number = (await listDueMails(tx, app.clock.now(), [], 1))[0]?.number ?? 0
+    const next_attempt_at = app.clock.now()
+    await claimMail(tx, { number, next_attempt_at }, next_attempt_at + 2 * MINUTE, 1)
+  })
+  sender.kill('SIGKILL')
+  await sender.exited
+  isBack = true
+  app.clock.advance(isPostgres ? 2 * MINUTE + SECOND : SECOND)
+  const starts = [startLogoutDelivery, startWebhookDelivery, startMailDelivery]
+  const stops = starts.map(start => start(app.context))
+  await until(
+    async () => (await waiting(app)).length === 0 && messages.length === 2 && mail.mails.length === 1,
+  )
+  expect(new Set([...logouts, ...messages]).size).toBe(2)
+  for (const stop of stops) stop()
+  server.stop(true)
 })
 
 testOnPostgres(

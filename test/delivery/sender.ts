@@ -6,5 +6,4 @@ import { openBeside } from '#test/support/store.ts'
 
 const [path = '', target = ''] = process.argv.slice(2)
 const app = await startApp({ outbound_allow: [target] }, { store: await openBeside(path) })
-await deliverLogouts(app.context)
-await deliverWebhooks(app.context)
+await Promise.all([deliverLogouts(app.context), deliverWebhooks(app.context)])
