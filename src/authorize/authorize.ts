@@ -175,7 +175,7 @@ const redirectingErrors = async (
   }
 }
 
-/** Returns the page for a refused client that registered itself: its redirect URI may lead anywhere. */
+/** Returns the page for a refused dynamic client: its redirect URI may lead anywhere. */
 const refuseDynamic = async (
   context: Context,
   call: Call,

@@ -16,7 +16,7 @@ export const screenWords = {
     ttlHint: "Empty: the application's.",
     alg: 'Signature of tokens',
     algDefault: "The application's",
-    dynamic: 'Open to applications that registered themselves',
+    dynamic: 'Open to applications that no administrator registered',
     dynamicHint: 'They get its scopes without being listed below.',
     scopes: 'Scopes',
     scopesLead: 'Each with the text that people read when they consent, by language, such as en or pt-BR.',

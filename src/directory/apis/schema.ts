@@ -110,7 +110,7 @@ export const writable = {
     .nullable()
     .describe("Lifetime of its tokens in seconds; null: the client's."),
   access_token_alg: oneOf(signingAlgs).nullable().describe("Algorithm of its tokens; null: the client's."),
-  open_to_dynamic_clients: flag.describe('Whether clients that registered themselves may use it.'),
+  open_to_dynamic_clients: flag.describe('Whether clients that no administrator registered may use it.'),
 }
 
 const orders = {

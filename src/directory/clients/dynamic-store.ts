@@ -17,7 +17,7 @@ const select = prepared((q, { dynamic_clients: t }) =>
     .where(eq(t.client_id, sql.placeholder('client_id'))),
 )
 
-/** Reads a client that registered itself. It is not cached: registrations would empty the cache. */
+/** Reads a dynamic client. It is not cached: registrations would empty the cache. */
 export const readDynamicClient = async (q: Queries, client_id: string): Promise<DynamicClient | undefined> =>
   (await select(q, { client_id }))[0]
 

@@ -48,7 +48,7 @@ export type Grant<T extends TokenRequest['grant_type']> = (
 /** Description of `invalid_grant` for a client that has lost `cross_organization` since the login. */
 const NOT_SERVED = 'The client no longer serves users of this organization.'
 
-/** Description of `invalid_grant` for a client that registered itself, which the organization keeps out. */
+/** Description of `invalid_grant` for a dynamic client, which the organization keeps out. */
 const KEPT_OUT = 'The organization does not let in this client.'
 
 /** Returns why the client may not serve users of the organization; undefined when it may. */

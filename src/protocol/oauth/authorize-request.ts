@@ -189,7 +189,7 @@ export const serves = (
 const isCross = ({ capabilities }: Pick<AuthorizeClient, 'capabilities'>): boolean =>
   capabilities.includes('cross_organization')
 
-/** The API that a client that registered itself names decides, where the client belongs to no organization. */
+/** The API that a dynamic client names decides, where the client belongs to no organization. */
 const readOrganization = (
   values: ReadonlyMap<string, string>,
   client: AuthorizeClient,

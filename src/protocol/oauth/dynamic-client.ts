@@ -3,7 +3,7 @@ import { OAuthError } from './error.ts'
 import { checkRegistrable } from './redirect-uri.ts'
 import { parseScope } from './scope.ts'
 
-/** Scopes that a client that registered itself may ask for, beside those of APIs that are open to it. */
+/** Scopes that a dynamic client may ask for, beside those of APIs that are open to it. */
 export const dynamicScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access']
 
 const methods = ['none', 'client_secret_basic', 'client_secret_post'] as const
@@ -65,10 +65,10 @@ const readRedirectUris = (body: object): readonly string[] => {
 }
 
 /**
- * Reads a registration request. Grants and response types that a client that registered itself cannot have are
+ * Reads a registration request. Grants and response types that a dynamic client cannot have are
  * left out, not refused: clients list all that they know. The answer tells which were registered.
  *
- * @param mayAsk whether a client that registered itself may ever be given this scope
+ * @param mayAsk whether a dynamic client may ever be given this scope
  * @throws OAuthError `invalid_redirect_uri`, `invalid_client_metadata`
  * (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2)
  */
