@@ -77,3 +77,9 @@ export const readOnlyStored = {
   organization_id: readOnly(z.string()),
   ...readOnlyTimes,
 }
+
+/** True for an absolute http or https URL without fragment, credentials, white space and control characters. */
+export const isTarget = (text: string): boolean => {
+  const url = URL.parse(text)
+  return url !== null && /^https?:\/\/[^#\s\p{C}]+$/u.test(text) && !url.username && !url.password
+}

@@ -4,6 +4,7 @@ import type { Core } from '#src/context.ts'
 import {
   flag,
   integer,
+  isTarget,
   line,
   oneOf,
   owner,
@@ -21,13 +22,6 @@ import { publicKeyOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
 const URI = 'An absolute https URL without fragment and credentials, of at most 2048 characters.'
-
-const isTarget = (text: string): boolean => {
-  const url = URL.parse(text)
-  return (
-    url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !text.includes('#')
-  )
-}
 
 /** Returns a test of event types for a pattern in which `*` stands for any text. */
 export const globOf = (pattern: string): RegExp =>

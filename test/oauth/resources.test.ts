@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { MINUTE } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -298,4 +299,25 @@ test('RES-08 a consent without scopes of the API is for that API, too', async ()
   expect(answerOf(await browser.get(`${url}&prompt=none`)).code).toBeString()
   expect((await browser.get('/account/applications')).html).toContain('The ledger')
   await app.admin('PUT', '/clients/shop', { consent_required: false })
+})
+
+test('RES-06 a client whose id is the identifier of an API gets no token for it', async () => {
+  const id = 'https://agent.example/client'
+  const clients = [{ client_id: 'service', scopes: ['a.read'] }]
+  await create(app, '/apis', { identifier: id, name: 'Agent', scopes: [scope('a.read')], clients })
+  const forApi = (client_id = 'service') => {
+    const form = { grant_type: 'client_credentials', resource: id }
+    return post(app, '/oauth/token', form, { headers: basic(client_id, service.client_secret) })
+  }
+  expect((await forApi()).status).toBe(200)
+  await app.context.store.write(async tx => {
+    const { apis, clients } = tx.tables
+    await tx.update(clients).set({ client_id: id }).where(eq(clients.client_id, 'service'))
+    await tx
+      .update(apis)
+      .set({ clients: [{ client_id: id, scopes: ['a.read'] }] })
+      .where(eq(apis.identifier, id))
+    for (const topic of ['apis', 'clients'] as const) tx.changed(topic)
+  })
+  expect(await forApi(id)).toMatchObject(invalid('invalid_target'))
 })

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { flag } from '#src/directory/fields.ts'
+import { flag, isTarget } from '#src/directory/fields.ts'
 
 /** https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRegistration */
 const logout_uri = z
   .string('An https URI.')
   .max(2048, 'At most 2048 characters.')
   .refine(
-    text => /^https?:\/\/[^#]*$/.test(text) && URL.canParse(text) && !/@/.test(text.split('/')[2] ?? ''),
+    isTarget,
     'An absolute https URI without fragment and credentials, or http with host and port in outbound_allow.',
   )
 
