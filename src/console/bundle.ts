@@ -11,6 +11,16 @@ export interface Bundled {
   gzip: string
 }
 
+/** Files of the console. */
+export interface ConsoleFiles {
+  files: Bundled[]
+  /** Names of the scripts that the first screen needs; the first of them is run. */
+  first: string[]
+  /** Name of the script with the words of each language. */
+  words: Record<string, string>
+  style: string
+}
+
 const here = import.meta.dir
 const templates = join(here, '../../templates')
 
@@ -37,7 +47,7 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
  * Runs the bundler in a process of its own: a macro runs inside a bundler. The names of the files change with
  * their contents.
  */
-const build = (entry: string): { scripts: Bundled[]; first: string[] } => {
+const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
   const metafile = join(folder, 'meta.json')
   const how = ['--target=browser', '--minify', '--production', '--splitting', '--min-chunk-size=16384']
@@ -49,16 +59,12 @@ const build = (entry: string): { scripts: Bundled[]; first: string[] } => {
   const paths = Object.keys(outputs)
   const main = paths.find(path => outputs[path]?.entryPoint?.endsWith('main.tsx')) ?? ''
   const scripts = paths.map(path => packed(basename(path), readFileSync(join(folder, path))))
+  const words = paths.flatMap(path => {
+    const [, language] = /words\/(.+)\.json$/.exec(outputs[path]?.entryPoint ?? '') ?? []
+    return language ? [[language, basename(path)]] : []
+  })
   rmSync(folder, { recursive: true })
-  return { scripts, first: neededBy(main, outputs) }
-}
-
-/** Files of the console. */
-export interface ConsoleFiles {
-  files: Bundled[]
-  /** Names of the scripts that the first screen needs; the first of them is run. */
-  first: string[]
-  style: string
+  return { scripts, first: neededBy(main, outputs), words: Object.fromEntries(words) }
 }
 
 /**
@@ -70,6 +76,6 @@ export const bundleConsole = (): ConsoleFiles => {
   const rules = readFileSync(join(here, 'app/style.css'), 'utf8')
   const text = `${tokens}${rules}`.replace(/\/\*.*?\*\/|\n\s*/gs, '')
   const style = packed(`${createHash('sha256').update(text).digest('hex').slice(0, 12)}.css`, text)
-  const { scripts, first } = build(join(here, 'app/main.tsx'))
-  return { files: [...scripts, style], first, style: style.name }
+  const { scripts, ...loaded } = build(join(here, 'app/main.tsx'))
+  return { files: [...scripts, style], ...loaded, style: style.name }
 }

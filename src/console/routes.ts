@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import type { Context } from '#src/context.ts'
+import { direction, FALLBACK_LOCALE } from '#src/http/locale.ts'
 import { assetUrl } from '#src/pages/assets.ts'
 import { PageError, pageRoutes } from '#src/pages/boundary.ts'
 import type { ConsoleFiles } from './bundle.ts'
@@ -38,12 +39,13 @@ const filesOf = async (): Promise<ConsoleFiles> => (await import('./files.ts')).
 
 const urlOf = (name: string) => `/console/assets/${name}`
 
-const shell = async ({ config }: Context): Promise<Response> => {
-  const { style, first } = await filesOf()
-  const [script, ...others] = first.map(urlOf)
+const shell = async ({ config }: Context, wanted: string): Promise<Response> => {
+  const { style, first, words } = await filesOf()
+  const locale = words[wanted] ? wanted : FALLBACK_LOCALE
+  const [script, ...others] = [...first, words[locale] ?? ''].map(urlOf)
   return new Response(
     `<!doctype html>
-<html lang="en" data-issuer="${Bun.escapeHTML(config.url)}">
+<html lang="${locale}" dir="${direction(locale)}" data-issuer="${Bun.escapeHTML(config.url)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -87,8 +89,8 @@ export const consoleRoutes = (context: Context) =>
     context.config.console === 'off'
       ? {}
       : {
-          'GET /console': () => shell(context),
-          'GET /console/*': () => shell(context),
+          'GET /console': ({ locale }) => shell(context, locale),
+          'GET /console/*': ({ locale }) => shell(context, locale),
           'GET /console/assets/:file': ({ request }, { file: name = '' }) =>
             file(name, request.headers.get('accept-encoding') ?? ''),
         },

@@ -1,6 +1,7 @@
 /** Scripts and words of the console in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { axeFindings } from '#test/support/axe.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
 
@@ -50,4 +51,34 @@ testInChromium(
     await heading('Settings')
   },
   60_000,
+)
+
+const languages = { de: ['Übersicht', 'Benutzer', '4 von 4', 'ltr'] } as const
+
+testInChromium(
+  'CON-22 the console is shown in the language of the browser',
+  async () => {
+    for (const [language, [overview, users, shown, dir]] of Object.entries(languages)) {
+      const other = await openPage({ viewport: { width: 320, height: 800 }, locale: language })
+      await enterConsole(other.page, served.url)
+      await other.page.getByRole('heading', { level: 1, name: overview }).waitFor()
+      expect(
+        await other.page.evaluate('[document.documentElement.lang, document.documentElement.dir]'),
+      ).toEqual([language, dir])
+      for (const path of ['/users', '/clients/shop', '/settings']) {
+        await other.page.goto(`${served.url}/console${path}`)
+        await other.page.locator('h1').waitFor()
+        await other.page.locator('.loading').first().waitFor({ state: 'detached' })
+        const over = await other.page.evaluate(
+          'Math.max(0, document.documentElement.scrollWidth - innerWidth)',
+        )
+        expect([language, path, over, await axeFindings(other.page)]).toEqual([language, path, 0, []])
+        if (path !== '/users') continue
+        await other.page.getByRole('heading', { level: 1, name: users }).waitFor()
+        await other.page.getByText(shown).waitFor()
+      }
+      await other.close()
+    }
+  },
+  120_000,
 )

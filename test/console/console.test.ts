@@ -110,4 +110,14 @@ describe('CON-04 the page', () => {
     expect(size).toBeLessThan(60_000)
     expect((await app.call('/console/assets/000000000000.js')).status).toBe(404)
   })
+
+  test('CON-22 names the language that the browser asks for, and the words of that one alone', async () => {
+    const shellIn = async (language: string) =>
+      (await app.call('/console', { headers: { 'accept-language': language } })).text()
+    const [english, german] = [await shellIn('en'), await shellIn('de-AT, fr;q=0.5')]
+    expect(german).toContain('<html lang="de" dir="ltr"')
+    expect(await shellIn('tlh')).toBe(english)
+    const scriptsOf = (shell: string) => new Set(shell.match(/[\da-z]+\.js/g))
+    expect(scriptsOf(german).difference(scriptsOf(english)).size).toBe(1)
+  })
 })

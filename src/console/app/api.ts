@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { accessToken, renew } from './session.ts'
+import { say, words } from './words.ts'
 
 /** A refusal by the admin API; status 0 when the API was not reached. */
 export interface Problem {
@@ -65,7 +66,7 @@ const send = async (method: string, path: string, { body, if_match }: CallOption
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   } catch {
-    throw new ApiError({ status: 0, error: 'offline', error_description: 'The server cannot be reached.' })
+    throw new ApiError({ status: 0, error: 'offline', error_description: words.failures.unreachable })
   }
 }
 
@@ -77,7 +78,7 @@ const problemOf = async (answer: Response): Promise<Problem> => {
     return {
       status: answer.status,
       error: 'unexpected',
-      error_description: `The server answered ${answer.status}.`,
+      error_description: say(words.failures.answered, { status: answer.status }),
     }
   }
 }

@@ -1,4 +1,4 @@
-import { dayOf, number } from './words.ts'
+import { dayOf, number, say, words } from './words.ts'
 
 /** Counts of a day. */
 export interface Point {
@@ -41,7 +41,7 @@ export const Chart = ({ points }: { points: Point[] }) => {
           const [good, bad] = [scale(logins), scale(failed_logins)]
           return (
             <g key={start}>
-              <title>{`${dayOf(start)}: ${number(logins)} logins, ${number(failed_logins)} failed`}</title>
+              <title>{say(words.overview.bar, { day: dayOf(start), logins, failed: failed_logins })}</title>
               <rect x={n * step} y="0" width={step} height={HEIGHT - FOOT} class="hover" />
               {logins > 0 && (
                 <rect x={x} y={HEIGHT - FOOT - good} width={bar} height={good} rx="2" class="good" />
@@ -72,12 +72,12 @@ export const Chart = ({ points }: { points: Point[] }) => {
       </span>
       <div class="unseen">
         <table>
-          <caption>Logins by day</caption>
+          <caption>{words.overview.byDay}</caption>
           <thead>
             <tr>
-              <th scope="col">Day</th>
-              <th scope="col">Logins</th>
-              <th scope="col">Failed</th>
+              <th scope="col">{words.overview.day}</th>
+              <th scope="col">{words.overview.logins}</th>
+              <th scope="col">{words.overview.failed}</th>
             </tr>
           </thead>
           <tbody>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
 import { Icon, Refusals } from './parts.tsx'
-import { words } from './words.ts'
+import { say, words } from './words.ts'
 
 const { common } = words
 
@@ -10,8 +10,8 @@ export const RemoveButton = ({ label, onClick }: { label: string; onClick(): voi
   <button
     type="button"
     class="quiet remove"
-    aria-label={common.removeOne(label)}
-    title={common.removeOne(label)}
+    aria-label={say(common.removeOne, { name: label })}
+    title={say(common.removeOne, { name: label })}
     onClick={onClick}
   >
     <Icon name="cross" />

@@ -3,7 +3,7 @@ import { asProblem, type Problem, read, withQuery } from './api.ts'
 import type { PageOf } from './hooks.ts'
 import { Dialog, Refused } from './parts.tsx'
 import { show } from './toast.tsx'
-import { words } from './words.ts'
+import { say, words } from './words.ts'
 
 /** Maximum number of exported rows. */
 const MOST = 10_000
@@ -52,7 +52,7 @@ export const ExportButton = (props: {
         cursor = page.pagination.next_cursor
       } while (cursor && rows.length <= MOST)
       save(props.file, rows)
-      show(cursor ? text.cut(rows.length - 1) : text.done(rows.length - 1))
+      show(cursor ? say(text.cut, { count: rows.length - 1 }) : say(text.done, { count: rows.length - 1 }))
     } catch (error) {
       setProblem(asProblem(error))
     } finally {
@@ -62,7 +62,7 @@ export const ExportButton = (props: {
   return (
     <>
       <button type="button" disabled={count !== undefined} onClick={() => void run()}>
-        {count === undefined ? text.action : text.running(count)}
+        {count === undefined ? text.action : say(text.running, { count })}
       </button>
       {problem && (
         <Dialog title={text.action} onClose={() => setProblem(undefined)}>

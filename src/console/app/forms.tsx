@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { AsCurl, Dialog, Refused } from './parts.tsx'
 import { show } from './toast.tsx'
-import { words } from './words.ts'
+import { say, words } from './words.ts'
 
 type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
@@ -102,7 +102,7 @@ const Difference = ({ stored, changed }: { stored: object; changed: object }) =>
   const all = differences(before, changed)
   return (
     <details class="difference">
-      <summary>{words.code.changes(all.length)}</summary>
+      <summary>{say(words.code.changes, { count: all.length })}</summary>
       <dl>
         {all.map(([path, old, value]) => (
           <div key={path}>

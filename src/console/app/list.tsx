@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
-import { words } from './words.ts'
+import { shownOf, words } from './words.ts'
 
 /** Rows of a list with its states, and the way to the next page. */
 export const ListCard = <T,>(props: {
@@ -27,7 +27,7 @@ export const ListCard = <T,>(props: {
       </Card>
       {list.items.length > 0 && (
         <p class="foot">
-          <span>{words.common.of(list.items.length, list.total)}</span>
+          <span>{shownOf(list.items.length, list.total)}</span>
           {list.hasMore && (
             <button type="button" onClick={list.more}>
               {words.common.more}

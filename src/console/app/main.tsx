@@ -10,6 +10,7 @@ import { OverviewScreen } from './screens/overview.tsx'
 import { SessionsScreen } from './screens/sessions.tsx'
 import { UsersScreen } from './screens/users.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
+import { words } from './words.ts'
 
 const screens: Record<string, Screen> = {
   '': OverviewScreen,
@@ -51,16 +52,16 @@ const Shown = () => {
 }
 
 const notices: Record<string, [title: string, text: string]> = {
-  insecure: ['This address is not secure', 'The console needs https, or this machine itself.'],
-  renewed: ['You are logged in', 'Close this window and go on where you were.'],
+  insecure: [words.stopped.insecure, words.stopped.insecureText],
+  renewed: [words.stopped.renewed, words.stopped.renewedText],
 }
 
 /** A page without session: why, and the way on. */
 const Stopped = ({ reason }: { reason: string }) => {
   const [, elsewhere] = /^elsewhere (.+)/.exec(reason) ?? []
   const [title, text] = elsewhere
-    ? ['The console is at another address', 'It works at the address of this instance alone.']
-    : (notices[reason] ?? ['The login did not succeed', reason])
+    ? [words.stopped.elsewhere, words.stopped.elsewhereText]
+    : (notices[reason] ?? [words.stopped.failed, reason])
   return (
     <main class="stopped">
       <Gate />
@@ -68,7 +69,7 @@ const Stopped = ({ reason }: { reason: string }) => {
       <p class="lead">{text}</p>
       {reason !== 'renewed' && (
         <a class="button primary" href={elsewhere ?? '/console'}>
-          {elsewhere ? 'Open it there' : 'Try again'}
+          {elsewhere ? words.stopped.open : words.common.retry}
         </a>
       )}
     </main>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
-import { ago, fullDate, words } from './words.ts'
+import { ago, fullDate, say, words } from './words.ts'
 
 const { common } = words
 
@@ -246,9 +246,7 @@ export const Confirm = (props: {
         <Refused problem={props.problem} />
         {props.typed !== undefined && (
           <label class="field">
-            <span>
-              Type <code>{props.typed}</code> to go on
-            </span>
+            <span>{say(common.typeName, { name: props.typed })}</span>
             <input autocomplete="off" value={given} onInput={event => setGiven(event.currentTarget.value)} />
           </label>
         )}

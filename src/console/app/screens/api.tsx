@@ -9,7 +9,7 @@ import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Refusals, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import type { ListedClient } from './clients.tsx'
 
 export type Api = (typeof ApiAnswer)['_output']
@@ -100,7 +100,7 @@ const Scopes = (props: {
                 ['', text.everyone],
                 ...[...new Set([...props.roles, role ?? ''])]
                   .filter(Boolean)
-                  .map((role): [string, string] => [role, text.roleOnly(role)]),
+                  .map((role): [string, string] => [role, say(text.roleOnly, { role })]),
               ]}
               onValue={role => set({ role: role || null })}
             />
@@ -278,12 +278,14 @@ export const ApiScreen = ({ id }: { id: string }) => {
       </div>
       {isAsked && (
         <Confirm
-          title={text.removeTitle(api.name)}
+          title={say(text.removeTitle, { name: api.name })}
           text={text.removeText}
           action={text.remove}
           typed={api.name}
           {...removal.dialog}
-          onConfirm={() => void removal.run('DELETE', `/apis/${api.id}`, text.removed(api.name))}
+          onConfirm={() =>
+            void removal.run('DELETE', `/apis/${api.id}`, say(text.removed, { name: api.name }))
+          }
           onClose={() => setAsked(false)}
         />
       )}

@@ -4,7 +4,7 @@ import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Empty, Field, Heading, Icon } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import type { Api } from './api.tsx'
 
 const { apis } = words
@@ -36,7 +36,10 @@ export const ApisScreen = () => {
                 <strong>{api.name}</strong>
                 <code class="hint">{api.identifier}</code>
               </span>
-              <span class="wide muted">{apis.counts(api.scopes.length, api.clients.length)}</span>
+              <span class="wide muted">
+                {say(apis.scopeCount, { count: api.scopes.length })} ·{' '}
+                {say(apis.clientCount, { count: api.clients.length })}
+              </span>
               <Icon name="right" />
             </a>
           </li>

@@ -20,7 +20,7 @@ import {
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Admission, Claims } from './admission.tsx'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
@@ -29,7 +29,7 @@ type Client = (typeof ClientAnswer)['_output']
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
 
-const kindOptions = [['', 'Not chosen'], ...Object.entries(kindNames)] as [string, string][]
+const kindOptions = [['', words.client.noKind], ...Object.entries(kindNames)] as [string, string][]
 
 const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }) => {
   const path = `/clients/${encodeURIComponent(client.client_id)}`
@@ -65,46 +65,42 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
   const logsIn = values.grant_types.includes('authorization_code')
   return (
     <EditForm edit={edit} path={path} stored={client}>
-      <Card title="Settings">
+      <Card title={words.common.settings}>
         <Field
           name="name"
-          label="Name"
+          label={words.common.name}
           value={values.name}
           problem={problem}
           onValue={name => set({ name })}
         />
         <Field
           name="description"
-          label="Description"
-          hint="People see it when they are asked for consent."
+          label={words.common.description}
+          hint={words.client.descriptionHint}
           multiline={2}
           value={values.description}
           problem={problem}
           onValue={description => set({ description })}
         />
         <Choice
-          label="Kind"
+          label={words.client.kind}
           value={values.kind ?? ''}
           options={kindOptions}
           onValue={kind => set({ kind: (kind || null) as Client['kind'] })}
         />
       </Card>
       {logsIn && (
-        <Card title="Addresses" lead="One a line, compared exactly.">
-          {uris('redirect_uris', 'Redirect URIs', 'Where people come back to after the login.')}
-          {uris('post_logout_redirect_uris', 'After a logout', 'Where a logout may lead to.')}
-          {uris(
-            'web_origins',
-            'Web origins',
-            'Pages whose scripts may read tokens, such as https://app.example.com.',
-          )}
+        <Card title={words.client.addresses} lead={words.client.addressesLead}>
+          {uris('redirect_uris', words.client.redirectUris, words.client.redirectUrisHint)}
+          {uris('post_logout_redirect_uris', words.client.afterLogout, words.client.afterLogoutHint)}
+          {uris('web_origins', words.client.origins, words.client.originsHint)}
         </Card>
       )}
-      <Card title="Tokens">
+      <Card title={words.client.tokens}>
         <Field
           name="scopes"
-          label="Scopes"
-          hint="Separated by spaces. A permission such as users:read opens the admin API."
+          label={words.client.scopes}
+          hint={words.client.scopesHint}
           spellcheck={false}
           value={texts.scopes !== undefined && edit.isChanged ? texts.scopes : values.scopes.join(' ')}
           problem={problem}
@@ -114,13 +110,13 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           }}
         />
         <div class="pair">
-          {seconds('access_token_ttl', 'Access token, seconds')}
-          {seconds('refresh_token_ttl', 'Refresh token, seconds')}
+          {seconds('access_token_ttl', words.client.accessTtl)}
+          {seconds('refresh_token_ttl', words.client.refreshTtl)}
         </div>
         {logsIn && (
           <Check
-            label="Ask people for consent"
-            hint="For applications of others; your own need none."
+            label={words.client.consent}
+            hint={words.client.consentHint}
             checked={values.consent_required}
             onChecked={consent_required => set({ consent_required })}
           />
@@ -152,7 +148,7 @@ const Safety = ({ client }: { client: Client }) => {
         setSecret((await callApi<{ client_secret: string }>('POST', `${path}/secret`)).data.client_secret)
       else {
         await callApi('DELETE', path)
-        show(`${client.name} was deleted`)
+        show(say(words.common.deleted, { name: client.name }))
         go('/console/clients')
         announce()
       }
@@ -165,29 +161,25 @@ const Safety = ({ client }: { client: Client }) => {
   }
   const isDeletion = step === 'delete'
   return (
-    <Card title="Secret and deletion">
+    <Card title={words.client.safety}>
       <div class="buttons">
         {client.type === 'confidential' && (
           <button type="button" onClick={() => setStep('secret')}>
-            Make a new secret
+            {words.client.rotate}
           </button>
         )}
         <a class="button" href={`/console/events?target_id=${encodeURIComponent(client.client_id)}`}>
-          Events
+          {words.common.events}
         </a>
         <button type="button" class="danger" onClick={() => setStep('delete')}>
-          Delete
+          {words.common.delete}
         </button>
       </div>
       {step && (
         <Confirm
-          title={isDeletion ? `Delete ${client.name}?` : 'Make a new secret?'}
-          text={
-            isDeletion
-              ? 'Its sessions and tokens end, and people can no longer log in to it.'
-              : 'The old one stops working at once: the application fails until it has the new one.'
-          }
-          action={isDeletion ? 'Delete' : 'Make it'}
+          title={isDeletion ? say(words.common.deleteOne, { name: client.name }) : words.client.rotateTitle}
+          text={isDeletion ? words.client.deleteText : words.client.rotateText}
+          action={isDeletion ? words.common.delete : words.client.rotateAction}
           {...(isDeletion ? { typed: client.client_id } : {})}
           problem={problem}
           isBusy={isBusy}
@@ -196,8 +188,8 @@ const Safety = ({ client }: { client: Client }) => {
         />
       )}
       {secret && (
-        <Dialog title="The new secret" onClose={() => setSecret(undefined)}>
-          <p>Shown only now: the server keeps a hash of it.</p>
+        <Dialog title={words.client.newSecret} onClose={() => setSecret(undefined)}>
+          <p>{words.client.secretOnce}</p>
           <p class="value">
             <code>{secret}</code>
           </p>
@@ -220,7 +212,7 @@ export const ClientScreen = ({ id }: { id: string }) => {
   if (!client)
     return (
       <>
-        <Heading title="Application" back={back} />
+        <Heading title={words.client.one} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>

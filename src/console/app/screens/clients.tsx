@@ -1,7 +1,7 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { useList } from '../hooks.ts'
 import { Badge, Card, Empty, Failure, Heading, Icon, Loading, When } from '../parts.tsx'
-import { words } from '../words.ts'
+import { shownOf, words } from '../words.ts'
 
 /** A client as lists show it. */
 export type ListedClient = Pick<
@@ -10,19 +10,19 @@ export type ListedClient = Pick<
 >
 
 export const kindNames = {
-  web: 'Web application',
-  spa: 'Single-page application',
-  native: 'Mobile or desktop application',
-  service: 'Service',
+  web: words.clients.web,
+  spa: words.clients.spa,
+  native: words.clients.native,
+  service: words.clients.service,
 }
 
 export const ClientsScreen = () => {
   const list = useList<ListedClient>('/clients', { limit: 50 })
   return (
     <>
-      <Heading title={words.nav.clients} lead="Programs that log people in, or call this server themselves.">
+      <Heading title={words.nav.clients} lead={words.clients.lead}>
         <a class="button primary" href="/console/clients/new">
-          <Icon name="plus" /> Connect an application
+          <Icon name="plus" /> {words.clients.connect}
         </a>
       </Heading>
       <Card flush>
@@ -31,8 +31,8 @@ export const ClientsScreen = () => {
         ) : list.isLoading ? (
           <Loading rows={5} />
         ) : list.items.length === 0 ? (
-          <Empty title="No applications yet" icon="clients">
-            Connect the first one: it takes a minute.
+          <Empty title={words.clients.none} icon="clients">
+            {words.clients.noneText}
           </Empty>
         ) : (
           <ul class="rows">
@@ -61,7 +61,7 @@ export const ClientsScreen = () => {
       </Card>
       {list.items.length > 0 && (
         <p class="foot">
-          <span>{words.common.of(list.items.length, list.total)}</span>
+          <span>{shownOf(list.items.length, list.total)}</span>
           {list.hasMore && (
             <button type="button" onClick={list.more}>
               {words.common.more}

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { AuditEvent } from '#src/audit/schema.ts'
 import { Icon, Value, When } from '../parts.tsx'
-import { eventTitle, fullDate } from '../words.ts'
+import { eventTitle, fullDate, words } from '../words.ts'
 
 export type LogEvent = AuditEvent
 
@@ -24,17 +24,17 @@ const linkOf = ({ target_type, target_id, type }: LogEvent): string | undefined 
 const Details = ({ event }: { event: LogEvent }) => {
   const link = linkOf(event)
   const facts: [string, preact.ComponentChildren][] = [
-    ['Event', <Value key="id" text={event.id} />],
-    ['Type', <code key="type">{event.type}</code>],
-    ['Time', fullDate(event.timestamp)],
+    [words.log.event, <Value key="id" text={event.id} />],
+    [words.log.type, <code key="type">{event.type}</code>],
+    [words.log.time, fullDate(event.timestamp)],
+    [words.log.actor, event.actor_id ? <Value key="actor" text={event.actor_id} /> : words.log.noActor],
     [
-      'Actor',
-      event.actor_id ? <Value key="actor" text={event.actor_id} /> : 'The server itself, or no known user',
+      words.log.target,
+      link ? <a href={link}>{event.target_id}</a> : <code key="target">{event.target_id}</code>,
     ],
-    ['Target', link ? <a href={link}>{event.target_id}</a> : <code key="target">{event.target_id}</code>],
-    ['Organization', <code key="organization">{event.organization_id}</code>],
-    ['Address', event.ip_address || '–'],
-    ['Program', event.user_agent || '–'],
+    [words.log.organization, <code key="organization">{event.organization_id}</code>],
+    [words.log.address, event.ip_address || '–'],
+    [words.log.program, event.user_agent || '–'],
     ...Object.entries(event.metadata).map(([name, value]): [string, preact.ComponentChildren] => [
       name,
       <code key={name}>{typeof value === 'string' ? value : JSON.stringify(value)}</code>,

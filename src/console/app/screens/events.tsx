@@ -4,7 +4,7 @@ import { useList, useSettled } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { Card, Check, Choice, Empty, Failure, Heading, Loading } from '../parts.tsx'
 import { go, query } from '../router.ts'
-import { eventTitle, words } from '../words.ts'
+import { eventTitle, shownOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
@@ -66,26 +66,23 @@ export const EventsScreen = () => {
   )
   return (
     <>
-      <Heading
-        title={words.nav.events}
-        lead="Each change, in the order in which it happened. Nothing here can be altered."
-      >
+      <Heading title={words.nav.events} lead={words.log.lead}>
         <ExportButton path="/events" filters={settled} columns={exported} file="events.csv" />
-        <Check label="Live" checked={isLive} onChecked={setLive} />
+        <Check label={words.log.live} checked={isLive} onChecked={setLive} />
       </Heading>
       <div class="filters">
         <Choice
-          label="Event"
+          label={words.log.event}
           value={filters.type}
           onValue={type => change({ type })}
           options={[['', words.common.all], ...eventTypes.map(type => [type, eventTitle(type)] as const)]}
         />
-        {field('actor_id', 'Actor id')}
-        {field('target_id', 'Target id')}
-        {field('organization_id', 'Organization id')}
-        {field('ip_address', 'Address')}
-        {field('from', 'From', 'date')}
-        {field('to', 'To', 'date')}
+        {field('actor_id', words.log.actorId)}
+        {field('target_id', words.log.targetId)}
+        {field('organization_id', words.log.organizationId)}
+        {field('ip_address', words.log.address)}
+        {field('from', words.log.from, 'date')}
+        {field('to', words.log.to, 'date')}
       </div>
       <Card flush>
         {list.problem ? (
@@ -93,7 +90,7 @@ export const EventsScreen = () => {
         ) : list.isLoading ? (
           <Loading rows={8} />
         ) : list.items.length === 0 ? (
-          <Empty title={isFiltered ? 'No event fits these filters' : 'Nothing has happened yet'} />
+          <Empty title={isFiltered ? words.log.noneFits : words.log.none} />
         ) : (
           <ul class="rows">
             {list.items.map(event => (
@@ -104,7 +101,7 @@ export const EventsScreen = () => {
       </Card>
       {list.items.length > 0 && (
         <p class="foot">
-          <span>{words.common.of(list.items.length, list.total)}</span>
+          <span>{shownOf(list.items.length, list.total)}</span>
           {list.hasMore && (
             <button type="button" onClick={list.more}>
               {words.common.more}

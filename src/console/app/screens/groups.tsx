@@ -21,7 +21,7 @@ import {
   Value,
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
 
@@ -30,14 +30,14 @@ export const GroupsScreen = () => {
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
-      <Heading title={words.nav.groups} lead="Each member has the roles of the group.">
+      <Heading title={words.nav.groups} lead={words.groups.lead}>
         <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
-          <Icon name="plus" /> Add a group
+          <Icon name="plus" /> {words.groups.add}
         </button>
       </Heading>
       <ListCard
         list={list}
-        empty={<Empty title="No groups yet" icon="groups" />}
+        empty={<Empty title={words.groups.none} icon="groups" />}
         row={group => (
           <li key={group.id}>
             <a class="row link" href={`/console/groups/${group.id}`}>
@@ -45,7 +45,7 @@ export const GroupsScreen = () => {
                 <strong>{group.name}</strong>
                 <span class="hint">{group.roles.join(', ') || group.description}</span>
               </span>
-              <span class="wide muted">{words.common.members(group.member_count)}</span>
+              <span class="wide muted">{say(words.common.members, { count: group.member_count })}</span>
               <Icon name="right" />
             </a>
           </li>
@@ -53,7 +53,7 @@ export const GroupsScreen = () => {
       />
       {draft && (
         <NewDialog<Group>
-          title="Add a group"
+          title={words.groups.add}
           path="/groups"
           body={draft}
           onMade={group => {
@@ -65,7 +65,7 @@ export const GroupsScreen = () => {
           {problem => (
             <Field
               name="name"
-              label="Name"
+              label={words.common.name}
               required
               autocomplete="off"
               value={draft.name}
@@ -89,24 +89,24 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
   const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...group.roles])]
   return (
     <EditForm edit={edit} path={path} stored={group}>
-      <Card title="Settings">
+      <Card title={words.common.settings}>
         <Field
           name="name"
-          label="Name"
+          label={words.common.name}
           value={values.name}
           problem={problem}
           onValue={name => set({ name })}
         />
         <Field
           name="description"
-          label="Description"
+          label={words.common.description}
           multiline={2}
           value={values.description}
           problem={problem}
           onValue={description => set({ description })}
         />
       </Card>
-      <Card title="Roles" lead="Each member has them.">
+      <Card title={words.groups.roles} lead={words.groups.rolesLead}>
         {names.map(name => (
           <Check
             key={name}
@@ -149,14 +149,14 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
   )
   return (
     <div class="stack">
-      <Card title="Add a member">
+      <Card title={words.groups.addMember}>
         <Refused problem={change.problem} />
         <label class="search">
           <Icon name="search" />
-          <span class="unseen">Search users</span>
+          <span class="unseen">{words.groups.find}</span>
           <input
             type="search"
-            placeholder="Name, user name or e-mail"
+            placeholder={words.users.searchHint}
             value={search}
             onInput={event => setSearch(event.currentTarget.value)}
           />
@@ -168,9 +168,11 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
               <button
                 type="button"
                 disabled={list.items.some(({ id }) => id === user.id)}
-                onClick={() => void change.run('PUT', path(user), `${user.username} was added`)}
+                onClick={() =>
+                  void change.run('PUT', path(user), say(words.common.added, { name: user.username }))
+                }
               >
-                Add
+                {words.groups.addAction}
               </button>
             </li>
           ))}
@@ -178,15 +180,17 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
       </Card>
       <ListCard
         list={list}
-        empty={<Empty title="No members yet" icon="users" />}
+        empty={<Empty title={words.groups.noMembers} icon="users" />}
         row={user => (
           <li key={user.id} class="row">
             {person(user)}
             <button
               type="button"
-              onClick={() => void change.run('DELETE', path(user), `${user.username} was removed`)}
+              onClick={() =>
+                void change.run('DELETE', path(user), say(words.groups.removed, { name: user.username }))
+              }
             >
-              Remove
+              {words.groups.removeAction}
             </button>
           </li>
         )}
@@ -207,7 +211,7 @@ export const GroupScreen = ({ id }: { id: string }) => {
   if (!group)
     return (
       <>
-        <Heading title="Group" back={back} />
+        <Heading title={words.groups.one} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>
@@ -217,7 +221,7 @@ export const GroupScreen = ({ id }: { id: string }) => {
     <>
       <Heading title={group.name} back={back} lead={<Value text={group.id} />}>
         <button type="button" class="danger" onClick={() => setAsked(true)}>
-          Delete
+          {words.common.delete}
         </button>
       </Heading>
       <div class="columns">
@@ -229,12 +233,14 @@ export const GroupScreen = ({ id }: { id: string }) => {
       </div>
       {isAsked && (
         <Confirm
-          title={`Delete ${group.name}?`}
-          text="Its members lose the roles that they have through it."
-          action="Delete"
+          title={say(words.common.deleteOne, { name: group.name })}
+          text={words.groups.deleteText}
+          action={words.common.delete}
           typed={group.name}
           {...removal.dialog}
-          onConfirm={() => void removal.run('DELETE', `/groups/${id}`, `${group.name} was deleted`)}
+          onConfirm={() =>
+            void removal.run('DELETE', `/groups/${id}`, say(words.common.deleted, { name: group.name }))
+          }
           onClose={() => setAsked(false)}
         />
       )}

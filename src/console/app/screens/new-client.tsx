@@ -3,7 +3,7 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
 import { curlOf } from '../forms.tsx'
 import { AsCurl, Card, Field, Heading, Icon, Refused, Value } from '../parts.tsx'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
 
@@ -11,10 +11,10 @@ type Client = (typeof ClientAnswer)['_output'] & { client_secret?: string }
 type Kind = keyof typeof kindNames
 
 const kinds: [Kind, text: string, redirect: string][] = [
-  ['web', 'Runs on a server: Express, Next.js, Django, Rails, PHP', 'http://localhost:3000/callback'],
-  ['spa', 'Runs in the browser alone: React, Vue, Svelte', 'http://localhost:5173/callback'],
-  ['native', 'Installed on a phone or computer', 'http://127.0.0.1/callback'],
-  ['service', 'No person logs in: a job, a daemon, an API that calls another', ''],
+  ['web', words.newClient.web, 'http://localhost:3000/callback'],
+  ['spa', words.newClient.spa, 'http://localhost:5173/callback'],
+  ['native', words.newClient.native, 'http://127.0.0.1/callback'],
+  ['service', words.newClient.service, ''],
 ]
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
@@ -51,29 +51,29 @@ const bodyOf = (kind: Kind, values: { name: string; client_id: string; redirects
 const Made = ({ client }: { client: Client }) => (
   <>
     <Heading
-      title={`${client.name} is connected`}
+      title={say(words.newClient.done, { name: client.name })}
       back={{ href: '/console/clients', label: words.nav.clients }}
-      lead="Put these values into the configuration of the application."
+      lead={words.newClient.doneLead}
     >
       <a class="button" href={`/console/clients/${encodeURIComponent(client.client_id)}`}>
-        Open it
+        {words.newClient.open}
       </a>
     </Heading>
     <div class="stack narrow">
       <Card>
         <dl class="facts">
           <div>
-            <dt>Client id</dt>
+            <dt>{words.newClient.id}</dt>
             <dd>
               <Value text={client.client_id} />
             </dd>
           </div>
           {client.client_secret && (
             <div>
-              <dt>Client secret</dt>
+              <dt>{words.newClient.secret}</dt>
               <dd>
                 <Value text={client.client_secret} />
-                <p class="hint">Shown only now: the server keeps a hash of it.</p>
+                <p class="hint">{words.client.secretOnce}</p>
               </dd>
             </div>
           )}
@@ -107,11 +107,11 @@ export const NewClientScreen = () => {
   }
   return (
     <>
-      <Heading title="Connect an application" back={{ href: '/console/clients', label: words.nav.clients }} />
+      <Heading title={words.clients.connect} back={{ href: '/console/clients', label: words.nav.clients }} />
       <form class="form narrow" onSubmit={event => void submit(event)}>
         {problem && <Refused problem={problem} />}
         <fieldset class="kinds">
-          <legend>Kind</legend>
+          <legend>{words.client.kind}</legend>
           {kinds.map(([value, text]) => (
             <label key={value} class="kind">
               <input
@@ -132,8 +132,8 @@ export const NewClientScreen = () => {
         <Card>
           <Field
             name="name"
-            label="Name"
-            hint="People see it when they log in."
+            label={words.common.name}
+            hint={words.newClient.nameHint}
             required
             autocomplete="off"
             value={name}
@@ -142,8 +142,8 @@ export const NewClientScreen = () => {
           />
           <Field
             name="client_id"
-            label="Client id"
-            hint="It stays as it is."
+            label={words.newClient.id}
+            hint={words.newClient.idHint}
             required
             autocomplete="off"
             spellcheck={false}
@@ -154,8 +154,8 @@ export const NewClientScreen = () => {
           {kind !== 'service' && (
             <Field
               name="redirect_uris"
-              label="Redirect URIs"
-              hint="Where people come back to after the login, one a line. They are compared exactly."
+              label={words.client.redirectUris}
+              hint={words.newClient.redirectUrisHint}
               multiline={2}
               required
               spellcheck={false}
@@ -171,7 +171,7 @@ export const NewClientScreen = () => {
             {words.common.cancel}
           </a>
           <button type="submit" class="primary" disabled={isBusy}>
-            Connect
+            {words.newClient.action}
           </button>
         </div>
       </form>

@@ -5,7 +5,7 @@ import { curlOf } from '../forms.tsx'
 import { AsCurl, Card, Check, Field, Heading, Refused } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
@@ -30,7 +30,7 @@ export const NewUserScreen = () => {
     setBusy(true)
     try {
       const { data } = await callApi<UserAnswer>('POST', '/users', { body: values })
-      show(`${data.username} was added`)
+      show(say(words.common.added, { name: data.username }))
       go(`/console/users/${data.id}`)
       announce()
     } catch (error) {
@@ -56,20 +56,20 @@ export const NewUserScreen = () => {
   )
   return (
     <>
-      <Heading title="Add a user" back={{ href: '/console/users', label: words.nav.users }} />
+      <Heading title={words.users.add} back={{ href: '/console/users', label: words.nav.users }} />
       <form class="form narrow" onSubmit={event => void submit(event)}>
         {problem && !problem.details && <Refused problem={problem} />}
         <Card>
-          {field('username', 'User name')}
+          {field('username', words.users.username)}
           {field('email', 'E-mail', 'email')}
           <div class="pair">
-            {field('first_name', 'First name')}
-            {field('last_name', 'Last name')}
+            {field('first_name', words.users.firstName)}
+            {field('last_name', words.users.lastName)}
           </div>
           <Field
             name="password"
-            label="Password"
-            hint="Give it to them over a safe way. They can change it in their account."
+            label={words.newUser.password}
+            hint={words.newUser.passwordHint}
             autocomplete="off"
             spellcheck={false}
             value={values.password}
@@ -77,7 +77,7 @@ export const NewUserScreen = () => {
             onValue={password => set({ password })}
           />
           <Check
-            label="The address is verified"
+            label={words.users.verified}
             checked={values.email_verified}
             onChecked={email_verified => set({ email_verified })}
           />
@@ -88,7 +88,7 @@ export const NewUserScreen = () => {
             {words.common.cancel}
           </a>
           <button type="submit" class="primary" disabled={isBusy}>
-            Add the user
+            {words.newUser.action}
           </button>
         </div>
       </form>

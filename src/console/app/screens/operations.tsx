@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../action.ts'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Badge, Card, Confirm, Empty, Failure, Loading, Refused, When } from '../parts.tsx'
-import { bytes, fullDate, words } from '../words.ts'
+import { bytes, fullDate, say, words } from '../words.ts'
 
 interface SigningKey {
   kid: string
@@ -24,8 +24,8 @@ const Row = ({ of }: { of: SigningKey }) => {
         <code class="hint">{kid}</code>
         <span class="hint">
           {state === 'next' || !published_until
-            ? text.from(fullDate(signs_from))
-            : text.until(fullDate(published_until))}
+            ? say(text.from, { time: fullDate(signs_from) })
+            : say(text.until, { time: fullDate(published_until) })}
         </span>
       </span>
       <Badge tone={tones[state]}>{text.states[state]}</Badge>

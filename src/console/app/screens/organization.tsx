@@ -6,7 +6,7 @@ import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Card, Check, Choice, Confirm, Failure, Field, Heading, Loading, Value } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Definitions } from './attributes.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
@@ -35,10 +35,10 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   )
   return (
     <EditForm edit={edit} path={path} stored={organization}>
-      <Card title="Names">
+      <Card title={words.organization.names}>
         <Field
           name="display_name"
-          label="Name that people see"
+          label={words.organization.shown}
           value={values.display_name}
           problem={problem}
           onValue={display_name => set({ display_name })}
@@ -46,14 +46,14 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
         <div class="pair">
           <Field
             name="name"
-            label="Name for administrators"
+            label={words.organization.internal}
             value={values.name}
             problem={problem}
             onValue={name => set({ name })}
           />
           <Field
             name="slug"
-            label="Slug"
+            label={words.organization.slug}
             spellcheck={false}
             value={values.slug}
             problem={problem}
@@ -61,42 +61,42 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           />
         </div>
       </Card>
-      <Card title="Logins">
+      <Card title={words.organization.logins}>
         <Check
-          label="Everyone needs a second factor"
-          hint="People who have none add one at the next login."
+          label={words.organization.mfa}
+          hint={words.organization.mfaHint}
           checked={settings.mfa_required ?? false}
           onChecked={mfa_required => choose({ mfa_required })}
         />
         <Check
-          label="Confirm before destructive changes, in every application"
-          hint="The console always asks for a login of the last five minutes."
+          label={words.organization.stepUp}
+          hint={words.organization.stepUpHint}
           checked={settings.step_up === 'all'}
           onChecked={isOn => choose({ step_up: isOn ? 'all' : null })}
         />
         <Check
-          label="People may delete their account"
+          label={words.organization.selfDelete}
           checked={settings.self_deletion ?? false}
           onChecked={self_deletion => choose({ self_deletion })}
         />
         <div class="pair">
-          {text('session_ttl', 'Longest login', 'Such as 12h or 30d; empty for the default.')}
+          {text('session_ttl', words.organization.ttl, words.organization.ttlHint)}
           <Choice
-            label="Passwords"
+            label={words.organization.passwords}
             value={settings.password_policy?.preset ?? ''}
             options={[
-              ['', 'Default rules'],
-              ['nist', 'Long, no composition rules (NIST)'],
+              ['', words.organization.usual],
+              ['nist', words.organization.nist],
             ]}
             onValue={preset => choose({ password_policy: preset === 'nist' ? { preset } : null })}
           />
         </div>
       </Card>
-      <Card title="Pages" lead="How the login pages look, and what they link to.">
-        {text('accent_color', 'Accent colour', 'Six hexadecimal digits, such as #2b50d8.')}
-        {text('terms_url', 'Terms of use', 'An https address.')}
-        {text('privacy_url', 'Privacy policy', 'An https address.')}
-        {text('support_url', 'Help', 'An https or mailto address.')}
+      <Card title={words.organization.pages} lead={words.organization.pagesLead}>
+        {text('accent_color', words.organization.accent, words.organization.accentHint)}
+        {text('terms_url', words.organization.terms, words.organization.https)}
+        {text('privacy_url', words.organization.privacy, words.organization.https)}
+        {text('support_url', words.organization.help, words.organization.helpHint)}
       </Card>
       <Definitions
         key={edit.version}
@@ -120,7 +120,7 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
   if (!organization)
     return (
       <>
-        <Heading title="Organization" back={back} />
+        <Heading title={words.log.organization} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>
@@ -131,11 +131,11 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
     <>
       <Heading title={display_name} back={back} lead={<Value text={organization.id} />}>
         <a class="button" href={`/console/events?organization_id=${organization.id}`}>
-          Events
+          {words.common.events}
         </a>
         {organization.id !== DEFAULT && (
           <button type="button" class="danger" onClick={() => setAsked(true)}>
-            Delete
+            {words.common.delete}
           </button>
         )}
       </Heading>
@@ -145,13 +145,17 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
       </div>
       {isAsked && (
         <Confirm
-          title={`Delete ${display_name}?`}
-          text="All of its users, applications, roles and events go with it. This cannot be undone."
-          action="Delete"
+          title={say(words.common.deleteOne, { name: display_name })}
+          text={words.organization.deleteText}
+          action={words.common.delete}
           typed={slug}
           {...removal.dialog}
           onConfirm={() =>
-            void removal.run('DELETE', `/organizations/${organization.id}`, `${display_name} was deleted`)
+            void removal.run(
+              'DELETE',
+              `/organizations/${organization.id}`,
+              say(words.common.deleted, { name: display_name }),
+            )
           }
           onClose={() => setAsked(false)}
         />

@@ -5,7 +5,7 @@ import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Empty, Field, Heading, Icon } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output'] & { user_count?: number }
 
@@ -23,21 +23,18 @@ export const OrganizationsScreen = () => {
   const body = draft && { name: draft.name, slug: draft.slug ?? slugOf(draft.name) }
   return (
     <>
-      <Heading
-        title={words.nav.organizations}
-        lead="Tenants with users, roles and applications of their own."
-      >
+      <Heading title={words.nav.organizations} lead={words.organization.lead}>
         <button type="button" class="primary" onClick={() => setDraft({ name: '' })}>
-          <Icon name="plus" /> Add an organization
+          <Icon name="plus" /> {words.organization.add}
         </button>
       </Heading>
       <div class="filters">
         <label class="search">
           <Icon name="search" />
-          <span class="unseen">Search</span>
+          <span class="unseen">{words.common.search}</span>
           <input
             type="search"
-            placeholder="Name or slug"
+            placeholder={words.organization.searchHint}
             value={search}
             onInput={event => setSearch(event.currentTarget.value)}
           />
@@ -45,7 +42,7 @@ export const OrganizationsScreen = () => {
       </div>
       <ListCard
         list={list}
-        empty={<Empty title="No organization fits" icon="organizations" />}
+        empty={<Empty title={words.organization.noneFits} icon="organizations" />}
         row={organization => (
           <li key={organization.id}>
             <a class="row link" href={`/console/organizations/${organization.slug}`}>
@@ -53,7 +50,9 @@ export const OrganizationsScreen = () => {
                 <strong>{organization.display_name}</strong>
                 <code class="hint">{organization.slug}</code>
               </span>
-              <span class="wide muted">{words.common.users(organization.user_count ?? 0)}</span>
+              <span class="wide muted">
+                {say(words.common.users, { count: organization.user_count ?? 0 })}
+              </span>
               <Icon name="right" />
             </a>
           </li>
@@ -61,7 +60,7 @@ export const OrganizationsScreen = () => {
       />
       {body && (
         <NewDialog<Organization>
-          title="Add an organization"
+          title={words.organization.add}
           path="/organizations"
           body={body}
           onMade={({ slug }) => {
@@ -74,7 +73,7 @@ export const OrganizationsScreen = () => {
             <>
               <Field
                 name="name"
-                label="Name"
+                label={words.common.name}
                 required
                 autocomplete="off"
                 value={body.name}
@@ -83,8 +82,8 @@ export const OrganizationsScreen = () => {
               />
               <Field
                 name="slug"
-                label="Slug"
-                hint="Part of addresses: small letters, digits and hyphens."
+                label={words.organization.slug}
+                hint={words.organization.slugHint}
                 required
                 autocomplete="off"
                 spellcheck={false}

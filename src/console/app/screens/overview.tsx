@@ -2,7 +2,7 @@ import { Chart, type Point } from '../chart.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Card, Empty, Failure, Heading, Icon, Loading } from '../parts.tsx'
 import { person } from '../session.ts'
-import { number } from '../words.ts'
+import { number, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const Figure = ({ label, value, tone }: { label: string; value: number; tone?: string }) => (
@@ -21,7 +21,7 @@ const sum = (points: Point[], name: 'logins' | 'failed_logins' | 'new_users'): n
 const Activity = () => {
   const { data, problem, reload } = useObject<{ data: Point[] }>('/statistics')
   return (
-    <Card title="Logins" lead="The last 30 days">
+    <Card title={words.overview.logins} lead={words.overview.days}>
       {problem ? (
         <Failure problem={problem} retry={reload} />
       ) : !data ? (
@@ -29,10 +29,10 @@ const Activity = () => {
       ) : (
         <>
           <dl class="figures">
-            <Figure label="Logins" value={sum(data.data, 'logins')} tone="good" />
-            <Figure label="Failed logins" value={sum(data.data, 'failed_logins')} tone="bad" />
-            <Figure label="Active today" value={data.data.at(-1)?.active_users ?? 0} />
-            <Figure label="New users" value={sum(data.data, 'new_users')} />
+            <Figure label={words.overview.logins} value={sum(data.data, 'logins')} tone="good" />
+            <Figure label={words.overview.failedLogins} value={sum(data.data, 'failed_logins')} tone="bad" />
+            <Figure label={words.overview.active} value={data.data.at(-1)?.active_users ?? 0} />
+            <Figure label={words.overview.newUsers} value={sum(data.data, 'new_users')} />
           </dl>
           <Chart points={data.data} />
         </>
@@ -44,13 +44,13 @@ const Activity = () => {
 const Newest = () => {
   const { data, problem, reload } = useObject<PageOf<LogEvent>>('/events?limit=8')
   return (
-    <Card title="Newest events" flush aside={<a href="/console/events">Audit log</a>}>
+    <Card title={words.overview.newest} flush aside={<a href="/console/events">{words.nav.events}</a>}>
       {problem ? (
         <Failure problem={problem} retry={reload} />
       ) : !data ? (
         <Loading rows={5} />
       ) : data.data.length === 0 ? (
-        <Empty title="Nothing has happened yet" />
+        <Empty title={words.log.none} />
       ) : (
         <ul class="rows">
           {data.data.map(event => (
@@ -83,21 +83,13 @@ const NextSteps = () => {
   const needsUser = users && users.pagination.total < 2
   if (!needsClient && !needsUser) return null
   return (
-    <Card title="Next steps" flush>
+    <Card title={words.overview.steps} flush>
       <ul class="rows">
         {needsClient && (
-          <Step
-            href="/console/clients/new"
-            title="Connect an application"
-            text="Get its client id and a program that logs in."
-          />
+          <Step href="/console/clients/new" title={words.clients.connect} text={words.overview.connectText} />
         )}
         {needsUser && (
-          <Step
-            href="/console/users/new"
-            title="Add a second person"
-            text="Someone else can help when you are locked out."
-          />
+          <Step href="/console/users/new" title={words.overview.second} text={words.overview.secondText} />
         )}
       </ul>
     </Card>
@@ -108,7 +100,7 @@ export const OverviewScreen = () => {
   const [first] = person.value?.name.split(' ') ?? []
   return (
     <>
-      <Heading title="Overview" lead={first && `Welcome, ${first}.`} />
+      <Heading title={words.nav.overview} lead={first && say(words.overview.welcome, { name: first })} />
       <div class="stack">
         <NextSteps />
         <Activity />

@@ -21,7 +21,7 @@ import {
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { issuer } from '../session.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 /** A provider as the admin API answers it; each type has more fields. */
 interface Provider {
@@ -47,7 +47,7 @@ const kinds: [Kind, label: string, type: Provider['type']][] = [
   ['gitlab', 'GitLab', 'oidc'],
   ['github', 'GitHub', 'oauth2'],
   ['discord', 'Discord', 'oauth2'],
-  ['oidc', 'Another OpenID Connect provider', 'oidc'],
+  ['oidc', words.providers.otherProvider, 'oidc'],
   ['saml', 'SAML 2.0', 'saml'],
 ]
 
@@ -93,16 +93,16 @@ export const ProvidersScreen = () => {
   const set = (change: Partial<Draft>) => draft && setDraft({ ...draft, ...change })
   return (
     <>
-      <Heading title={words.nav.providers} lead="Other services that people may log in with.">
+      <Heading title={words.nav.providers} lead={words.providers.lead}>
         <button type="button" class="primary" onClick={() => setDraft(empty)}>
-          <Icon name="plus" /> Add a provider
+          <Icon name="plus" /> {words.providers.add}
         </button>
       </Heading>
       <ListCard
         list={list}
         empty={
-          <Empty title="No identity providers yet" icon="providers">
-            People log in with a password or passkey.
+          <Empty title={words.providers.none} icon="providers">
+            {words.providers.noneText}
           </Empty>
         }
         row={provider => (
@@ -112,7 +112,9 @@ export const ProvidersScreen = () => {
                 <strong>{provider.name}</strong>
                 <span class="hint">{typeNames[provider.type]}</span>
               </span>
-              <Badge tone={provider.enabled ? 'good' : 'plain'}>{provider.enabled ? 'On' : 'Off'}</Badge>
+              <Badge tone={provider.enabled ? 'good' : 'plain'}>
+                {provider.enabled ? words.providers.on : words.providers.off}
+              </Badge>
               <Icon name="right" />
             </a>
           </li>
@@ -120,7 +122,7 @@ export const ProvidersScreen = () => {
       />
       {draft && (
         <NewDialog<Provider>
-          title="Add a provider"
+          title={words.providers.add}
           path="/identity-providers"
           body={bodyOf(draft)}
           onMade={({ alias }) => {
@@ -146,7 +148,7 @@ export const ProvidersScreen = () => {
             return (
               <>
                 <Choice
-                  label="Provider"
+                  label={words.providers.provider}
                   value={draft.kind}
                   options={kinds.map(([kind, label]) => [kind, label] as const)}
                   onValue={value => {
@@ -155,19 +157,19 @@ export const ProvidersScreen = () => {
                     set({ kind: kind as Kind, name: isKnown ? label : '', alias: isKnown ? kind : '' })
                   }}
                 />
-                {field('name', 'Name', 'It stands on the login page.')}
-                {field('alias', 'Alias', 'Part of the address below: small letters, digits and hyphens.')}
+                {field('name', words.common.name, words.providers.nameHint)}
+                {field('alias', words.providers.alias, words.providers.aliasHint)}
                 {draft.kind === 'saml' ? (
-                  field('metadata_url', 'Address of its metadata')
+                  field('metadata_url', words.providers.metadata)
                 ) : (
                   <>
-                    {draft.kind === 'oidc' && field('issuer', 'Issuer')}
-                    {field('client_id', 'Client id there')}
-                    {field('client_secret', 'Client secret there')}
+                    {draft.kind === 'oidc' && field('issuer', words.providers.issuer)}
+                    {field('client_id', words.providers.clientId)}
+                    {field('client_secret', words.providers.clientSecret)}
                   </>
                 )}
                 <p class="hint">
-                  Register this address there:{' '}
+                  {words.providers.register}{' '}
                   <code>{returnAddress({ type: typeOf(draft.kind), alias: draft.alias || 'ALIAS' })}</code>
                 </p>
               </>
@@ -185,30 +187,30 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
   const { values, set, problem } = edit
   return (
     <EditForm edit={edit} path={path} stored={provider}>
-      <Card title="Login">
+      <Card title={words.providers.login}>
         <Check
-          label="On"
-          hint="People see it on the login page."
+          label={words.providers.on}
+          hint={words.providers.onHint}
           checked={values.enabled}
           onChecked={enabled => set({ enabled })}
         />
         <Check
-          label="The first login creates the user"
-          hint="Otherwise people link it to their account first."
+          label={words.providers.provision}
+          hint={words.providers.provisionHint}
           checked={values.allow_registration}
           onChecked={allow_registration => set({ allow_registration })}
         />
         <Check
-          label="Its e-mail addresses count as verified"
-          hint="Only where the provider makes sure that they belong to the person."
+          label={words.providers.trusted}
+          hint={words.providers.trustedHint}
           checked={values.trust_email}
           onChecked={trust_email => set({ trust_email })}
         />
       </Card>
-      <Card title="Settings">
+      <Card title={words.common.settings}>
         <Field
           name="name"
-          label="Name"
+          label={words.common.name}
           value={values.name}
           problem={problem}
           onValue={name => set({ name })}
@@ -216,7 +218,7 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
         {values.client_id !== undefined && (
           <Field
             name="client_id"
-            label="Client id there"
+            label={words.providers.clientId}
             spellcheck={false}
             value={values.client_id}
             problem={problem}
@@ -225,14 +227,14 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
         )}
         <dl class="facts">
           <div>
-            <dt>Address of Gatehouse</dt>
+            <dt>{words.providers.here}</dt>
             <dd>
               <Value text={returnAddress(provider)} />
             </dd>
           </div>
           {(provider.issuer || provider.entity_id) && (
             <div>
-              <dt>Provider</dt>
+              <dt>{words.providers.provider}</dt>
               <dd>
                 <code>{provider.issuer || provider.entity_id}</code>
               </dd>
@@ -240,9 +242,12 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
           )}
           {provider.certificates?.map(({ fingerprint, subject, expires_at, expired }) => (
             <div key={fingerprint}>
-              <dt>Certificate</dt>
+              <dt>{words.providers.certificate}</dt>
               <dd>
-                {subject} <Badge tone={expired ? 'warn' : 'plain'}>until {expires_at.slice(0, 10)}</Badge>
+                {subject}{' '}
+                <Badge tone={expired ? 'warn' : 'plain'}>
+                  {say(words.providers.until, { date: expires_at.slice(0, 10) })}
+                </Badge>
               </dd>
             </div>
           ))}
@@ -264,7 +269,7 @@ export const ProviderScreen = ({ id }: { id: string }) => {
   if (!provider)
     return (
       <>
-        <Heading title="Identity provider" back={back} />
+        <Heading title={words.providers.one} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>
@@ -276,11 +281,15 @@ export const ProviderScreen = ({ id }: { id: string }) => {
       <Heading
         title={name}
         back={back}
-        badge={<Badge tone={provider.enabled ? 'good' : 'plain'}>{provider.enabled ? 'On' : 'Off'}</Badge>}
+        badge={
+          <Badge tone={provider.enabled ? 'good' : 'plain'}>
+            {provider.enabled ? words.providers.on : words.providers.off}
+          </Badge>
+        }
         lead={typeNames[provider.type]}
       >
         <button type="button" class="danger" onClick={() => setAsked(true)}>
-          Delete
+          {words.common.delete}
         </button>
       </Heading>
       <div class="narrow stack">
@@ -289,13 +298,17 @@ export const ProviderScreen = ({ id }: { id: string }) => {
       </div>
       {isAsked && (
         <Confirm
-          title={`Delete ${name}?`}
-          text="People who have no other way in cannot log in any more. Their users stay."
-          action="Delete"
+          title={say(words.common.deleteOne, { name })}
+          text={words.providers.deleteText}
+          action={words.common.delete}
           typed={provider.alias}
           {...removal.dialog}
           onConfirm={() =>
-            void removal.run('DELETE', `/identity-providers/${provider.id}`, `${name} was deleted`)
+            void removal.run(
+              'DELETE',
+              `/identity-providers/${provider.id}`,
+              say(words.common.deleted, { name }),
+            )
           }
           onClose={() => setAsked(false)}
         />

@@ -23,7 +23,7 @@ import {
   Value,
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 import { Givers } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
@@ -40,9 +40,9 @@ export const RolesScreen = () => {
   const [draft, setDraft] = useState<{ name: string; description: string }>()
   return (
     <>
-      <Heading title={words.nav.roles} lead="Named lists of permissions, given to users and groups.">
+      <Heading title={words.nav.roles} lead={words.roles.lead}>
         <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
-          <Icon name="plus" /> Add a role
+          <Icon name="plus" /> {words.roles.add}
         </button>
       </Heading>
       <div class="filters">
@@ -66,8 +66,8 @@ export const RolesScreen = () => {
                 <strong>{role.name}</strong>
                 <span class="hint">{role.description || role.permissions.slice(0, 4).join(', ')}</span>
               </span>
-              {role.built_in && <Badge>Built in</Badge>}
-              <span class="wide muted">{words.common.users(role.user_count)}</span>
+              {role.built_in && <Badge>{words.roles.builtIn}</Badge>}
+              <span class="wide muted">{say(words.common.users, { count: role.user_count })}</span>
               <Icon name="right" />
             </a>
           </li>
@@ -75,7 +75,7 @@ export const RolesScreen = () => {
       />
       {draft && (
         <NewDialog<Role>
-          title="Add a role"
+          title={words.roles.add}
           path="/roles"
           body={{ ...draft, permissions: [] }}
           onMade={role => {
@@ -88,8 +88,8 @@ export const RolesScreen = () => {
             <>
               <Field
                 name="name"
-                label="Name"
-                hint="It never changes."
+                label={words.common.name}
+                hint={words.roles.nameHint}
                 required
                 autocomplete="off"
                 value={draft.name}
@@ -98,7 +98,7 @@ export const RolesScreen = () => {
               />
               <Field
                 name="description"
-                label="Description"
+                label={words.common.description}
                 value={draft.description}
                 problem={problem}
                 onValue={description => setDraft({ ...draft, description })}
@@ -118,17 +118,17 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
   const has = (name: string) => values.permissions.includes(name) || values.permissions.includes('*')
   return (
     <EditForm edit={edit} path={path} stored={role}>
-      <Card title="Description">
+      <Card title={words.common.description}>
         <Field
           name="description"
-          label="Shown to administrators"
+          label={words.roles.shown}
           multiline={2}
           value={values.description}
           problem={problem}
           onValue={description => set({ description })}
         />
       </Card>
-      <Card title="Permissions" lead="You can give only those that you hold.">
+      <Card title={words.roles.permissions} lead={words.roles.permissionsLead}>
         <div class="permissions">
           {resources.map(resource => (
             <fieldset key={resource}>
@@ -192,7 +192,7 @@ export const RoleScreen = ({ id }: { id: string }) => {
   if (!role)
     return (
       <>
-        <Heading title="Role" back={back} />
+        <Heading title={words.roles.one} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>
@@ -203,12 +203,12 @@ export const RoleScreen = ({ id }: { id: string }) => {
       <Heading
         title={role.name}
         back={back}
-        badge={role.built_in ? <Badge>Built in</Badge> : undefined}
+        badge={role.built_in ? <Badge>{words.roles.builtIn}</Badge> : undefined}
         lead={<Value text={role.id} />}
       >
         {!role.built_in && (
           <button type="button" class="danger" onClick={() => setAsked(true)}>
-            Delete
+            {words.common.delete}
           </button>
         )}
       </Heading>
@@ -222,12 +222,14 @@ export const RoleScreen = ({ id }: { id: string }) => {
       </div>
       {isAsked && (
         <Confirm
-          title={`Delete ${role.name}?`}
-          text="Users and groups lose it at once."
-          action="Delete"
+          title={say(words.common.deleteOne, { name: role.name })}
+          text={words.roles.deleteText}
+          action={words.common.delete}
           typed={role.name}
           {...removal.dialog}
-          onConfirm={() => void removal.run('DELETE', `/roles/${id}`, `${role.name} was deleted`)}
+          onConfirm={() =>
+            void removal.run('DELETE', `/roles/${id}`, say(words.common.deleted, { name: role.name }))
+          }
           onClose={() => setAsked(false)}
         />
       )}

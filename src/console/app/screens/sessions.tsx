@@ -5,7 +5,7 @@ import { withQuery } from '../api.ts'
 import { useList, useSettled } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { Confirm, Empty, Heading, Refused, When } from '../parts.tsx'
-import { programOf, words } from '../words.ts'
+import { programOf, say, words } from '../words.ts'
 
 export const SessionsScreen = () => {
   const [filters, setFilters] = useState({ user_id: '', client_id: '' })
@@ -31,21 +31,21 @@ export const SessionsScreen = () => {
   )
   return (
     <>
-      <Heading title={words.nav.sessions} lead="People who are logged in to an application now.">
+      <Heading title={words.nav.sessions} lead={words.sessions.lead}>
         {isFiltered && list.items.length > 0 && (
           <button type="button" class="danger" onClick={() => setAsked(true)}>
-            End all of these
+            {words.sessions.endAll}
           </button>
         )}
       </Heading>
       <div class="filters">
-        {field('user_id', 'User id')}
-        {field('client_id', 'Client id')}
+        {field('user_id', words.sessions.userId)}
+        {field('client_id', words.sessions.clientId)}
       </div>
       <Refused problem={one.problem} />
       <ListCard
         list={list}
-        empty={<Empty title={isFiltered ? 'No session fits' : 'Nobody is logged in'} />}
+        empty={<Empty title={isFiltered ? words.sessions.noneFits : words.sessions.none} />}
         row={session => (
           <li key={session.id} class="row">
             <span>
@@ -61,20 +61,20 @@ export const SessionsScreen = () => {
             <When time={session.last_active_at} />
             <button
               type="button"
-              onClick={() => void one.run('DELETE', `/sessions/${session.id}`, 'The session has ended')}
+              onClick={() => void one.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
             >
-              End
+              {words.sessions.end}
             </button>
           </li>
         )}
       />
       {isAsked && (
         <Confirm
-          title="End all of these sessions?"
-          text={`${list.total} sessions fit the filters. Their tokens stop working at once.`}
-          action="End them"
+          title={words.sessions.endAllTitle}
+          text={say(words.sessions.endAllText, { count: list.total })}
+          action={words.sessions.endAllAction}
           {...all.dialog}
-          onConfirm={() => void all.run('DELETE', withQuery('/sessions', settled), 'The sessions have ended')}
+          onConfirm={() => void all.run('DELETE', withQuery('/sessions', settled), words.sessions.allEnded)}
           onClose={() => setAsked(false)}
         />
       )}

@@ -17,32 +17,29 @@ const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<Serve
   const { values, set, problem } = edit
   return (
     <EditForm edit={edit} path="/settings" stored={stored}>
-      <Card
-        title="Signing keys"
-        lead="Old keys stay published until the last token that they signed has expired."
-      >
+      <Card title={words.settings.keys} lead={words.settings.keysLead}>
         <Field
           name="key_rotation_interval"
-          label="Time between new keys"
-          hint="From 1d to 365d."
+          label={words.settings.rotation}
+          hint={words.settings.rotationHint}
           value={values.key_rotation_interval}
           problem={problem}
           onValue={key_rotation_interval => set({ key_rotation_interval })}
         />
       </Card>
-      <Card title="Backups" lead="Kept in the data directory of the server; copy them to another machine.">
+      <Card title={words.settings.backups} lead={words.settings.backupsLead}>
         <div class="pair">
           <Field
             name="backup_interval"
-            label="Time between backups"
-            hint="From 1h to 365d; empty: none."
+            label={words.settings.interval}
+            hint={words.settings.intervalHint}
             value={values.backup_interval ?? ''}
             problem={problem}
             onValue={text => set({ backup_interval: text === '' ? null : text })}
           />
           <Field
             name="backup_keep"
-            label="Backups to keep"
+            label={words.settings.kept}
             type="number"
             value={String(values.backup_keep)}
             problem={problem}
@@ -55,17 +52,17 @@ const Form = ({ stored, loaded }: { stored: ServerSettings; loaded: Loaded<Serve
 }
 
 const addresses = [
-  ['Issuer', ''],
-  ['Discovery', '/.well-known/openid-configuration'],
-  ['Key set', '/.well-known/jwks.json'],
-  ['API reference', '/api/v1/docs'],
+  [words.providers.issuer, ''],
+  [words.settings.discovery, '/.well-known/openid-configuration'],
+  [words.settings.keySet, '/.well-known/jwks.json'],
+  [words.settings.reference, '/api/v1/docs'],
 ] as const
 
 export const SettingsScreen = () => {
   const loaded = useObject<ServerSettings>('/settings')
   return (
     <>
-      <Heading title={words.nav.settings} lead="Of the server; all others are read when it starts." />
+      <Heading title={words.nav.settings} lead={words.settings.lead} />
       <div class="columns">
         <div class="stack">
           {loaded.data ? (
@@ -75,7 +72,7 @@ export const SettingsScreen = () => {
               {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
             </Card>
           )}
-          <Card title="Addresses">
+          <Card title={words.settings.addresses}>
             <dl class="facts">
               {addresses.map(([name, path]) => (
                 <div key={name}>

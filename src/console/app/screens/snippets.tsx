@@ -2,6 +2,7 @@ import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { Card, Code } from '../parts.tsx'
 import { issuer } from '../session.ts'
+import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
@@ -12,7 +13,7 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
   const own = secret ?? (client.type === 'confidential' ? 'YOUR_SECRET' : undefined)
   const all = snippets(applicationOf(issuer, { ...client, kind }, client.organization_id, own))
   return (
-    <Card title="Program" lead="The values of this application are filled in.">
+    <Card title={words.newClient.program} lead={words.newClient.programLead}>
       <div class="stack">
         {all.map(({ title, code }) => (
           <div key={title}>

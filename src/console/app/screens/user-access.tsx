@@ -1,7 +1,7 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
 import { type Loaded, type PageOf, useObject } from '../hooks.ts'
 import { Card, Empty, Failure, Icon, type IconName, Loading, When } from '../parts.tsx'
-import { words } from '../words.ts'
+import { say, words } from '../words.ts'
 
 type Group = (typeof GroupAnswer)['_output']
 
@@ -54,7 +54,13 @@ export const Groups = ({ groups }: { groups: Loaded<PageOf<Group>> }) => (
     title={text.groups}
     loaded={groups}
     empty={['groups', text.noGroups, text.noGroupsText]}
-    row={group => <GroupRow key={group.id} group={group} about={text.gives(group.roles.join(', '))} />}
+    row={group => (
+      <GroupRow
+        key={group.id}
+        group={group}
+        about={group.roles.length > 0 ? say(text.gives, { roles: group.roles.join(', ') }) : text.givesNone}
+      />
+    )}
   />
 )
 
@@ -66,7 +72,13 @@ export const Givers = ({ role, organization_id }: { role: string; organization_i
       `/groups?${new URLSearchParams({ role, organization_id, limit: '100' })}`,
     )}
     empty={['groups', text.noGivers]}
-    row={group => <GroupRow key={group.id} group={group} about={words.common.members(group.member_count)} />}
+    row={group => (
+      <GroupRow
+        key={group.id}
+        group={group}
+        about={say(words.common.members, { count: group.member_count })}
+      />
+    )}
   />
 )
 
@@ -95,8 +107,10 @@ export const Applications = ({ id }: { id: string }) => (
             <strong>{name}</strong>
             <span class="hint">
               {[
-                text.sessions(sessions),
-                scopes.length > 0 ? text.consented(scopes.map(scopeName).join(', ')) : text.noConsent,
+                say(text.sessions, { count: sessions }),
+                scopes.length > 0
+                  ? say(text.consented, { scopes: scopes.map(scopeName).join(', ') })
+                  : text.noConsent,
               ].join(' · ')}
             </span>
           </span>

@@ -23,7 +23,7 @@ import {
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
 import { show } from '../toast.tsx'
-import { programOf, words } from '../words.ts'
+import { programOf, say, words } from '../words.ts'
 import { Attributes } from './attributes.tsx'
 import { EventRow, type LogEvent } from './event-row.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
@@ -52,26 +52,28 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const names = [...new Set([...(roles?.data.map(({ name }) => name) ?? []), ...user.roles])]
   const through = (role: string): string => {
     const givers = groups.data?.data.filter(group => group.roles.includes(role)) ?? []
-    return givers.length > 0 ? words.access.through(givers.map(({ name }) => name).join(', ')) : ''
+    return givers.length > 0
+      ? say(words.access.through, { groups: givers.map(({ name }) => name).join(', ') })
+      : ''
   }
   return (
     <EditForm edit={edit} path={path} stored={user}>
-      <Card title="Profile">
+      <Card title={words.user.profile}>
         <div class="pair">
-          {field('first_name', 'First name')}
-          {field('last_name', 'Last name')}
+          {field('first_name', words.users.firstName)}
+          {field('last_name', words.users.lastName)}
         </div>
         <div class="pair">
-          {field('username', 'User name')}
+          {field('username', words.users.username)}
           {field('email', 'E-mail')}
         </div>
         <Check
-          label="The address is verified"
+          label={words.users.verified}
           checked={values.email_verified}
           onChecked={email_verified => set({ email_verified })}
         />
       </Card>
-      <Card title="Roles" lead="What this person may do. Groups may give more.">
+      <Card title={words.user.roles} lead={words.user.rolesLead}>
         <div class="checks">
           {names.map(name => (
             <Check
@@ -115,21 +117,21 @@ const Sessions = ({ id }: { id: string }) => {
   const end = async (session: Session): Promise<void> => {
     try {
       await callApi('DELETE', `/sessions/${session.id}`)
-      show('The session has ended')
+      show(words.sessions.ended)
       list.reload()
     } catch (error) {
       setProblem(asProblem(error))
     }
   }
   return (
-    <Card title="Sessions" flush>
+    <Card title={words.user.sessions} flush>
       <Refused problem={problem} />
       {list.problem ? (
         <Failure problem={list.problem} retry={list.reload} />
       ) : !list.data ? (
         <Loading />
       ) : list.data.data.length === 0 ? (
-        <Empty title="No sessions" />
+        <Empty title={words.user.noSessions} />
       ) : (
         <ul class="rows">
           {list.data.data.map(session => (
@@ -144,7 +146,7 @@ const Sessions = ({ id }: { id: string }) => {
               </span>
               {session.last_active_at && <When time={session.last_active_at} />}
               <button type="button" onClick={() => void end(session)}>
-                End
+                {words.sessions.end}
               </button>
             </li>
           ))}
@@ -169,14 +171,14 @@ const Factors = ({ id }: { id: string }) => {
     list.reload()
   })
   return (
-    <Card title="Second factors" flush>
+    <Card title={words.user.factors} flush>
       {list.problem ? (
         <Failure problem={list.problem} retry={list.reload} />
       ) : !list.data ? (
         <Loading rows={2} />
       ) : list.data.data.length === 0 ? (
-        <Empty title="No second factor" icon="lock">
-          People add one in their account.
+        <Empty title={words.user.noFactors} icon="lock">
+          {words.user.noFactorsText}
         </Empty>
       ) : (
         <ul class="rows">
@@ -184,11 +186,11 @@ const Factors = ({ id }: { id: string }) => {
             <li key={factor.id} class="row">
               <span>
                 <strong>{factor.name}</strong>
-                <span class="hint">{factor.type === 'totp' ? 'Authenticator app' : 'Passkey'}</span>
+                <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
               </span>
               <When time={factor.last_used_at} />
               <button type="button" onClick={() => setAsked(factor)}>
-                Remove
+                {words.user.removeFactor}
               </button>
             </li>
           ))}
@@ -196,12 +198,12 @@ const Factors = ({ id }: { id: string }) => {
       )}
       {asked && (
         <Confirm
-          title="Remove this factor?"
-          text="All sessions and logins of this person end."
-          action="Remove"
+          title={words.user.removeFactorTitle}
+          text={words.user.removeFactorText}
+          action={words.user.removeFactor}
           {...action.dialog}
           onConfirm={() =>
-            void action.run('DELETE', `/users/${id}/factors/${asked.id}`, 'The factor was removed')
+            void action.run('DELETE', `/users/${id}/factors/${asked.id}`, words.user.factorRemoved)
           }
           onClose={() => setAsked(undefined)}
         />
@@ -213,13 +215,17 @@ const Factors = ({ id }: { id: string }) => {
 const Log = ({ id }: { id: string }) => {
   const list = useObject<PageOf<LogEvent>>(`/events?target_id=${id}&limit=8`)
   return (
-    <Card title="Events" flush aside={<a href={`/console/events?target_id=${id}`}>All</a>}>
+    <Card
+      title={words.common.events}
+      flush
+      aside={<a href={`/console/events?target_id=${id}`}>{words.common.all}</a>}
+    >
       {list.problem ? (
         <Failure problem={list.problem} retry={list.reload} />
       ) : !list.data ? (
         <Loading />
       ) : list.data.data.length === 0 ? (
-        <Empty title="No events" />
+        <Empty title={words.user.noEvents} />
       ) : (
         <ul class="rows">
           {list.data.data.map(event => (
@@ -272,62 +278,62 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
   }
   const steps: Record<Step, { title: string; text: string; action: string; run(): void }> = {
     disable: {
-      title: `Disable ${name}?`,
-      text: 'This person cannot log in until you enable them again. Sessions stay.',
-      action: 'Disable',
-      run: () => void action.run('PUT', `/users/${user.id}`, 'Disabled', { enabled: false }),
+      title: say(words.user.disableTitle, { name }),
+      text: words.user.disableText,
+      action: words.users.disable,
+      run: () => void action.run('PUT', `/users/${user.id}`, words.users.isDisabled, { enabled: false }),
     },
     sign_out: {
-      title: `Sign ${name} out everywhere?`,
-      text: 'All sessions and logins end, in every application and browser.',
-      action: 'Sign out',
-      run: () => void action.run('DELETE', `/users/${user.id}/sessions`, 'Signed out everywhere'),
+      title: say(words.user.signOutTitle, { name }),
+      text: words.user.signOutText,
+      action: words.users.signOut,
+      run: () => void action.run('DELETE', `/users/${user.id}/sessions`, words.user.signedOut),
     },
     delete: {
-      title: `Delete ${name}?`,
-      text: 'The user goes with sessions, tokens and the events that name them. This cannot be undone.',
-      action: 'Delete',
-      run: () => void action.run('DELETE', `/users/${user.id}`, `${name} was deleted`),
+      title: say(words.common.deleteOne, { name }),
+      text: words.user.deleteText,
+      action: words.common.delete,
+      run: () => void action.run('DELETE', `/users/${user.id}`, say(words.common.deleted, { name })),
     },
   }
   return (
-    <Card title="Help and safety">
+    <Card title={words.user.safety}>
       <Refused problem={quick.problem ?? problem} />
       <div class="buttons">
         <button
           type="button"
-          onClick={() =>
-            void quick.run('POST', `/users/${user.id}/send-password-reset`, 'The mail is on its way')
-          }
+          onClick={() => void quick.run('POST', `/users/${user.id}/send-password-reset`, words.user.mailSent)}
         >
-          Mail a password reset
+          {words.user.mailReset}
         </button>
         <button type="button" onClick={() => void makeLink()}>
-          Make a sign-in link
+          {words.user.makeLink}
         </button>
         <button type="button" onClick={() => void ask('sign_out')}>
-          Sign out everywhere
+          {words.user.signOutAction}
         </button>
         {user.enabled ? (
           <button type="button" onClick={() => void ask('disable')}>
-            Disable
+            {words.users.disable}
           </button>
         ) : (
           <button
             type="button"
-            onClick={() => void quick.run('PUT', `/users/${user.id}`, 'Enabled', { enabled: true })}
+            onClick={() =>
+              void quick.run('PUT', `/users/${user.id}`, words.users.isEnabled, { enabled: true })
+            }
           >
-            Enable
+            {words.users.enable}
           </button>
         )}
         <button type="button" class="danger" onClick={() => void ask('delete')}>
-          Delete
+          {words.common.delete}
         </button>
       </div>
       {step && (
         <Confirm
           {...steps[step]}
-          text={isLast ? `${steps[step].text} This is the last administrator.` : steps[step].text}
+          text={isLast ? `${steps[step].text} ${words.user.lastAdministrator}` : steps[step].text}
           {...(isLast || step === 'delete' ? { typed: user.username } : {})}
           {...action.dialog}
           onConfirm={steps[step].run}
@@ -335,8 +341,8 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
         />
       )}
       {link && (
-        <Dialog title="Sign-in link" onClose={() => setLink(undefined)}>
-          <p>It works once, and is shown only here. Whoever opens it is logged in as {name}.</p>
+        <Dialog title={words.user.link} onClose={() => setLink(undefined)}>
+          <p>{say(words.user.linkText, { name })}</p>
           <p class="value">
             <code>{link}</code>
           </p>
@@ -360,7 +366,7 @@ export const UserScreen = ({ id }: { id: string }) => {
   if (!user)
     return (
       <>
-        <Heading title="User" back={back} />
+        <Heading title={words.user.one} back={back} />
         <Card>
           {loaded.problem ? <Failure problem={loaded.problem} retry={loaded.reload} /> : <Loading />}
         </Card>
@@ -371,10 +377,16 @@ export const UserScreen = ({ id }: { id: string }) => {
       <Heading
         title={nameOf(user)}
         back={back}
-        badge={user.enabled ? <Badge tone="good">Enabled</Badge> : <Badge tone="bad">Disabled</Badge>}
+        badge={
+          user.enabled ? (
+            <Badge tone="good">{words.users.isEnabled}</Badge>
+          ) : (
+            <Badge tone="bad">{words.users.isDisabled}</Badge>
+          )
+        }
         lead={
           <>
-            <Value text={user.id} /> Last login <When time={user.last_login} />
+            <Value text={user.id} /> {words.user.lastLogin} <When time={user.last_login} />
           </>
         }
       />

@@ -17,7 +17,7 @@ import {
   When,
 } from '../parts.tsx'
 import { show } from '../toast.tsx'
-import { words } from '../words.ts'
+import { say, shownOf, words } from '../words.ts'
 
 const MAX_BULK = 100
 
@@ -27,18 +27,18 @@ const nameOf = ({ first_name, last_name, username }: UserAnswer): string =>
 type Bulk = 'disable' | 'enable' | 'sign_out'
 const bulks: Record<Bulk, { label: string; text: string; run(user: UserAnswer): Promise<unknown> }> = {
   disable: {
-    label: 'Disable',
-    text: 'They cannot log in until they are enabled again. Sessions stay unless you sign them out.',
+    label: words.users.disable,
+    text: words.users.disableText,
     run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: false } }),
   },
   enable: {
-    label: 'Enable',
-    text: 'They can log in again.',
+    label: words.users.enable,
+    text: words.users.enableText,
     run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: true } }),
   },
   sign_out: {
-    label: 'Sign out',
-    text: 'All of their sessions and logins end, in every application and browser.',
+    label: words.users.signOut,
+    text: words.users.signOutText,
     run: ({ id }) => callApi('DELETE', `/users/${id}/sessions`),
   },
 }
@@ -56,7 +56,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
         await bulks[bulk].run(user)
       }
       setAsked(undefined)
-      show(`${bulks[bulk].label}: ${users.length} done`)
+      show(say(words.users.done, { action: bulks[bulk].label, count: users.length }))
       props.onDone()
     } catch (error) {
       setProblem(asProblem(error))
@@ -64,10 +64,10 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
       setDone(undefined)
     }
   }
-  const count = users.length === 1 ? '1 user' : `${users.length} users`
+  const count = say(words.common.users, { count: users.length })
   return (
-    <div class="bulk" role="toolbar" aria-label="Selected users">
-      <strong>{count} selected</strong>
+    <div class="bulk" role="toolbar" aria-label={words.users.selection}>
+      <strong>{say(words.users.selected, { count: users.length })}</strong>
       {(Object.keys(bulks) as Bulk[]).map(bulk => (
         <button key={bulk} type="button" onClick={() => setAsked(bulk)}>
           {bulks[bulk].label}
@@ -78,9 +78,13 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
       </button>
       {asked && (
         <Confirm
-          title={`${bulks[asked].label} ${count}?`}
+          title={say(words.users.bulkTitle, { action: bulks[asked].label, users: count })}
           text={bulks[asked].text}
-          action={done === undefined ? `${bulks[asked].label} ${count}` : `${done + 1} of ${users.length}`}
+          action={
+            done === undefined
+              ? say(words.users.bulk, { action: bulks[asked].label, users: count })
+              : say(words.users.progress, { done: done + 1, total: users.length })
+          }
           isBusy={done !== undefined}
           problem={problem}
           onConfirm={() => void run(asked)}
@@ -92,10 +96,10 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
 }
 
 const columns = [
-  ['username', 'Name'],
+  ['username', words.common.name],
   ['email', 'E-mail'],
-  ['last_login', 'Last login'],
-  ['created_at', 'Created'],
+  ['last_login', words.user.lastLogin],
+  ['created_at', words.users.created],
 ] as const
 type Sort = (typeof columns)[number][0]
 
@@ -114,10 +118,10 @@ const exported = [
 ]
 
 const states = [
-  ['', 'All'],
-  ['enabled', 'Enabled'],
-  ['disabled', 'Disabled'],
-  ['unverified', 'Unverified address'],
+  ['', words.common.all],
+  ['enabled', words.users.isEnabled],
+  ['disabled', words.users.isDisabled],
+  ['unverified', words.users.unverified],
 ] as const
 
 export const UsersScreen = () => {
@@ -147,22 +151,22 @@ export const UsersScreen = () => {
       <Heading title={words.nav.users}>
         <ExportButton path="/users" filters={filters} columns={exported} file="users.csv" />
         <a class="button primary" href="/console/users/new">
-          <Icon name="plus" /> Add a user
+          <Icon name="plus" /> {words.users.add}
         </a>
       </Heading>
       <div class="filters">
         <label class="search">
           <Icon name="search" />
-          <span class="unseen">Search</span>
+          <span class="unseen">{words.common.search}</span>
           <input
             type="search"
-            placeholder="Name, user name or e-mail"
+            placeholder={words.users.searchHint}
             value={search}
             maxLength={256}
             onInput={event => setSearch(event.currentTarget.value)}
           />
         </label>
-        <Choice label="State" value={state} options={states} onValue={setState} />
+        <Choice label={words.users.state} value={state} options={states} onValue={setState} />
       </div>
       {selected.length > 0 && (
         <BulkBar
@@ -179,8 +183,8 @@ export const UsersScreen = () => {
         ) : list.isLoading ? (
           <Loading rows={8} />
         ) : list.items.length === 0 ? (
-          <Empty title={isFiltered ? 'No user fits' : 'No users yet'} icon="users">
-            {isFiltered ? 'Try another part of the name or address.' : 'Add the first one.'}
+          <Empty title={isFiltered ? words.users.noneFits : words.users.none} icon="users">
+            {isFiltered ? words.users.noneFitsText : words.users.noneText}
           </Empty>
         ) : (
           <table>
@@ -189,7 +193,7 @@ export const UsersScreen = () => {
                 <th class="pick">
                   <input
                     type="checkbox"
-                    aria-label="Select all shown"
+                    aria-label={words.users.selectAll}
                     checked={selected.length > 0 && selected.length === Math.min(list.items.length, MAX_BULK)}
                     onChange={event =>
                       setChosen(
@@ -222,7 +226,7 @@ export const UsersScreen = () => {
                   <td class="pick">
                     <input
                       type="checkbox"
-                      aria-label={`Select ${user.username}`}
+                      aria-label={say(words.users.select, { name: user.username })}
                       checked={chosen.has(user.id)}
                       onChange={event => toggle(user.id, event.currentTarget.checked)}
                     />
@@ -235,7 +239,7 @@ export const UsersScreen = () => {
                         <span class="hint">{user.username}</span>
                       </span>
                     </a>
-                    {!user.enabled && <Badge tone="bad">Disabled</Badge>}
+                    {!user.enabled && <Badge tone="bad">{words.users.isDisabled}</Badge>}
                   </td>
                   <td class="email">{user.email}</td>
                   <td class="last_login">
@@ -252,7 +256,7 @@ export const UsersScreen = () => {
       </Card>
       {list.items.length > 0 && (
         <p class="foot">
-          <span>{words.common.of(list.items.length, list.total)}</span>
+          <span>{shownOf(list.items.length, list.total)}</span>
           {list.hasMore && (
             <button type="button" onClick={list.more}>
               {words.common.more}

@@ -19,7 +19,7 @@ import {
   When,
 } from '../parts.tsx'
 import { announce, go } from '../router.ts'
-import { eventTitle, words } from '../words.ts'
+import { eventTitle, say, words } from '../words.ts'
 import { linesOf, SecretDialog, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
 
 type Delivery = (typeof WebhookDelivery)['_output']
@@ -104,13 +104,13 @@ const Deliveries = ({ id }: { id: string }) => {
               <span>
                 <strong>{eventTitle(event_type)}</strong>
                 <span class="hint">
-                  {failure ?? text.took(duration)} · <When time={attempted_at} />
+                  {failure ?? say(text.took, { ms: duration })} · <When time={attempted_at} />
                 </span>
               </span>
               <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
               <button
                 type="button"
-                aria-label={text.sendOne(eventTitle(event_type))}
+                aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
                 onClick={() => void again.run('POST', path, text.sent, { event_id })}
               >
                 {text.send}
@@ -161,7 +161,7 @@ const Safety = ({ webhook }: { webhook: Webhook }) => {
       </div>
       {step && (
         <Confirm
-          title={isDeletion ? text.removeTitle(webhook.name) : text.rotateTitle}
+          title={isDeletion ? say(text.removeTitle, { name: webhook.name }) : text.rotateTitle}
           text={isDeletion ? text.removeText : text.rotateText}
           action={isDeletion ? text.remove : text.rotate}
           {...(isDeletion ? { typed: webhook.name } : {})}

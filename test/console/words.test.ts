@@ -1,0 +1,77 @@
+/** The words of the console in each language. */
+import { expect, test } from 'bun:test'
+import { basename } from 'node:path'
+import { Glob } from 'bun'
+import { eventTypes } from '#src/audit/types.ts'
+import { locales } from '#src/http/locale.ts'
+
+const app = 'src/console/app'
+type Part = string | { [name: string]: Part }
+
+const read = (language: string): Promise<Part> => Bun.file(`${app}/words/${language}.json`).json()
+const isPlural = (part: Part): part is Record<string, string> => typeof part === 'object' && 'other' in part
+
+/** Texts and plurals by their place. */
+const flat = (part: Part, place = ''): [string, string | Record<string, string>][] =>
+  typeof part === 'string' || isPlural(part)
+    ? [[place, part]]
+    : Object.entries(part).flatMap(([name, inner]) => flat(inner, `${place}/${name}`))
+
+const namesIn = (text: string): string[] => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort()
+/** The form of an exact number, such as one, may leave the number out. */
+const without = (names: string[], form: string): string[] =>
+  /zero|one|two/.test(form) ? names.filter(name => name !== '{count}') : names
+
+const languages = [...new Glob('*.json').scanSync(`${app}/words`)].map(file => basename(file, '.json')).sort()
+
+test('CON-22 each language has each word of the console, with the same names in it', async () => {
+  const english = flat(await read('en'))
+  for (const language of languages) {
+    const words = new Map(flat(await read(language)))
+    expect([language, [...words.keys()].sort()]).toEqual([language, english.map(([key]) => key).sort()])
+    const rules = new Intl.PluralRules(language)
+    const numbers = Array.from({ length: 201 }, (_, number) => number)
+    for (const [key, text] of english) {
+      const word = words.get(key) ?? ''
+      const place = `${language}${key}`
+      if (typeof text === 'string') {
+        expect([place, typeof word === 'string' && namesIn(word)]).toEqual([place, namesIn(text)])
+        expect(word).not.toBe('')
+        continue
+      }
+      const forms = typeof word === 'string' ? {} : word
+      const needed = [...new Set([...numbers.map(number => rules.select(number)), 'other'])].sort()
+      expect([place, Object.keys(forms).sort()]).toEqual([place, needed])
+      for (const [form, each] of Object.entries(forms))
+        expect([place, form, without(namesIn(each), form)]).toEqual([
+          place,
+          form,
+          without(namesIn(text.other ?? ''), form),
+        ])
+    }
+  }
+})
+
+test('CON-22 the console speaks the languages of the pages', () => {
+  expect(languages).toEqual(expect.arrayContaining(['de', 'en']))
+  expect(locales).toEqual(expect.arrayContaining(languages))
+})
+
+test('CON-22 each event type has a title', async () => {
+  const { eventTitles } = (await read('en')) as { eventTitles: Record<string, string> }
+  expect(Object.keys(eventTitles).sort()).toEqual([...eventTypes].sort())
+})
+
+test('CON-22 no text of a screen stands outside the words', async () => {
+  const brands = /^(?:Gatehouse|Google|Microsoft|GitLab|GitHub|Discord|OpenID|SAML|OAuth)/
+  for (const file of new Glob('**/*.tsx').scanSync(app)) {
+    const text = await Bun.file(`${app}/${file}`).text()
+    const found = [
+      ...text.matchAll(/(?:title|label|hint|lead|text|action|placeholder|empty)="([^"]+)"/g),
+      ...text.matchAll(/^ +([A-Z][a-z]+(?: [a-z]+)*[.?]?)$/gm),
+      ...text.matchAll(/[^=]>([A-Z][a-z][^<>{}]*)<\//g),
+      ...text.matchAll(/'([A-Z][a-zA-Z]+ [a-z][^']*)'/g),
+    ].map(([, words = '']) => words)
+    expect([file, found.filter(words => !brands.test(words))]).toEqual([file, []])
+  }
+})
