@@ -85,7 +85,13 @@ export const requireApi = async (
   organization_id: string,
 ): Promise<Api> => {
   const api = await readApi(q, resource)
-  if (!api || api.organization_id !== organization_id || !scopesAt(api, client))
+  // A client found by its metadata document may have the URL of an API as id: its token would count as its own.
+  if (
+    !api ||
+    api.identifier === client.client_id ||
+    api.organization_id !== organization_id ||
+    !scopesAt(api, client)
+  )
     throw new OAuthError('invalid_target')
   return api
 }
