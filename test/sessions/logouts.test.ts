@@ -103,6 +103,8 @@ describe('BCL-02 the logout URI', () => {
     'https://shop.example/#x',
     'ftp://shop.example',
     'https://a:b@shop.example/',
+    'https://shop.example/\n',
+    'https://shop.example/\0',
   ])
     test(`BCL-02 ${uri || 'an empty text'} is refused`, async () => {
       const { status, body } = await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: uri })

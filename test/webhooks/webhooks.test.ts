@@ -45,6 +45,8 @@ describe('WHK-15 a webhook is refused', () => {
     'with a relative address': { url: '/hook' },
     'with credentials in the address': { url: 'https://a:b@shop.example/' },
     'with a fragment': { url: 'https://shop.example/#x' },
+    'with white space in the address': { url: 'https://shop.example/ ' },
+    'with a control character in the address': { url: 'https://shop.example/\0' },
     'with another scheme': { url: 'file:///etc/passwd' },
   }
   for (const [name, change] of Object.entries(bad))
