@@ -32,6 +32,7 @@ export const LOGOUTS: Family = {
 interface Outcome {
   failure: string | null
   is_final: boolean
+  err?: unknown
 }
 
 /** Signs a logout token and posts it: https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRequest */
@@ -57,7 +58,7 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
       : { failure: `The application answered ${status}.`, is_final: status === 400 }
   } catch (error) {
     context.store.metrics.count(LOGOUTS, 'failed')
-    return { failure: (error as Error).message, is_final: false }
+    return { failure: (error as Error).message, is_final: false, err: error }
   }
 }
 
@@ -67,7 +68,7 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout
-  const { failure, is_final } = await post(context, logout)
+  const { failure, is_final, err } = await post(context, logout)
   const now = context.clock.now()
   const next_attempt_at = now + pauseAfter(attempts, PAUSES)
   const is_done = is_final || next_attempt_at >= expires_at
@@ -78,7 +79,7 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
   )
   if (failure === null) return
   const { origin } = new URL(uri)
-  const details = { event: 'logout', client_id, organization_id, target: origin, attempts, failure }
+  const details = { event: 'logout', client_id, organization_id, target: origin, attempts, failure, err }
   context.log.warn(details, is_done ? 'logout given up' : 'logout not delivered: trying again later')
 }
 

@@ -156,7 +156,8 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
       const attempt = await sendEvent(context, hook, event)
       if (attempt.log.failure !== null) {
         const { origin } = new URL(hook.url)
-        const details = { event: 'webhook', webhook: hook.id, target: origin, failure: attempt.log.failure }
+        const { err, log } = attempt
+        const details = { event: 'webhook', webhook: hook.id, target: origin, failure: log.failure, err }
         context.log.warn(details, 'event not delivered')
         return fail(context, { ...hook, cursor: event.seq - 1 }, attempt)
       }

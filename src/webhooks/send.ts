@@ -20,10 +20,11 @@ export const WEBHOOKS: Family = {
   label: 'outcome',
 }
 
-/** An attempt for the log, and the `Retry-After` of its answer. */
+/** An attempt for the log, the `Retry-After` of its answer, and what the server's log alone says of a failure. */
 export interface Attempt {
   log: Omit<DeliveryRow, 'number'>
   retry_after: string | null
+  err?: unknown
 }
 
 /**
@@ -82,6 +83,6 @@ export const sendEvent = async (context: Context, hook: Webhook, event: EventRow
       retry_after: answer.headers.get('retry-after'),
     }
   } catch (error) {
-    return { log: ended(null, (error as Error).message), retry_after: null }
+    return { log: ended(null, (error as Error).message), retry_after: null, err: error }
   }
 }

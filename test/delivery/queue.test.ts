@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import type { Outbound } from '#src/context.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { startMailDelivery } from '#src/links/mail-delivery.ts'
@@ -10,7 +11,7 @@ import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delive
 import { listDueLogouts } from '#src/sessions/logout-store.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
-import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -202,6 +203,30 @@ test('DEL-06 a server on SQLite frees at its start what a killed one had claimed
   expect(new Set([...logouts, ...messages]).size).toBe(2)
   for (const stop of stops) stop()
   server.stop(true)
+})
+
+test('DEL-07 the log of the server says why a target cannot be reached, what administrators see does not', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: line => lines.push(line) })
+  const app = await startApp({}, { log })
+  const url = 'https://10.1.2.3/secret-path'
+  const hook = await create(app, '/webhooks', { name: 'Shop', url, events: ['session.revoked'] })
+  const shop = await addClient(app, 'shop', { backchannel_logout_uri: url })
+  const user = await addUser(app, 'ada')
+  await grantTokens(app, shop, user)
+  await app.admin('DELETE', `/users/${user.id}/sessions`)
+  await deliverLogouts(app.context)
+  await deliverWebhooks(app.context)
+  expect(lines).toHaveLength(2)
+  for (const line of lines) {
+    expect(JSON.parse(line)).toMatchObject({ target: 'https://10.1.2.3' })
+    expect(line).toContain('The address is private')
+    expect(line).not.toContain('secret-path')
+  }
+  for (const path of ['/clients/shop/logouts', `/webhooks/${hook.id}/deliveries`]) {
+    const [{ failure }] = (await app.admin('GET', path)).body.data
+    expect(failure).toBe('The call to the other server is not allowed or got no complete answer in time.')
+  }
 })
 
 testOnPostgres(
